@@ -1,0 +1,60 @@
+"""The data directory: who owns it, and files that come to be in it.
+
+It holds `postgres/` (the bundled database), `secret_key`, lock files and the database's log. Started as
+root inside somebody's folder, everything in it is given to that folder's owner, so that a start as root
+never locks its owner out later. Only what is made here is ever given away or re-moded.
+"""
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+
+def make_data_dir(path: Path) -> Path:
+    """Make the directory (and missing parents) if it is not there, and return its resolved path.
+
+    Raises PermissionError, with a message for people, if it is there but belongs to somebody else.
+    """
+    path = path.expanduser().resolve()
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        # 0711: an account that runs the database for root must get through, but see nothing.
+        folder.mkdir(mode=0o711, exist_ok=True)
+        give_to_owner_of(folder.parent, folder)
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"The data directory {path} belongs to another user. Start as that user,"
+            " or name another directory in FLAGADMIN_DATA_DIR."
+        )
+    return path
+
+
+def give_to_owner_of(folder: Path, made: Path) -> None:
+    """As root, give what was just made to the owner of the folder that it is in."""
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+def kept_secret_key(data_dir: Path) -> str:
+    """The key kept in `secret_key`, generated on first use; all processes that start at once agree.
+
+    It is written whole under another name and then linked: the first link wins, and nobody ever reads
+    half a key.
+    """
+    kept = data_dir / "secret_key"
+    if not kept.exists():
+        descriptor, drafted = tempfile.mkstemp(dir=data_dir, prefix="secret_key.")  # mode 0600
+        try:
+            with os.fdopen(descriptor, "w") as draft:
+                draft.write(secrets.token_urlsafe(50))
+                draft.flush()
+                os.fsync(draft.fileno())
+            give_to_owner_of(data_dir, Path(drafted))
+            os.link(drafted, kept)
+        except FileExistsError:
+            pass
+        finally:
+            os.unlink(drafted)
+    return kept.read_text().strip()

@@ -1,0 +1,5 @@
+"""What can go wrong with the bundled server."""
+
+
+class EmbeddedServerError(Exception):
+    """The bundled PostgreSQL cannot be prepared, started or reached; the message says why."""

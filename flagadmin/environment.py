@@ -1,0 +1,42 @@
+"""Settings read from the environment: each function names the variable in its complaint."""
+
+import os
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"", "0", "false", "no", "off"}
+
+
+def text(name: str, default: str = "") -> str:
+    """The variable without surrounding blanks, or the default if it is not set or empty."""
+    return os.environ.get(name, "").strip() or default
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    """1, true, yes, on are true; 0, false, no, off are false; anything else is refused."""
+    given = text(name).lower()
+    if not given:
+        return default
+    if given in _TRUE:
+        return True
+    if given in _FALSE:
+        return False
+    raise ImproperlyConfigured(f"{name} is {given!r}; give 1 or 0.")
+
+
+def integer(name: str, default: int, *, at_least: int = 0) -> int:
+    """A whole number, not below `at_least`."""
+    given = text(name, str(default))
+    try:
+        number = int(given)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {given!r}; give a whole number.") from None
+    if number < at_least:
+        raise ImproperlyConfigured(f"{name} is {number}; give {at_least} or more.")
+    return number
+
+
+def names(name: str, default: str = "") -> list[str]:
+    """A comma-separated list."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]

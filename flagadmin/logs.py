@@ -1,0 +1,43 @@
+"""Log lines: one JSON object each in production, plain text in debug; both carry the request id."""
+
+import logging
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+# Set by RequestIdMiddleware. Here, because logging is set up before anything else can be imported.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+_STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time", "level", "logger", "message", "requestId"?, "exception"?}` and what `extra` gives."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if current := request_id.get():
+            line["requestId"] = current
+        line |= {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+class PlainFormatter(logging.Formatter):
+    """`12:30:01 INFO flagadmin.http: message [request id]`"""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {name}: {message}", "%H:%M:%S", style="{")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
+        line = super().formatMessage(record)
+        current = request_id.get()
+        return f"{line} [{current}]" if current else line

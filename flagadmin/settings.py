@@ -1,0 +1,256 @@
+"""Settings: from the environment, safe by default. README.md lists the variables."""
+
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+
+from flagadmin import datadir, environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+DEBUG = environment.flag("FLAGADMIN_DEBUG")
+DATABASE_URL = environment.text("DATABASE_URL")
+
+try:
+    DATA_DIR = datadir.make_data_dir(
+        Path(environment.text("FLAGADMIN_DATA_DIR", str(BASE_DIR / ".flagadmin")))
+    )
+    SECRET_KEY = environment.text("SECRET_KEY")
+    if not SECRET_KEY:
+        if DATABASE_URL:
+            raise ImproperlyConfigured(
+                "DATABASE_URL is given, so SECRET_KEY must be given too:"
+                " every machine that uses this database needs the same one."
+            )
+        SECRET_KEY = datadir.kept_secret_key(DATA_DIR)
+except OSError as error:
+    raise ImproperlyConfigured(str(error)) from error
+
+# Where it is reached ------------------------------------------------------------------------------------
+
+ALLOWED_HOSTS = environment.names("FLAGADMIN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+# Address for links in pages and logs, without a slash at the end; empty: as the request came.
+PUBLIC_URL = environment.text("FLAGADMIN_PUBLIC_URL").rstrip("/")
+HTTPS = environment.flag("FLAGADMIN_HTTPS", default=PUBLIC_URL.startswith("https://"))
+CSRF_TRUSTED_ORIGINS = environment.names("FLAGADMIN_CSRF_TRUSTED_ORIGINS", PUBLIC_URL)
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SECURE_SSL_REDIRECT = HTTPS and environment.flag("FLAGADMIN_HTTPS_REDIRECT", default=True)
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # probed by address, inside the TLS proxy
+SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag(
+    "FLAGADMIN_HSTS_SUBDOMAINS", default=False
+)
+# Only behind a proxy that always sets X-Forwarded-Proto itself: otherwise anybody could claim HTTPS.
+BEHIND_PROXY = environment.flag("FLAGADMIN_BEHIND_PROXY")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
+
+# Limits -------------------------------------------------------------------------------------------------
+
+BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
+IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
+# Django's own bound comes after ours and must not be the narrower one.
+DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
+FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
+PLAYGROUND_MAX_EVALUATIONS = environment.integer(
+    "FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1
+)
+SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # a worker
+APPLICATION_INSTANCE_WINDOW = timedelta(
+    days=environment.integer("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7, at_least=1)
+)
+APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTANCES", 100, at_least=1)
+
+# Serving ------------------------------------------------------------------------------------------------
+
+SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 8, at_least=1)  # a worker
+
+# Databases ----------------------------------------------------------------------------------------------
+
+_POOL = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 10, "max_lifetime": 3600}
+
+
+def _database(url: str) -> dict[str, Any]:
+    """The settings of one PostgreSQL given by URL, pooled."""
+    try:
+        database = dict(dj_database_url.parse(url, conn_health_checks=True))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
+    if database["ENGINE"] != "django.db.backends.postgresql":
+        raise ImproperlyConfigured("The database URL must begin with postgresql://; no other database works.")
+    database["OPTIONS"] = {"connect_timeout": 5, **database.get("OPTIONS", {}), "pool": dict(_POOL)}
+    return database
+
+
+def _bundled_database() -> dict[str, Any]:
+    durable = environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True)
+    return {
+        "ENGINE": "flagadmin.embedded",
+        "NAME": "flagadmin",
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"data_dir": DATA_DIR, "durable": durable, "pool": dict(_POOL)},
+    }
+
+
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": _database(DATABASE_URL) if DATABASE_URL else _bundled_database()
+}
+# Read by SDK endpoints only, which may then lag behind by as much as the replica does.
+if replica_url := environment.text("DATABASE_REPLICA_URL"):
+    DATABASES["replica"] = {**_database(replica_url), "TEST": {"MIRROR": "default"}}
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Application --------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_filters",
+    "django_htmx",
+    "pgtrigger",
+    "flagadmin",
+    "flagadmin.audit",
+    "groups",
+    "projects",
+    "playground",
+    "importer",
+    "flagadmin.console",
+]
+
+# Until the apps of the first version have all landed.
+INSTALLED_APPS = [app for app in INSTALLED_APPS if find_spec(app) is not None]
+
+MIDDLEWARE = [
+    "flagadmin.http.RequestIdMiddleware",
+    "flagadmin.http.SecurityHeadersMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "flagadmin.http.ErrorMiddleware",
+    "flagadmin.http.BoundedBodyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "flagadmin.urls"
+WSGI_APPLICATION = "flagadmin.wsgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# People and sessions ------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "groups.User" if "groups" in INSTALLED_APPS else "auth.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+CSRF_FAILURE_VIEW = "flagadmin.http.csrf_failure"
+SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
+
+# Words, time, static files ------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True  # served from where they lie: no collecting step before a start
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# API ----------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "groups.authentication.ApiKeyAuthentication",
+        "groups.authentication.ConsoleSessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["groups.authentication.IsAdminCaller"],
+    "DEFAULT_RENDERER_CLASSES": ["flagadmin.http.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["flagadmin.http.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.http.AlwaysJson",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "flagadmin.http.exception_handler",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.http.OrjsonRenderer"],
+    "UNAUTHENTICATED_USER": None,
+}
+
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "flagadmin",
+    "DESCRIPTION": "Feature flag administration: evaluate, inspect, import and delete.",
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# Logs ---------------------------------------------------------------------------------------------------
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {"()": "flagadmin.logs.JsonFormatter"},
+        "plain": {"()": "flagadmin.logs.PlainFormatter"},
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "plain" if DEBUG else "json"},
+    },
+    "root": {"handlers": ["stderr"], "level": environment.text("FLAGADMIN_LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        # Django's own handlers (console in DEBUG, mail to nobody) would say everything twice.
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+        "psycopg.pool": {"level": "ERROR"},
+    },
+}
