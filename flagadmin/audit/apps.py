@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    name = "flagadmin.audit"
+    label = "audit"
+    verbose_name = "Activity"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,45 @@
+import pgtrigger
+from django.db import models
+
+
+class AuditEvent(models.Model):
+    """Who did what, before and after. Append-only: the database itself refuses to change or remove a row.
+
+    No foreign keys: an event outlives its actor and its subjects, which it names by id and name.
+    """
+
+    type = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+    actor_id = models.BigIntegerField(null=True, blank=True)
+    actor_name = models.CharField(max_length=255)
+    project = models.TextField(null=True, blank=True)
+    environment = models.TextField(null=True, blank=True)
+    feature = models.TextField(null=True, blank=True)
+    subject = models.TextField(null=True, blank=True, help_text="Name of a subject that is no flag.")
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["project", "-id"], name="audit_project"),
+            models.Index(fields=["feature", "-id"], name="audit_feature"),
+            models.Index(fields=["type", "-id"], name="audit_type"),
+            models.Index(fields=["actor_id", "-id"], name="audit_actor"),
+        ]
+        triggers = [
+            pgtrigger.Protect(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete),
+            pgtrigger.Trigger(
+                name="no_truncate",
+                level=pgtrigger.Statement,
+                when=pgtrigger.Before,
+                operation=pgtrigger.Truncate,
+                # Test databases are emptied between tests; no other ever is.
+                func="IF current_database() NOT LIKE 'test%' THEN "
+                "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.feature or self.subject or self.project or ''}".strip()

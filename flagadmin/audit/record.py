@@ -1,0 +1,63 @@
+"""Writing events. Always called inside the transaction of the change they tell of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from django.db import transaction
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.http import request_id
+
+
+class Actor(Protocol):
+    """Whoever acts: a person, a service account, an API token or the system itself."""
+
+    @property
+    def id(self) -> int | None: ...
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    type: EventType
+    project: str | None = None
+    environment: str | None = None
+    feature: str | None = None
+    subject: str | None = None
+    before: Any = None
+    after: Any = None
+
+
+def record(event: Event, *, actor: Actor) -> None:
+    """One event. ``before`` and ``after`` are JSON documents and must hold no secret."""
+    record_all([event], actor=actor)
+
+
+def record_all(events: Iterable[Event], *, actor: Actor) -> None:
+    """Many events in few statements, in the given order."""
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError(
+            "An audit event belongs to the transaction of its change."
+        )
+    identifier = request_id.get()
+    AuditEvent.objects.bulk_create(
+        [
+            AuditEvent(
+                type=event.type.value,
+                actor_id=actor.id,
+                actor_name=actor.name,
+                project=event.project,
+                environment=event.environment,
+                feature=event.feature,
+                subject=event.subject,
+                before=event.before,
+                after=event.after,
+                request_id=identifier,
+            )
+            for event in events
+        ],
+        batch_size=2000,
+    )

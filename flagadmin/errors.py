@@ -1,0 +1,170 @@
+"""Every way a request can be refused, as a class.
+
+An error knows its HTTP status, its name in the error record, its message and, where there are several problems,
+the list of them. It knows no framework: actions raise, ``flagadmin.http`` turns what was raised into a record
+or a page. The names and statuses are those of the specification ("Errors") and of DESIGN.md ("Errors by name").
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: ``path`` is a JSON path ("data.features[3].name") or a parameter's name."""
+
+    path: str
+    message: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"path": self.path, "message": self.message}
+
+
+class AppError(Exception):
+    """A refusal that the caller may read.
+
+    ``details`` are problems with their places; ``extra`` members stand in the record beside them
+    (``permissions`` of NoAccess, for example).
+    """
+
+    status: ClassVar[int] = 500
+    name: ClassVar[str] = "UnknownError"
+    default_message: ClassVar[str] = "Something went wrong here. The id of this error is in the server's log."
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        details: Iterable[Problem] = (),
+        extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.message = message or self.default_message
+        self.details = list(details)
+        self.extra = dict(extra or {})
+        self.headers = dict(headers or {})
+        super().__init__(self.message)
+
+    def record(self, error_id: str) -> dict[str, Any]:
+        """The error record: ``{id, name, message, details?}`` and what the kind of error adds."""
+        record: dict[str, Any] = {"id": error_id, "name": self.name, "message": self.message}
+        if self.details:
+            record["details"] = [problem.as_dict() for problem in self.details]
+        return record | self.extra
+
+
+class ValidationError(AppError):
+    """400: the request's own content is wrong: schema, values, unknown names, limits, patterns."""
+
+    status = 400
+    name = "ValidationError"
+    default_message = "The request is not valid. Every problem is listed in details."
+
+    @classmethod
+    def at(cls, path: str, message: str) -> "ValidationError":
+        """One problem in one place, named in the message too."""
+        return cls(f"{path}: {message}" if path else message, details=[Problem(path, message)])
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> "ValidationError":
+        """All problems of a request at once."""
+        problems = list(problems)
+        if len(problems) == 1:
+            return cls.at(problems[0].path, problems[0].message)
+        return cls(
+            f"The request has {len(problems)} problems. Every one is listed in details.", details=problems
+        )
+
+
+class RoleInUse(AppError):
+    status = 400
+    name = "RoleInUseError"
+
+
+class AuthenticationRequired(AppError):
+    status = 401
+    name = "AuthenticationRequired"
+    default_message = "Send an API key in the Authorization header, or log in at /login/."
+
+    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
+        kwargs.setdefault("headers", {"WWW-Authenticate": "ApiKey"})
+        super().__init__(message, **kwargs)
+
+
+class NoAccess(AppError):
+    """403: the caller is known, but the key is of the wrong kind or a permission is missing."""
+
+    status = 403
+    name = "NoAccessError"
+    default_message = "This key does not give access to this."
+
+    @classmethod
+    def missing(cls, permissions: Iterable[str], message: str) -> "NoAccess":
+        return cls(message, extra={"permissions": list(permissions)})
+
+
+class InvalidOperation(AppError):
+    """403: a rule of the domain stands against it, whoever asks."""
+
+    status = 403
+    name = "InvalidOperationError"
+
+
+class NotFound(AppError):
+    status = 404
+    name = "NotFoundError"
+    default_message = "There is nothing here."
+
+
+class MethodNotAllowed(AppError):
+    status = 405
+    name = "MethodNotAllowedError"
+
+
+class NameExists(AppError):
+    status = 409
+    name = "NameExistsError"
+
+
+class Conflict(AppError):
+    """409: what this was decided on has changed since."""
+
+    status = 409
+    name = "ConflictError"
+
+
+class PayloadTooLarge(AppError):
+    status = 413
+    name = "PayloadTooLargeError"
+
+
+class ContentTypeNotAccepted(AppError):
+    status = 415
+    name = "ContentTypeError"
+
+
+class TooManyRequests(AppError):
+    status = 429
+    name = "RateLimitError"
+
+
+class UnknownError(AppError):
+    """500: our fault. The record says no more than its id; the log line with that id has the trace."""
+
+
+class ServiceUnavailable(AppError):
+    status = 503
+    name = "ServiceUnavailableError"
+    default_message = "The database cannot be reached at the moment. Try again."
+
+    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
+        kwargs.setdefault("headers", {"Retry-After": "5"})
+        super().__init__(message, **kwargs)
+
+
+def choices(names: Iterable[str], *, limit: int = 20) -> str:
+    """The valid choices of an error message, in code-point order: ``development, production``."""
+    ordered = sorted(names)
+    listed = ", ".join(ordered[:limit])
+    return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed

@@ -1,0 +1,361 @@
+"""Between HTTP and the errors: records, pages, request ids, security headers, bounded bodies, JSON.
+
+The only place that turns an exception into an answer, for DRF views, plain views and middleware alike.
+"""
+
+import logging
+import re
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from io import BytesIO
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.core import exceptions as django_errors
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from rest_framework import exceptions as drf_errors
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.response import Response
+from rest_framework.views import set_rollback
+
+from flagadmin import errors
+from flagadmin.errors import AppError, Problem
+
+log = logging.getLogger("flagadmin.http")
+
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
+_FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+# Errors -------------------------------------------------------------------------------------------------------
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/edge/")) or request.path == "/api"
+
+
+def as_app_error(exc: BaseException) -> AppError:
+    """The refusal that an exception stands for; anything unforeseen is an UnknownError without detail."""
+    if isinstance(exc, AppError):
+        return exc
+    for kinds, convert in _CONVERSIONS:
+        if isinstance(exc, kinds):
+            return convert(exc)
+    return errors.UnknownError()
+
+
+def _not_allowed(exc: Any) -> AppError:
+    return errors.MethodNotAllowed(str(exc.detail))
+
+
+def _validation(exc: Any) -> AppError:
+    return errors.ValidationError.of(problems_of(exc.detail))
+
+
+def _unsupported(exc: Any) -> AppError:
+    return errors.ContentTypeNotAccepted(f"Send application/json. {exc.detail}")
+
+
+_CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
+    (
+        (drf_errors.NotAuthenticated, drf_errors.AuthenticationFailed),
+        lambda _: errors.AuthenticationRequired(),
+    ),
+    (
+        (drf_errors.PermissionDenied, django_errors.PermissionDenied),
+        lambda exc: errors.NoAccess(str(exc) or None),
+    ),
+    ((Http404, drf_errors.NotFound), lambda _: errors.NotFound()),
+    (drf_errors.MethodNotAllowed, _not_allowed),
+    (drf_errors.UnsupportedMediaType, _unsupported),
+    (drf_errors.ValidationError, _validation),
+    (drf_errors.ParseError, lambda exc: errors.ValidationError(str(exc.detail))),
+    (
+        drf_errors.Throttled,
+        lambda exc: errors.TooManyRequests(headers={"Retry-After": str(int(exc.wait or 1))}),
+    ),
+    (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
+    (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
+    (
+        (django_errors.BadRequest, django_errors.SuspiciousOperation),
+        lambda _: errors.ValidationError("Bad request."),
+    ),
+    ((OperationalError, InterfaceError), lambda _: errors.ServiceUnavailable()),
+]
+
+
+def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
+    """DRF's nested error detail, flattened to problems with JSON paths ("values[2].name")."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            own = key if isinstance(key, str) else f"[{key}]"
+            inner = path if own == "non_field_errors" else f"{path}.{own}" if path else own
+            yield from problems_of(value, inner)
+    elif isinstance(detail, list):
+        for index, item in enumerate(detail):
+            nested = isinstance(item, dict | list)
+            yield from problems_of(item, f"{path}[{index}]" if nested else path)
+    else:
+        yield Problem(path, str(detail))
+
+
+def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
+    """The answer to a request that failed: the error record below /api/, a page elsewhere."""
+    error = as_app_error(exc)
+    record = _logged_record(error, exc)
+    if is_api(request):
+        response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
+    else:
+        response = render(
+            request, "error.html", {"error": error, "error_id": record["id"]}, status=error.status
+        )
+    for header, value in error.headers.items():
+        response[header] = value
+    return response
+
+
+def _logged_record(error: AppError, exc: BaseException) -> dict[str, Any]:
+    error_id = str(uuid.uuid4())
+    if error.status >= 500:
+        log.error("%s %s", error.name, error_id, exc_info=exc)
+    else:
+        log.info("%s %s: %s", error.name, error_id, error.message)
+    return error.record(error_id)
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
+    """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record."""
+    set_rollback()
+    error = as_app_error(exc)
+    headers = dict(error.headers)
+    if isinstance(exc, drf_errors.MethodNotAllowed):
+        headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return Response(_logged_record(error, exc), status=error.status, headers=headers)
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, exception)
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, exception)
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, errors.NotFound(f"There is nothing at {request.path}."))
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    return error_response(request, errors.UnknownError())
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return error_response(request, errors.NoAccess(f"This form was sent without its own token. {reason}"))
+
+
+# Middleware ---------------------------------------------------------------------------------------------------
+
+
+class RequestIdMiddleware:
+    """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-Id", "")
+        identifier = given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+        token = request_id.set(identifier)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-Id"] = identifier
+        return response
+
+
+class SecurityHeadersMiddleware:
+    """A strict content security policy on every answer that does not bring its own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if is_api(request):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+class ErrorMiddleware:
+    """Answers what plain views raise, and refuses what no view should see (NUL characters in an address)."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return error_response(
+                request, errors.ValidationError("The address must not contain a NUL character.")
+            )
+        if request.path_info.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
+            request.path_info = request.path_info.rstrip("/")
+        try:
+            return self.get_response(request)
+        except (OperationalError, InterfaceError) as exc:
+            # Middleware below this one (sessions) reads the database too.
+            return error_response(request, exc)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, Http404) and settings.DEBUG and not is_api(request):
+            return None
+        return error_response(request, exception)
+
+
+class BoundedBodyMiddleware:
+    """Reads a body before anyone parses it, up to the view's ``body_limit`` (bytes), inflated size counted.
+
+    Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
+    is checked here.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
+        limit = getattr(owner, "body_limit", None) or settings.BODY_LIMIT
+        try:
+            bound_body(request, limit)
+        except AppError as error:
+            return error_response(request, error)
+        return None
+
+
+def bound_body(request: HttpRequest, limit: int) -> None:
+    """Replaces the request's stream by its whole, inflated body. Raises PayloadTooLarge past ``limit`` bytes."""
+    declared = request.META.get("CONTENT_LENGTH") or "0"
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit)
+    chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
+    if request.content_type == "multipart/form-data" or not (chunked or int(declared or 0)):
+        return
+    body = _read(request.environ["wsgi.input"] if chunked else request, limit)  # type: ignore[attr-defined]
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
+        del request.META["HTTP_CONTENT_ENCODING"]
+    request.META["CONTENT_LENGTH"] = str(len(body))
+    request._stream = BytesIO(body)  # type: ignore[attr-defined]
+    request._read_started = False  # type: ignore[attr-defined]
+
+
+def _read(stream: Any, limit: int) -> bytes:
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body decoded from gzip or deflate. Raises PayloadTooLarge past ``limit`` bytes of output."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise errors.ContentTypeNotAccepted(
+            f"Content-Encoding {encoding} is not accepted. Use gzip, or none."
+        )
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        inflated = decoder.decompress(body, limit + 1)
+    except zlib.error as exc:
+        raise errors.ValidationError("The body is not valid gzip data.") from exc
+    if len(inflated) > limit:
+        raise _too_large(limit)
+    if not decoder.eof:
+        raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
+    return inflated
+
+
+def _too_large(limit: int) -> AppError:
+    size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
+    return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
+
+
+# JSON ---------------------------------------------------------------------------------------------------------
+
+
+class OrjsonRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        if data is None:
+            return b""
+        if isinstance(data, bytes):  # rendered ahead of time by a view that knows how
+            return data
+        return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
+
+
+class StrictJSONParser(BaseParser):
+    """JSON with a body as it is: malformed text, NaN, lone surrogates and NUL characters are refused."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return parse_json(stream.read())
+
+
+def parse_json(body: bytes) -> Any:
+    """Raises ValidationError naming the place of the fault."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
+    # PostgreSQL has no NUL in text; found here it can name its place.
+    if b"\\u0000" in body and (path := _nul_path(data)) is not None:
+        raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
+    return data
+
+
+def _nul_path(data: Any, path: str = "") -> str | None:
+    if isinstance(data, str):
+        return path if "\0" in data else None
+    if isinstance(data, dict):
+        if any("\0" in key for key in data):
+            return path
+        inner = ((value, f"{path}.{key}" if path else key) for key, value in data.items())
+    elif isinstance(data, list):
+        inner = ((value, f"{path}[{index}]") for index, value in enumerate(data))
+    else:
+        return None
+    return next((found for value, at in inner if (found := _nul_path(value, at)) is not None), None)
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """The API answers JSON whatever the Accept header says, errors included."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type

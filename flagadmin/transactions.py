@@ -1,0 +1,50 @@
+"""One way to change data: in a transaction, tried again where PostgreSQL asks for it."""
+
+import random
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from flagadmin.errors import NotFound
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ATTEMPTS = 5
+DEADLOCK, SERIALIZATION_FAILURE, FOREIGN_KEY_VIOLATION = "40P01", "40001", "23503"
+
+
+def sqlstate(exc: BaseException) -> str | None:
+    """PostgreSQL's five-character code behind a Django database error, or None."""
+    return getattr(exc.__cause__, "sqlstate", None)
+
+
+def transactional(action: Callable[P, R]) -> Callable[P, R]:
+    """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
+
+    Inside an open transaction it simply runs: only the outermost caller can start again. A foreign key that
+    fails at commit means that what the action built on was deleted meanwhile: NotFound.
+    """
+
+    @wraps(action)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        if connection.in_atomic_block:
+            return action(*args, **kwargs)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with transaction.atomic():
+                    return action(*args, **kwargs)
+            except OperationalError as exc:
+                if sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
+            except IntegrityError as exc:
+                if sqlstate(exc) != FOREIGN_KEY_VIOLATION:
+                    raise
+                raise NotFound("What this refers to was deleted a moment ago.") from exc
+        raise AssertionError("unreachable")
+
+    return run

@@ -1,0 +1,175 @@
+"""Who may do what: the only answer to "may they?" and "which ones?".
+
+A :class:`Caller` is whoever makes a request. Its rights are read with one query the first time they are asked for,
+and kept for the request.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from flagadmin.errors import NoAccess
+from groups.permissions import Permission, Scope
+
+if TYPE_CHECKING:
+    from groups.models import ApiToken, User
+
+DEFAULT_PROJECT = "default"
+SYSTEM_NAME = "flagadmin"
+
+# One row per held permission: (project or null for root, permission or null, environment or null for all).
+_RIGHTS = """
+WITH held AS (
+    SELECT root_role_id AS role_id, NULL::text AS project_id FROM groups_user WHERE id = %(user)s
+    UNION ALL
+    SELECT g.root_role_id, NULL FROM groups_group g JOIN groups_groupmembership m ON m.group_id = g.id
+     WHERE m.user_id = %(user)s
+    UNION ALL
+    SELECT role_id, project_id FROM groups_grant WHERE user_id = %(user)s
+    UNION ALL
+    SELECT t.role_id, t.project_id FROM groups_grant t JOIN groups_groupmembership m ON m.group_id = t.group_id
+     WHERE m.user_id = %(user)s
+)
+SELECT held.project_id, p.permission, p.environment_id
+  FROM held LEFT JOIN groups_rolepermission p ON p.role_id = held.role_id
+ WHERE held.role_id IS NOT NULL
+"""
+
+_SCOPES = {permission.value: permission.scope for permission in Permission}
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a caller holds. ``held`` has (permission, project or None, environment or None for every one)."""
+
+    is_admin: bool
+    reads_all_projects: bool
+    projects: frozenset[str]
+    held: frozenset[tuple[str, str | None, str | None]]
+
+    def allow(self, permission: Permission, project: str | None, environment: str | None) -> bool:
+        if self.is_admin:
+            return True
+        where = None if permission.scope is Scope.ROOT else project
+        return (permission.value, where, None) in self.held or (
+            environment is not None and (permission.value, where, environment) in self.held
+        )
+
+
+EVERYTHING = Rights(is_admin=True, reads_all_projects=True, projects=frozenset(), held=frozenset())
+NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(), held=frozenset())
+
+
+def rights_of_user(user_id: int) -> Rights:
+    """One query. A root role's project permissions hold in the default project, as in the reference."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RIGHTS, {"user": user_id})
+        rows = cursor.fetchall()
+    held, projects, has_root_role = set(), set(), False
+    for project, permission, environment in rows:
+        if project is None:
+            has_root_role = True
+            is_root = _SCOPES.get(permission) is Scope.ROOT
+            held.add((permission, None if is_root else DEFAULT_PROJECT, environment))
+        else:
+            projects.add(project)
+            # A project role gives nothing outside its project, whatever it lists.
+            if _SCOPES.get(permission) is not Scope.ROOT:
+                held.add((permission, project, environment))
+    return Rights(
+        is_admin=(Permission.ADMIN.value, None, None) in held,
+        reads_all_projects=has_root_role,
+        projects=frozenset(projects),
+        held=frozenset(held),
+    )
+
+
+class Caller:
+    """Whoever acts: a person, a service account, an API token or the system. Never built from request data."""
+
+    is_authenticated = True  # what DRF and templates ask
+
+    def __init__(
+        self, *, user: "User | None" = None, token: "ApiToken | None" = None, rights: Rights | None = None
+    ) -> None:
+        self.user = user
+        self.token = token
+        if rights is not None:
+            self.rights = rights
+
+    @classmethod
+    def system(cls) -> "Caller":
+        """For commands run on the machine itself."""
+        return cls(rights=EVERYTHING)
+
+    @cached_property
+    def rights(self) -> Rights:
+        if self.user is not None:
+            return rights_of_user(self.user.pk) if self.user.is_active else NOTHING
+        return EVERYTHING if self.token is not None and self.token.kind == "admin" else NOTHING
+
+    @property
+    def id(self) -> int | None:
+        return self.user.pk if self.user else None
+
+    @property
+    def pk(self) -> int | None:  # DRF's throttles and the debug page ask for it
+        return self.id
+
+    @property
+    def name(self) -> str:
+        if self.user:
+            return self.user.username
+        return self.token.name if self.token else SYSTEM_NAME
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_admin(self) -> bool:
+        return self.rights.is_admin
+
+    def can(
+        self, permission: Permission, *, project: str | None = None, environment: str | None = None
+    ) -> bool:
+        return self.rights.allow(permission, project, environment)
+
+    def check(
+        self, permission: Permission, *, project: str | None = None, environment: str | None = None
+    ) -> None:
+        """Raises NoAccess naming the permission."""
+        if not self.can(permission, project=project, environment=environment):
+            raise missing([permission], project=project, environment=environment)
+
+    def check_any(
+        self, permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
+    ) -> None:
+        """Raises NoAccess naming all of them unless one is held."""
+        permissions = list(permissions)
+        if not any(self.can(p, project=project, environment=environment) for p in permissions):
+            raise missing(permissions, project=project, environment=environment)
+
+    def can_read(self, project: str) -> bool:
+        rights = self.rights
+        return rights.is_admin or rights.reads_all_projects or project in rights.projects
+
+    @property
+    def readable_projects(self) -> frozenset[str] | None:
+        """The projects this caller may read; None means every one."""
+        rights = self.rights
+        return None if rights.is_admin or rights.reads_all_projects else rights.projects
+
+
+def missing(
+    permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
+) -> NoAccess:
+    """The 403 that names what is missing and where: `You need "Delete project" in legacy-portal.`"""
+    permissions = list(permissions)
+    needed = " or ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in permissions)
+    where = f" in {project}" if project and permissions[0].scope is not Scope.ROOT else ""
+    if environment and permissions[0].scope is Scope.ENVIRONMENT:
+        where += f" / {environment}"
+    return NoAccess.missing([p.value for p in permissions], f"You need {needed}{where}.")

@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class GroupsConfig(AppConfig):
+    name = "groups"
+    verbose_name = "Access"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from groups.seed import seed_roles
+
+        post_migrate.connect(seed_roles, sender=self)

@@ -1,0 +1,94 @@
+"""Who makes this request? Keys in the Authorization header, or the console's session."""
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from flagadmin.errors import AuthenticationRequired, NoAccess
+from groups.access import Caller
+from groups.models import ApiToken
+from groups.tokens import find_token, note_use
+
+ADMIN_KINDS = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERSONAL})
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """``Authorization: KEY`` or ``Authorization: Bearer KEY``. The request's user is then a Caller."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
+        header = request.META.get("HTTP_AUTHORIZATION", "").strip()
+        if not header:
+            return None
+        scheme, _, rest = header.partition(" ")
+        token = find_token(
+            rest.strip() if scheme.lower() == "bearer" and rest else header, now=timezone.now()
+        )
+        note_use(token)
+        return Caller(user=token.user, token=token), token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "ApiKey"
+
+
+class ConsoleSessionAuthentication(SessionAuthentication):
+    """The console's session, for "try it" in the API pages; a change needs the CSRF token too."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, Any] | None:  # type: ignore[override]
+        found = super().authenticate(request)
+        return (caller_of(request._request), None) if found else None
+
+
+class IsAdminCaller(BasePermission):
+    """The admin API: people, service accounts and admin tokens; SDK keys have no business here."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        check_kind(request, *ADMIN_KINDS)
+        return True
+
+
+class IsBackendCaller(BasePermission):
+    """The client API: backend tokens only."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        check_kind(request, ApiToken.Kind.BACKEND)
+        return True
+
+
+class IsFrontendCaller(BasePermission):
+    """The frontend API: frontend tokens only."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        check_kind(request, ApiToken.Kind.FRONTEND)
+        return True
+
+
+def check_kind(request: Request, *kinds: str) -> None:
+    """Raises AuthenticationRequired without a key, NoAccess naming the kinds with the wrong one.
+
+    A console session counts as its person's own personal token.
+    """
+    if not isinstance(request.user, Caller):
+        raise AuthenticationRequired
+    kind = request.auth.kind if isinstance(request.auth, ApiToken) else ApiToken.Kind.PERSONAL
+    if kind not in kinds:
+        wanted = " or ".join(sorted(kinds))
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise NoAccess(f"This is {article} {kind} key; this endpoint takes a key of kind {wanted}.")
+
+
+def caller_of(request: HttpRequest) -> Caller:
+    """The caller behind a console page's session. Raises AuthenticationRequired when nobody is logged in."""
+    cached = getattr(request, "_caller", None)
+    if cached is not None:
+        return cached
+    user = request.user
+    if isinstance(user, AnonymousUser) or not user.is_active:
+        raise AuthenticationRequired
+    caller = Caller(user=user)
+    request._caller = caller  # type: ignore[attr-defined]
+    return caller

@@ -1,0 +1,16 @@
+from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
+from groups.models.roles import Grant, Role, RolePermission
+from groups.models.tokens import ApiToken, ApiTokenProject
+
+__all__ = [
+    "ApiToken",
+    "ApiTokenProject",
+    "Grant",
+    "Group",
+    "GroupMembership",
+    "LoginFailure",
+    "LoginLink",
+    "Role",
+    "RolePermission",
+    "User",
+]

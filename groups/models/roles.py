@@ -1,0 +1,86 @@
+from django.db import models
+from django.db.models import Q
+
+from groups.permissions import BuiltIn, Permission
+
+
+class Role(models.Model):
+    """A named set of permissions: held everywhere (root types) or in a project (project types)."""
+
+    class Type(models.TextChoices):
+        ROOT = "root", "Root role, built in"
+        PROJECT = "project", "Project role, built in"
+        ROOT_CUSTOM = "root-custom", "Root role"
+        CUSTOM = "custom", "Project role"
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    description = models.TextField(blank=True)
+    type = models.CharField(max_length=16, choices=Type.choices, default=Type.CUSTOM)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="role_name_not_empty")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_built_in(self) -> bool:
+        return self.id in BuiltIn.__members__.values()
+
+    @property
+    def is_root(self) -> bool:
+        return self.type in (self.Type.ROOT, self.Type.ROOT_CUSTOM)
+
+
+class RolePermission(models.Model):
+    """One permission of a role; for environment permissions in one environment, or (null) in every one."""
+
+    role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="permissions")
+    permission = models.CharField(max_length=64, choices=[(p.value, p.display) for p in Permission])
+    environment = models.ForeignKey(
+        "projects.Environment", null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["role", "permission", "environment"],
+                name="role_permission_once",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.permission}"
+
+
+class Grant(models.Model):
+    """A role given to a user or to a group in one project."""
+
+    role = models.ForeignKey(Role, on_delete=models.RESTRICT, related_name="grants")
+    project = models.ForeignKey("projects.Project", on_delete=models.CASCADE, related_name="grants")
+    user = models.ForeignKey(
+        "groups.User", null=True, blank=True, on_delete=models.CASCADE, related_name="grants"
+    )
+    group = models.ForeignKey(
+        "groups.Group", null=True, blank=True, on_delete=models.CASCADE, related_name="grants"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user__isnull=True, group__isnull=False)
+                | Q(user__isnull=False, group__isnull=True),
+                name="grant_to_user_or_group",
+            ),
+            models.UniqueConstraint(fields=["project", "role", "user"], name="grant_user_once"),
+            models.UniqueConstraint(fields=["project", "role", "group"], name="grant_group_once"),
+        ]
+        indexes = [models.Index(fields=["role", "project"], name="grant_role_project")]
+
+    def __str__(self) -> str:
+        return f"{self.role} in {self.project_id} for {self.user or self.group}"

@@ -1,0 +1,67 @@
+from datetime import datetime
+
+from django.db import models
+from django.db.models import Q
+
+
+class ApiToken(models.Model):
+    """A key for the API. The secret itself is shown once and never stored: ``secret_hash`` is its SHA-256.
+
+    ``all_projects`` says so in so many words: a token whose projects are gone reaches none, never all.
+    """
+
+    class Kind(models.TextChoices):
+        ADMIN = "admin", "Admin"
+        BACKEND = "backend", "Backend"
+        FRONTEND = "frontend", "Frontend"
+        PERSONAL = "personal", "Personal"
+
+    id = models.BigAutoField(primary_key=True)
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    name = models.CharField(max_length=255)
+    secret_hash = models.CharField(max_length=64, unique=True, editable=False)
+    prefix = models.CharField(max_length=255, editable=False, help_text="The visible start of the secret.")
+    user = models.ForeignKey(
+        "groups.User", null=True, blank=True, on_delete=models.CASCADE, related_name="tokens"
+    )
+    environment = models.ForeignKey(
+        "projects.Environment", null=True, blank=True, on_delete=models.CASCADE, related_name="tokens"
+    )
+    all_projects = models.BooleanField(default=False)
+    projects = models.ManyToManyField("projects.Project", through="ApiTokenProject", related_name="tokens")
+    alias = models.CharField(max_length=255, null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField("last used", null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(kind="personal", user__isnull=False)
+                | (~Q(kind="personal") & Q(user__isnull=True)),
+                name="api_token_personal_has_user",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind__in=["backend", "frontend"]) | Q(environment__isnull=False),
+                name="api_token_sdk_has_environment",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def has_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class ApiTokenProject(models.Model):
+    token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, related_name="scopes")
+    project = models.ForeignKey("projects.Project", on_delete=models.CASCADE, related_name="token_scopes")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["token", "project"], name="api_token_project_once")]
+
+    def __str__(self) -> str:
+        return f"{self.token} for {self.project_id}"

@@ -1,0 +1,57 @@
+"""API keys: their formats (the reference's), their hashes, and finding the token of a key."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from flagadmin.errors import AuthenticationRequired
+from groups.models import ApiToken
+
+SECRET_BYTES = 28  # 56 hexadecimal digits
+LAST_USED_STEP = timedelta(minutes=1)
+
+
+def new_secret(kind: str, *, projects: Sequence[str] | None = None, environment: str | None = None) -> str:
+    """A fresh key: ``project:environment.<56 hex>``; ``*`` for all projects (None), ``[]`` for several."""
+    random_part = secrets.token_hex(SECRET_BYTES)
+    if kind == ApiToken.Kind.PERSONAL:
+        return f"user:{random_part}"
+    scope = "*" if projects is None else projects[0] if len(projects) == 1 else "[]"
+    return f"{scope}:{environment or '*'}.{random_part}"
+
+
+def hash_secret(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def visible_prefix(secret: str) -> str:
+    """What may be shown of a key: its scope and the first digits of its random part."""
+    separator = secret.find(".") if "." in secret else secret.find(":")
+    return secret[: separator + 7] if separator >= 0 else secret[:4]
+
+
+def find_token(secret: str, *, now: datetime) -> ApiToken:
+    """The token of a key, with its user. Raises AuthenticationRequired for an unknown or expired one."""
+    digest = hash_secret(secret)
+    token = ApiToken.objects.select_related("user").filter(secret_hash=digest).first()
+    if token is None or not hmac.compare_digest(token.secret_hash, digest):
+        raise AuthenticationRequired("This API key is not known here.")
+    if token.has_expired(now):
+        raise AuthenticationRequired("This API key has expired.")
+    if token.user is not None and not token.user.is_active:
+        raise AuthenticationRequired("The account of this API key is disabled.")
+    return token
+
+
+def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
+    """Writes the last-used time, at most once a minute for each token."""
+    now = now or timezone.now()
+    if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:
+        return
+    stale = Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)
+    ApiToken.objects.filter(stale, pk=token.pk).update(seen_at=now)

@@ -1,0 +1,151 @@
+"""Fetch, lock and permission in one call: there is no other door to a row that will be changed.
+
+What a caller may not read answers as unknown (NotFound); what it may read but not change is NoAccess.
+Locks are taken in one order everywhere: projects by id, then flags by name.
+"""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from flagadmin.errors import NotFound, ValidationError, choices
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.models import Environment, Flag, Project
+
+
+def readable_projects(caller: Caller) -> QuerySet[Project]:
+    """The projects this caller may read, archived ones included."""
+    allowed = caller.readable_projects
+    return Project.objects.all() if allowed is None else Project.objects.filter(id__in=allowed)
+
+
+def readable_flags(caller: Caller) -> QuerySet[Flag]:
+    """The flags this caller may read, archived ones included."""
+    allowed = caller.readable_projects
+    return Flag.objects.all() if allowed is None else Flag.objects.filter(project_id__in=allowed)
+
+
+def access_project(caller: Caller, project_id: str) -> Project:
+    """Raises NotFound."""
+    project = readable_projects(caller).filter(id=project_id).first()
+    if project is None:
+        raise no_project(project_id)
+    return project
+
+
+def access_project_for_update(
+    caller: Caller,
+    project_id: str,
+    permission: Permission,
+    *,
+    environment: str | None = None,
+    for_deletion: bool = False,
+    archived: bool = False,
+) -> Project:
+    """The project, locked until the end of the transaction. Raises NotFound, NoAccess.
+
+    Every change in a project takes this lock, so changes to one project happen one after the other;
+    deletion takes the stronger one, which also waits for rows that refer to the project. An archived project
+    is changed only where ``archived`` says so.
+    """
+    if not caller.can_read(project_id):
+        raise no_project(project_id)
+    project = (
+        Project.objects.select_for_update(no_key=not for_deletion)
+        .filter(id=project_id)
+        .order_by("id")
+        .first()
+    )
+    if project is None:
+        raise no_project(project_id)
+    caller.check(permission, project=project_id, environment=environment)
+    if project.archived_at is not None and not archived:
+        raise NotFound(f"Project {project_id} is archived. Revive it first.")
+    return project
+
+
+def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
+    """Several projects, locked in id order; those unknown to the caller are left out. Checks no permission."""
+    wanted = {project_id for project_id in project_ids if caller.can_read(project_id)}
+    locked = Project.objects.select_for_update(no_key=True).filter(id__in=wanted).order_by("id")
+    return {project.id: project for project in locked}
+
+
+def access_flag(caller: Caller, project_id: str, name: str, *, archived: bool | None = None) -> Flag:
+    """A flag of the project. ``archived`` narrows to archived (True) or active (False) ones. Raises NotFound."""
+    access_project(caller, project_id)
+    flags = Flag.objects.filter(project_id=project_id, name=name)
+    return _one(flags, project_id, name, archived)
+
+
+def access_flag_for_update(
+    caller: Caller,
+    project_id: str,
+    name: str,
+    permission: Permission,
+    *,
+    environment: str | None = None,
+    archived: bool | None = False,
+) -> Flag:
+    """The flag, locked together with its project. Raises NotFound, NoAccess."""
+    access_project_for_update(caller, project_id, permission, environment=environment)
+    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
+    return _one(flags, project_id, name, archived)
+
+
+def access_flags_for_update(
+    caller: Caller, project_id: str, names: Iterable[str], permission: Permission
+) -> list[Flag]:
+    """Those flags of the project that have one of these names, locked, by name. Raises NotFound, NoAccess."""
+    access_project_for_update(caller, project_id, permission)
+    flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=list(names))
+    return list(flags.order_by("name"))
+
+
+def _one(flags: QuerySet[Flag], project_id: str, name: str, archived: bool | None) -> Flag:
+    flag = flags.first()
+    if flag is None:
+        raise NotFound(f"There is no flag {name} in project {project_id}.")
+    if archived is not None and flag.is_archived != archived:
+        state = "archived; revive it first" if flag.is_archived else "not archived"
+        raise NotFound(f"Flag {name} of project {project_id} is {state}.")
+    return flag
+
+
+def access_environment(name: str) -> Environment:
+    """An environment named in a path. Raises NotFound."""
+    environment = Environment.objects.filter(name=name).first()
+    if environment is None:
+        raise NotFound(unknown_environment(name))
+    return environment
+
+
+def check_environment(name: str, path: str = "environment") -> Environment:
+    """An environment named in a body or query. Raises ValidationError naming the choices."""
+    environment = Environment.objects.filter(name=name).first()
+    if environment is None:
+        raise ValidationError.at(path, unknown_environment(name))
+    return environment
+
+
+def check_project(caller: Caller, project_id: str, path: str = "project") -> Project:
+    """A project named in a body or query. Raises ValidationError naming the readable ones."""
+    project = readable_projects(caller).filter(id=project_id).first()
+    if project is None:
+        raise ValidationError.at(path, unknown_project(caller, project_id))
+    return project
+
+
+def no_project(project_id: str) -> NotFound:
+    return NotFound(f"There is no project {project_id}.")
+
+
+def unknown_environment(name: str) -> str:
+    names = choices(Environment.objects.values_list("name", flat=True))
+    return f"There is no environment {name}. There are: {names}."
+
+
+def unknown_project(caller: Caller, project_id: str) -> str:
+    names = choices(readable_projects(caller).values_list("id", flat=True))
+    return f"There is no project {project_id}. " + (f"There are: {names}." if names else "You can see none.")

@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class ProjectsConfig(AppConfig):
+    name = "projects"
+    verbose_name = "Projects"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from projects.seed import seed_projects
+
+        post_migrate.connect(seed_projects, sender=self)

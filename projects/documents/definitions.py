@@ -1,0 +1,113 @@
+"""Rows → the plain documents that the evaluation engine reads (``playground.engine.definitions``).
+
+A fixed number of statements whatever the number of flags.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """``flags`` by name in code-point order; ``segments`` (those used by them) by id."""
+
+    flags: list[Document]
+    segments: dict[int, Document]
+
+
+# Columns in the order of the tables' own; strategies and parents come in their stored order.
+_FLAGS = """
+SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]')
+  FROM projects_flag f
+  LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ ORDER BY f.name COLLATE "C"
+"""
+_STRATEGIES = """
+SELECT s.flag_id, s.id::text, s.name, s.title, s.disabled, s.parameters, s.constraints, s.variants,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+  FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s) AND s.environment_id = %(environment)s
+ ORDER BY s.flag_id, s.sort_order, s.id
+"""
+_PARENTS = """
+SELECT d.flag_id, p.name, d.enabled, d.variants
+  FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ ORDER BY d.flag_id, d.id
+"""
+_SEGMENTS = """
+SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
+"""
+
+
+def definitions(projects: Iterable[str], environment: str) -> Definitions:
+    """The active flags of these projects as they are in this environment. Four statements."""
+    where = {"projects": list(projects), "environment": environment}
+    with connection.cursor() as cursor:
+        strategies, used = _strategies(cursor, where)
+        parents = _parents(cursor, where)
+        cursor.execute(_FLAGS, where)
+        flags = [
+            {
+                "name": name,
+                "project": project,
+                "enabled": enabled,
+                "impression_data": impression_data,
+                "variants": variants,
+                "strategies": strategies.get(flag_id, []),
+                "dependencies": parents.get(flag_id, []),
+            }
+            for flag_id, name, project, impression_data, enabled, variants in cursor.fetchall()
+        ]
+        cursor.execute(_SEGMENTS, {"segments": sorted(used)})
+        segments = {
+            segment_id: {"id": segment_id, "name": name, "constraints": constraints}
+            for segment_id, name, constraints in cursor.fetchall()
+        }
+    return Definitions(flags, segments)
+
+
+def _strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Document]], set[int]]:
+    by_flag: dict[int, list[Document]] = defaultdict(list)
+    used: set[int] = set()
+    cursor.execute(_STRATEGIES, where)
+    for (
+        flag_id,
+        strategy_id,
+        name,
+        title,
+        disabled,
+        parameters,
+        constraints,
+        variants,
+        segments,
+    ) in cursor.fetchall():
+        used.update(segments)
+        by_flag[flag_id].append(
+            {
+                "id": strategy_id,
+                "name": name,
+                "title": title,
+                "disabled": disabled,
+                "parameters": parameters,
+                "constraints": constraints,
+                "variants": variants,
+                "segments": segments,
+            }
+        )
+    return by_flag, used
+
+
+def _parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
+    by_flag: dict[int, list[Document]] = defaultdict(list)
+    cursor.execute(_PARENTS, where)
+    for flag_id, parent, enabled, variants in cursor.fetchall():
+        by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": variants})
+    return by_flag

@@ -1,0 +1,37 @@
+from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
+from projects.models.vocabulary import ContextField, Segment, StrategyType, TagType  # isort: split
+from projects.models.flags import (
+    Dependency,
+    FavouriteFlag,
+    FavouriteProject,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagLink,
+    FlagTag,
+    LifecycleStage,
+    Strategy,
+    StrategySegment,
+)
+
+__all__ = [
+    "ContextField",
+    "Dependency",
+    "Environment",
+    "FavouriteFlag",
+    "FavouriteProject",
+    "Flag",
+    "FlagEnvironment",
+    "FlagLastSeen",
+    "FlagLink",
+    "FlagTag",
+    "LifecycleStage",
+    "Project",
+    "ProjectEnvironment",
+    "ProjectRevision",
+    "Segment",
+    "Strategy",
+    "StrategySegment",
+    "StrategyType",
+    "TagType",
+]

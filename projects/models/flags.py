@@ -1,0 +1,219 @@
+import uuid
+
+from django.db import models
+from django.db.models import F, Q
+
+from projects.models.projects import Environment, Project
+from projects.revision import OF_FLAG, OF_PROJECT, OF_STRATEGY, revision_triggers
+
+
+class Flag(models.Model):
+    """A feature flag. Its name is unique across all projects; archived flags keep theirs until they are deleted."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=100, unique=True)
+    project = models.ForeignKey(Project, on_delete=models.RESTRICT, related_name="flags")
+    type = models.CharField(max_length=100, default="release")
+    description = models.TextField(null=True, blank=True)
+    stale = models.BooleanField(default=False)
+    impression_data = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey(
+        "groups.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="flag_name_not_empty")]
+        indexes = [models.Index(fields=["project", "name"], name="flag_project_name")]
+        triggers = revision_triggers(
+            ["id", "name", "project_id", "type", "description", "stale", "impression_data", "archived_at"],
+            OF_PROJECT,
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_archived(self) -> bool:
+        return self.archived_at is not None
+
+
+class FlagEnvironment(models.Model):
+    """A flag's switch and variants in one environment."""
+
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="environments")
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
+    enabled = models.BooleanField(default=False)
+    variants = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_environment_once")]
+        triggers = revision_triggers(["flag_id", "environment_id", "enabled", "variants"], OF_FLAG)
+
+    def __str__(self) -> str:
+        return f"{self.flag} in {self.environment_id}"
+
+
+class Strategy(models.Model):
+    """One way a flag can be on in an environment. Strategies are tried in ``sort_order``, then by id."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies")
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
+    name = models.CharField("strategy type", max_length=255)
+    title = models.TextField(null=True, blank=True)
+    disabled = models.BooleanField(default=False)
+    sort_order = models.IntegerField(default=0)
+    parameters = models.JSONField(default=dict, blank=True)
+    constraints = models.JSONField(default=list, blank=True)
+    variants = models.JSONField(default=list, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    segments = models.ManyToManyField(
+        "Segment", through="StrategySegment", related_name="strategies", blank=True
+    )
+
+    class Meta:
+        ordering = ["sort_order", "id"]
+        verbose_name_plural = "strategies"
+        indexes = [models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place")]
+        triggers = revision_triggers(
+            [
+                "id", "flag_id", "environment_id", "name", "title", "disabled", "sort_order",
+                "parameters", "constraints", "variants",
+            ],
+            OF_FLAG,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.flag} in {self.environment_id}"
+
+
+class StrategySegment(models.Model):
+    strategy = models.ForeignKey(Strategy, on_delete=models.CASCADE, related_name="segment_links")
+    segment = models.ForeignKey("Segment", on_delete=models.RESTRICT, related_name="strategy_links")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["strategy", "segment"], name="strategy_segment_once")]
+        triggers = revision_triggers(["strategy_id", "segment_id"], OF_STRATEGY)
+
+    def __str__(self) -> str:
+        return f"{self.segment} on {self.strategy_id}"
+
+
+class Dependency(models.Model):
+    """``flag`` (the child) can be on only while ``parent`` is on, is off, or resolves to one of ``variants``."""
+
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="parents")
+    parent = models.ForeignKey(Flag, on_delete=models.RESTRICT, related_name="children")
+    enabled = models.BooleanField(default=True)
+    variants = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        verbose_name_plural = "dependencies"
+        constraints = [
+            models.UniqueConstraint(fields=["flag", "parent"], name="dependency_once"),
+            models.CheckConstraint(condition=~Q(flag=F("parent")), name="dependency_not_on_itself"),
+        ]
+        triggers = revision_triggers(["flag_id", "parent_id", "enabled", "variants"], OF_FLAG)
+
+    def __str__(self) -> str:
+        return f"{self.flag} needs {self.parent}"
+
+
+class FlagLastSeen(models.Model):
+    """When metrics last told of a flag in an environment. Its own table, so that it raises no revision."""
+
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")
+    environment = models.TextField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_last_seen_once")]
+
+    def __str__(self) -> str:
+        return f"{self.flag} in {self.environment}"
+
+
+class FlagTag(models.Model):
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="tags")
+    tag_type = models.ForeignKey("TagType", on_delete=models.RESTRICT, related_name="tags")
+    value = models.CharField(max_length=50)
+
+    class Meta:
+        ordering = ["tag_type", "value"]
+        constraints = [
+            models.UniqueConstraint(fields=["flag", "tag_type", "value"], name="flag_tag_once"),
+            models.CheckConstraint(condition=Q(value__length__gte=2), name="flag_tag_value_length"),
+        ]
+        indexes = [models.Index(fields=["value", "tag_type"], name="flag_tag_value")]
+
+    def __str__(self) -> str:
+        return f"{self.tag_type_id}:{self.value}"
+
+
+class FlagLink(models.Model):
+    """An address that belongs to a flag: its ticket, its design."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="links")
+    url = models.TextField()
+    title = models.TextField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.title or self.url
+
+
+class LifecycleStage(models.Model):
+    """When a flag entered a stage of its life."""
+
+    class Stage(models.TextChoices):
+        INITIAL = "initial"
+        PRE_LIVE = "pre-live"
+        LIVE = "live"
+        COMPLETED = "completed"
+        ARCHIVED = "archived"
+
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="lifecycle")
+    stage = models.CharField(max_length=16, choices=Stage.choices)
+    entered_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["entered_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["flag", "stage"], name="lifecycle_stage_once"),
+            models.CheckConstraint(
+                condition=Q(stage__in=["initial", "pre-live", "live", "completed", "archived"]),
+                name="lifecycle_stage_known",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.flag}: {self.stage}"
+
+
+class FavouriteFlag(models.Model):
+    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favourite_flags")
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="favourites")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "flag"], name="favourite_flag_once")]
+
+    def __str__(self) -> str:
+        return f"{self.flag} of {self.user}"
+
+
+class FavouriteProject(models.Model):
+    user = models.ForeignKey("groups.User", on_delete=models.CASCADE, related_name="favourite_projects")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="favourites")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "project"], name="favourite_project_once")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} of {self.user}"

@@ -1,0 +1,87 @@
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from projects.revision import project_triggers
+
+
+class Environment(models.Model):
+    """Where flags are switched: development, production. The name is its identity and never changes."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    type = models.CharField(max_length=100, default="production")
+    enabled = models.BooleanField(default=True)
+    sort_order = models.IntegerField(default=9999)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["sort_order", "name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="environment_name_not_empty")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Project(models.Model):
+    """A set of flags with its own settings, access and tokens. The id is chosen at creation and never changes."""
+
+    id = models.CharField(max_length=100, primary_key=True)
+    name = models.CharField(max_length=255)
+    description = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    default_stickiness = models.CharField(max_length=100, default="default")
+    flag_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="The most flags it may have at once.",
+    )
+    naming_pattern = models.TextField(
+        blank=True, help_text="A regular expression that names of new flags match as a whole."
+    )
+    naming_example = models.TextField(blank=True)
+    naming_description = models.TextField(blank=True)
+    environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.CheckConstraint(condition=~Q(id=""), name="project_id_not_empty")]
+        triggers = project_triggers()
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ProjectEnvironment(models.Model):
+    """An environment that is in use in a project, with the strategy that a flag enabled without one gets."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="project_links")
+    default_strategy = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "environment"], name="project_environment_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} / {self.environment_id}"
+
+
+class ProjectRevision(models.Model):
+    """The number of a project's last change that can alter an evaluation. Written by database triggers only.
+
+    No foreign key: the triggers of a deletion remove the row themselves.
+    """
+
+    project_id = models.CharField(max_length=100, primary_key=True)
+    revision = models.BigIntegerField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["project_id"], include=["revision"], name="project_revision_covering")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} at {self.revision}"

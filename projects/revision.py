@@ -1,0 +1,103 @@
+"""What changed since: one number per project, set by database triggers.
+
+Every statement that changes a column an evaluation reads, from wherever it comes, gives the projects concerned a
+new number from one sequence, in its own transaction. Caches and ETags are keyed by (project, revision) pairs.
+
+PostgreSQL allows transition tables only for triggers of one event each, without a column list, so every table has
+three triggers, and an update is told apart from a touch by comparing the columns themselves.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import pgtrigger
+
+TOUCH_SQL = """
+CREATE SEQUENCE IF NOT EXISTS projects_revision_seq;
+CREATE OR REPLACE FUNCTION projects_touch(ids text[]) RETURNS void LANGUAGE sql AS $$
+    -- In id order, so that two writers never wait for each other in a circle. The number is drawn anew once
+    -- the row is locked, so that the numbers of a project only grow.
+    INSERT INTO projects_projectrevision (project_id, revision)
+    SELECT id, nextval('projects_revision_seq')
+      FROM (SELECT DISTINCT unnest(ids) AS id ORDER BY 1) AS touched WHERE id IS NOT NULL
+    ON CONFLICT (project_id) DO UPDATE SET revision = nextval('projects_revision_seq')
+$$;
+"""
+UNTOUCH_SQL = "DROP FUNCTION projects_touch(text[]); DROP SEQUENCE projects_revision_seq;"
+
+OF_FLAG = "SELECT f.project_id FROM {rows} r JOIN projects_flag f ON f.id = r.flag_id"
+OF_STRATEGY = (
+    "SELECT f.project_id FROM {rows} r JOIN projects_strategy s ON s.id = r.strategy_id "
+    "JOIN projects_flag f ON f.id = s.flag_id"
+)
+OF_SEGMENT = (
+    "SELECT f.project_id FROM {rows} r JOIN projects_strategysegment l ON l.segment_id = r.id "
+    "JOIN projects_strategy s ON s.id = l.strategy_id JOIN projects_flag f ON f.id = s.flag_id"
+)
+OF_PROJECT = "SELECT r.project_id FROM {rows} r"
+OF_SELF = "SELECT r.id AS project_id FROM {rows} r"
+
+
+def revision_triggers(columns: Sequence[str], projects_of: str) -> list[pgtrigger.Trigger]:
+    """The three triggers of a table. ``projects_of`` selects the project ids of the rows in ``{rows}``."""
+    listed = ", ".join(columns)
+    return [
+        _trigger(
+            "insert",
+            pgtrigger.Insert,
+            pgtrigger.Referencing(new="new_rows"),
+            projects_of.format(rows="new_rows"),
+        ),
+        _trigger(
+            "delete",
+            pgtrigger.Delete,
+            pgtrigger.Referencing(old="old_rows"),
+            projects_of.format(rows="old_rows"),
+        ),
+        _trigger(
+            "update",
+            pgtrigger.Update,
+            pgtrigger.Referencing(old="old_rows", new="new_rows"),
+            projects_of.format(
+                rows=(
+                    f"((SELECT {listed} FROM new_rows EXCEPT SELECT {listed} FROM old_rows)"  # noqa: S608 - our names
+                    f" UNION ALL (SELECT {listed} FROM old_rows EXCEPT SELECT {listed} FROM new_rows))"
+                )
+            ),
+        ),
+    ]
+
+
+def _trigger(
+    name: str, operation: pgtrigger.Operation, referencing: pgtrigger.Referencing, projects: str
+) -> pgtrigger.Trigger:
+    return pgtrigger.Trigger(
+        name=f"revision_{name}",
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=operation,
+        referencing=referencing,
+        func=f"PERFORM projects_touch(ARRAY({projects})); RETURN NULL;",
+    )
+
+
+def project_triggers() -> list[pgtrigger.Trigger]:
+    """A project has a revision from its first moment to its last."""
+    forget = pgtrigger.Trigger(
+        name="revision_forget",
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=pgtrigger.Delete,
+        referencing=pgtrigger.Referencing(old="old_rows"),
+        func="DELETE FROM projects_projectrevision WHERE project_id IN (SELECT id FROM old_rows); RETURN NULL;",
+    )
+    return [revision_triggers(["id"], OF_SELF)[0], forget]
+
+
+def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
+    """The revision of each of these projects that exists (all of them for None), by id. One indexed read."""
+    from projects.models import ProjectRevision
+
+    rows = ProjectRevision.objects.order_by("project_id")
+    if projects is not None:
+        rows = rows.filter(project_id__in=list(projects))
+    return dict(rows.values_list("project_id", "revision"))

@@ -1,0 +1,101 @@
+"""What a fresh database has, made after every migrate, so that a flushed one has it too."""
+
+from typing import Any
+
+from django.db import transaction
+
+DEFAULT_PROJECT = "default"
+ENVIRONMENTS = (("development", "development", 2), ("production", "production", 3))
+STRATEGY_TYPES = (
+    (
+        "flexibleRollout",
+        "Gradual rollout",
+        "On for a percentage of users, sessions or calls, always the same ones.",
+        [
+            {"name": "rollout", "type": "percentage", "description": "", "required": False},
+            {
+                "name": "stickiness",
+                "type": "string",
+                "description": "Which field keeps a result.",
+                "required": True,
+            },
+            {
+                "name": "groupId",
+                "type": "string",
+                "description": "Flags of one group share buckets.",
+                "required": True,
+            },
+        ],
+    ),
+    ("default", "Standard", "On for everyone.", []),
+    (
+        "remoteAddress",
+        "IPs",
+        "On for the addresses and networks listed.",
+        [{"name": "IPs", "type": "list", "description": "Addresses and networks (CIDR).", "required": True}],
+    ),
+    (
+        "applicationHostname",
+        "Hosts",
+        "On for the hosts listed; the SDK compares the name of its own host.",
+        [{"name": "hostNames", "type": "list", "description": "Host names.", "required": False}],
+    ),
+)
+CONTEXT_FIELDS = (
+    ("environment", "Allows you to constrain on application environment", 0),
+    ("userId", "Allows you to constrain on userId", 1),
+    ("appName", "Allows you to constrain on application name", 2),
+    ("currentTime", "Allows you to constrain on date values", 3),
+    ("sessionId", "Allows you to constrain on sessionId", 4),
+    ("remoteAddress", "Allows you to constrain on the address of the client", 5),
+)
+
+
+def seed_projects(using: str, apps: Any, **kwargs: Any) -> None:
+    """Adds what has never been there; what people changed or removed since stays as they left it."""
+    try:
+        models = {name: apps.get_model("projects", name) for name in _MODELS}
+    except LookupError:  # migrated back to before there were projects
+        return
+    with transaction.atomic(using=using):
+        _seed_vocabulary(using, models)
+        if not models["Environment"].objects.using(using).exists():
+            _seed_default_project(using, models)
+
+
+_MODELS = ("Project", "Environment", "ProjectEnvironment", "StrategyType", "ContextField", "TagType")
+
+
+def _seed_vocabulary(using: str, models: dict[str, Any]) -> None:
+    for order, (name, title, description, parameters) in enumerate(STRATEGY_TYPES):
+        models["StrategyType"].objects.using(using).update_or_create(
+            name=name,
+            defaults={
+                "title": title,
+                "description": description,
+                "parameters": parameters,
+                "built_in": True,
+                "sort_order": order,
+            },
+        )
+    if not models["ContextField"].objects.using(using).exists():
+        models["ContextField"].objects.using(using).bulk_create(
+            models["ContextField"](name=name, description=description, sort_order=order)
+            for name, description, order in CONTEXT_FIELDS
+        )
+    if not models["TagType"].objects.using(using).exists():
+        models["TagType"].objects.using(using).create(
+            name="simple", description="Used to simplify filtering of features", icon="#", color="#FFFFFF"
+        )
+
+
+def _seed_default_project(using: str, models: dict[str, Any]) -> None:
+    for name, kind, order in ENVIRONMENTS:
+        models["Environment"].objects.using(using).create(name=name, type=kind, sort_order=order)
+    project, _ = (
+        models["Project"]
+        .objects.using(using)
+        .get_or_create(id=DEFAULT_PROJECT, defaults={"name": "Default", "description": "Default project"})
+    )
+    for name, _, _ in ENVIRONMENTS:
+        models["ProjectEnvironment"].objects.using(using).create(project=project, environment_id=name)
