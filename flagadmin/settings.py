@@ -61,9 +61,7 @@ IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_00
 # Django's own bound comes after ours and must not be the narrower one.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
-PLAYGROUND_MAX_EVALUATIONS = environment.integer(
-    "FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1
-)
+PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
 SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # a worker
 APPLICATION_INSTANCE_WINDOW = timedelta(
     days=environment.integer("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7, at_least=1)
@@ -144,7 +142,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flagadmin.http.ErrorMiddleware",
-    "flagadmin.http.BoundedBodyMiddleware",
+    "flagadmin.bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -213,13 +211,13 @@ REST_FRAMEWORK: dict[str, Any] = {
         "groups.authentication.ConsoleSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["groups.authentication.IsAdminCaller"],
-    "DEFAULT_RENDERER_CLASSES": ["flagadmin.http.OrjsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["flagadmin.http.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.http.AlwaysJson",
+    "DEFAULT_RENDERER_CLASSES": ["flagadmin.bodies.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["flagadmin.bodies.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.bodies.AlwaysJson",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "flagadmin.http.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.http.OrjsonRenderer"],
+    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.bodies.OrjsonRenderer"],
     "UNAUTHENTICATED_USER": None,
 }
 

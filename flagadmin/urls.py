@@ -1,12 +1,22 @@
 """All addresses. Each app brings its own; this file only says where they hang."""
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from flagadmin import health
+from flagadmin import api, health
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
+    path("api/docs/", api.SwaggerView.as_view(), name="docs"),
+    path("api/admin/", include("groups.api.urls")),
+    path("api/admin/", include("projects.api.urls")),
+    re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
     path("admin/", admin.site.urls),
 ]
+
+handler400 = "flagadmin.http.handler400"
+handler403 = "flagadmin.http.handler403"
+handler404 = "flagadmin.http.handler404"
+handler500 = "flagadmin.http.handler500"

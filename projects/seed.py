@@ -6,7 +6,7 @@ from django.db import transaction
 
 DEFAULT_PROJECT = "default"
 ENVIRONMENTS = (("development", "development", 2), ("production", "production", 3))
-STRATEGY_TYPES = (
+STRATEGY_TYPES: tuple[tuple[str, str, str, list[dict[str, Any]]], ...] = (
     (
         "flexibleRollout",
         "Gradual rollout",

@@ -1,6 +1,6 @@
 """A small process beside the server that stops it when its last user was killed.
 
-    python -m flagadmin.embedded.guard DATA_DIR
+python -m flagadmin.embedded.guard DATA_DIR
 """
 
 import sys

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from django.db import connection
 
 Document = dict[str, Any]
@@ -21,7 +22,7 @@ class Definitions:
     segments: dict[int, Document]
 
 
-# Columns in the order of the tables' own; strategies and parents come in their stored order.
+# Raw cursors give jsonb as text, which orjson reads fastest. Strategies and parents come in their stored order.
 _FLAGS = """
 SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]')
   FROM projects_flag f
@@ -49,7 +50,7 @@ SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
 
 def definitions(projects: Iterable[str], environment: str) -> Definitions:
     """The active flags of these projects as they are in this environment. Four statements."""
-    where = {"projects": list(projects), "environment": environment}
+    where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connection.cursor() as cursor:
         strategies, used = _strategies(cursor, where)
         parents = _parents(cursor, where)
@@ -60,7 +61,7 @@ def definitions(projects: Iterable[str], environment: str) -> Definitions:
                 "project": project,
                 "enabled": enabled,
                 "impression_data": impression_data,
-                "variants": variants,
+                "variants": orjson.loads(variants),
                 "strategies": strategies.get(flag_id, []),
                 "dependencies": parents.get(flag_id, []),
             }
@@ -68,7 +69,7 @@ def definitions(projects: Iterable[str], environment: str) -> Definitions:
         ]
         cursor.execute(_SEGMENTS, {"segments": sorted(used)})
         segments = {
-            segment_id: {"id": segment_id, "name": name, "constraints": constraints}
+            segment_id: {"id": segment_id, "name": name, "constraints": orjson.loads(constraints)}
             for segment_id, name, constraints in cursor.fetchall()
         }
     return Definitions(flags, segments)
@@ -96,9 +97,9 @@ def _strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Docu
                 "name": name,
                 "title": title,
                 "disabled": disabled,
-                "parameters": parameters,
-                "constraints": constraints,
-                "variants": variants,
+                "parameters": orjson.loads(parameters),
+                "constraints": orjson.loads(constraints),
+                "variants": orjson.loads(variants),
                 "segments": segments,
             }
         )
@@ -109,5 +110,5 @@ def _parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
     cursor.execute(_PARENTS, where)
     for flag_id, parent, enabled, variants in cursor.fetchall():
-        by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": variants})
+        by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)})
     return by_flag

@@ -70,7 +70,7 @@ class Strategy(models.Model):
     constraints = models.JSONField(default=list, blank=True)
     variants = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    segments = models.ManyToManyField(
+    segments: models.ManyToManyField = models.ManyToManyField(
         "Segment", through="StrategySegment", related_name="strategies", blank=True
     )
 

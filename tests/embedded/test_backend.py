@@ -9,7 +9,9 @@ from tests.paths import ROOT
 @pytest.mark.django_db
 def test_orders_text_by_code_point_and_folds_case_beyond_ascii() -> None:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT array_agg(name ORDER BY name), lower('ÄÖ') FROM (VALUES ('a'), ('B'), ('é')) t(name)")
+        cursor.execute(
+            "SELECT array_agg(name ORDER BY name), lower('ÄÖ') FROM (VALUES ('a'), ('B'), ('é')) t(name)"
+        )
         assert cursor.fetchone() == (["B", "a", "é"], "äö")
 
 

@@ -1,0 +1,147 @@
+"""Bodies in and out: read bounded before anyone parses them, parsed strictly, rendered fast."""
+
+import zlib
+from io import BytesIO
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+
+from flagadmin import errors
+from flagadmin.errors import AppError
+from flagadmin.http import GetResponse, error_response
+
+ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
+
+
+class BoundedBodyMiddleware:
+    """Reads a body before anyone parses it, up to the view's ``body_limit`` (bytes), inflated size counted.
+
+    Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
+    is checked here.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
+        limit = getattr(owner, "body_limit", None) or settings.BODY_LIMIT
+        try:
+            bound_body(request, limit)
+        except AppError as error:
+            return error_response(request, error)
+        return None
+
+
+def bound_body(request: HttpRequest, limit: int) -> None:
+    """Puts the whole, inflated body in the stream's place. Raises PayloadTooLarge past ``limit`` bytes."""
+    declared = request.META.get("CONTENT_LENGTH") or "0"
+    if declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit)
+    chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
+    if request.content_type == "multipart/form-data" or not (chunked or int(declared or 0)):
+        return
+    body = _read(request.environ["wsgi.input"] if chunked else request, limit)  # type: ignore[attr-defined]
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
+        del request.META["HTTP_CONTENT_ENCODING"]
+    request.META["CONTENT_LENGTH"] = str(len(body))
+    request._stream = BytesIO(body)  # type: ignore[attr-defined]
+    request._read_started = False  # type: ignore[attr-defined]
+
+
+def _read(stream: Any, limit: int) -> bytes:
+    body = stream.read(limit + 1)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body decoded from gzip or deflate. Raises PayloadTooLarge past ``limit`` bytes of output."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise errors.ContentTypeNotAccepted(
+            f"Content-Encoding {encoding} is not accepted. Use gzip, or none."
+        )
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        inflated = decoder.decompress(body, limit + 1)
+    except zlib.error as exc:
+        raise errors.ValidationError("The body is not valid gzip data.") from exc
+    if len(inflated) > limit:
+        raise _too_large(limit)
+    if not decoder.eof:
+        raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
+    return inflated
+
+
+def _too_large(limit: int) -> AppError:
+    size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
+    return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
+
+
+class OrjsonRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        if data is None:
+            return b""
+        if isinstance(data, bytes):  # rendered ahead of time by a view that knows how
+            return data
+        return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
+
+
+class StrictJSONParser(BaseParser):
+    """JSON with a body as it is: malformed text, NaN, lone surrogates and NUL characters are refused."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return parse_json(stream.read())
+
+
+def parse_json(body: bytes) -> Any:
+    """Raises ValidationError naming the place of the fault."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
+    # PostgreSQL has no NUL in text; found here it can name its place.
+    if b"\\u0000" in body and (path := _nul_path(data)) is not None:
+        raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
+    return data
+
+
+def _nul_path(data: Any, path: str = "") -> str | None:
+    if isinstance(data, str):
+        return path if "\0" in data else None
+    if isinstance(data, dict):
+        if any("\0" in key for key in data):
+            return path
+        inner = ((value, f"{path}.{key}" if path else key) for key, value in data.items())
+    elif isinstance(data, list):
+        inner = ((value, f"{path}[{index}]") for index, value in enumerate(data))
+    else:
+        return None
+    return next((found for value, at in inner if (found := _nul_path(value, at)) is not None), None)
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """The API answers JSON whatever the Accept header says, errors included."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type

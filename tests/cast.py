@@ -1,0 +1,115 @@
+"""The standing cast: the same few people, accounts and keys in every test, each with a known right.
+
+``api`` maps a role of the play to a test client that sends its key:
+admin, editor, viewer (root roles); owner, member, reader (of project ``shop`` alone); outsider (nothing at all);
+service (a service account with root role Editor); admin_token (an admin API token).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from groups.access import Caller
+from groups.models import ApiToken, ApiTokenProject, Grant, User
+from groups.permissions import BuiltIn
+from groups.tokens import hash_secret, new_secret, visible_prefix
+from projects.models import Environment, Project, ProjectEnvironment
+
+ROOT_ROLES = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
+PROJECT_ROLES = {"owner": BuiltIn.OWNER, "member": BuiltIn.MEMBER, "reader": BuiltIn.READER}
+
+
+def make_user(
+    username: str, *, root_role: int | None = None, is_service: bool = False, **fields: Any
+) -> User:
+    return User.objects.create(username=username, root_role_id=root_role, is_service=is_service, **fields)
+
+
+def make_token(
+    kind: str,
+    *,
+    user: User | None = None,
+    projects: list[str] | None = None,
+    environment: str | None = None,
+    **fields: Any,
+) -> str:
+    """A key of this kind, for these projects (None: all). Answers the secret."""
+    secret = new_secret(kind, projects=projects, environment=environment)
+    token = ApiToken.objects.create(
+        kind=kind,
+        name=fields.pop("name", f"{kind} of {user or 'nobody'}"),
+        secret_hash=hash_secret(secret),
+        prefix=visible_prefix(secret),
+        user=user,
+        environment_id=environment,
+        all_projects=projects is None and kind != "personal",
+        **fields,
+    )
+    ApiTokenProject.objects.bulk_create(ApiTokenProject(token=token, project_id=p) for p in projects or [])
+    return secret
+
+
+def make_project(project_id: str, **fields: Any) -> Project:
+    """A project in all environments."""
+    project = Project.objects.create(id=project_id, name=fields.pop("name", project_id.title()), **fields)
+    ProjectEnvironment.objects.bulk_create(
+        ProjectEnvironment(project=project, environment=environment)
+        for environment in Environment.objects.all()
+    )
+    return project
+
+
+def client(secret: str | None = None) -> APIClient:
+    """A test client that sends this key, and raises nothing: it sees what a real client would."""
+    made = APIClient(raise_request_exception=False)
+    if secret:
+        made.credentials(HTTP_AUTHORIZATION=secret)
+    return made
+
+
+@pytest.fixture
+def shop(db: None) -> Project:
+    """A project beside ``default``, in which the project roles of the cast are held."""
+    return make_project("shop")
+
+
+@pytest.fixture
+def people(shop: Project) -> Mapping[str, User]:
+    cast = {name: make_user(name, root_role=role) for name, role in ROOT_ROLES.items()}
+    for name, role in PROJECT_ROLES.items():
+        cast[name] = make_user(name)
+        Grant.objects.create(role_id=role, project=shop, user=cast[name])
+    cast["outsider"] = make_user("outsider")
+    cast["service"] = make_user("service", root_role=BuiltIn.EDITOR, is_service=True)
+    return cast
+
+
+@pytest.fixture
+def callers(people: Mapping[str, User]) -> Callable[[str], Caller]:
+    """``callers("viewer")``: a fresh Caller of that person, as a request would have it."""
+    return lambda name: Caller(user=people[name])
+
+
+class Clients(dict[str, APIClient]):
+    """Clients by the cast's names, each made with its key when first asked for."""
+
+    def __init__(self, people: Mapping[str, User]) -> None:
+        super().__init__()
+        self.people = people
+
+    def __missing__(self, name: str) -> APIClient:
+        if name == "nobody":
+            secret = None
+        elif name == "admin_token":
+            secret = make_token("admin")
+        else:
+            secret = make_token("personal", user=self.people[name])
+        self[name] = client(secret)
+        return self[name]
+
+
+@pytest.fixture
+def api(people: Mapping[str, User]) -> Clients:
+    return Clients(people)

@@ -1,0 +1,74 @@
+"""Whatever goes wrong below /api/, the answer is one error record."""
+
+import gzip
+
+import pytest
+
+from tests.cast import client, make_token
+
+
+def check_record(response, status, name):
+    record = response.json()
+    assert response.status_code == status, record
+    assert response["Content-Type"] == "application/json"
+    assert record["name"] == name
+    assert record["id"]
+    assert record["message"]
+    return record
+
+
+def test_unknown_route_without_a_key(api):
+    check_record(api["nobody"].get("/api/admin/no-such-thing"), 401, "AuthenticationRequired")
+
+
+def test_unknown_route_with_a_key(api):
+    record = check_record(api["admin"].get("/api/admin/no-such-thing"), 404, "NotFoundError")
+    assert "/api/admin/no-such-thing" in record["message"]
+
+
+@pytest.mark.parametrize(
+    "header", ["nonsense", "Bearer nonsense", "Basic abc", "user:123", "*:*.0", "Bearer"]
+)
+def test_unknown_key(db, header):
+    check_record(client(header).get("/api/admin/x"), 401, "AuthenticationRequired")
+
+
+def test_bearer_scheme_in_any_case(people):
+    secret = make_token("personal", user=people["viewer"])
+    for header in (secret, f"Bearer {secret}", f"bearer {secret}"):
+        check_record(client(header).get("/api/admin/x"), 404, "NotFoundError")
+
+
+def test_every_answer_has_the_headers(api):
+    response = api["admin"].get("/api/admin/x", headers={"X-Request-Id": "trace-1234"})
+    assert response["X-Request-Id"] == "trace-1234"
+    assert response["Content-Security-Policy"].startswith("default-src 'self'")
+    assert response["X-Content-Type-Options"] == "nosniff"
+
+
+def test_nul_in_the_address(api):
+    check_record(api["admin"].get("/api/admin/x?query=%00"), 400, "ValidationError")
+    check_record(api["admin"].get("/api/admin/x%00"), 400, "ValidationError")
+
+
+def test_body_too_large(api, settings):
+    settings.BODY_LIMIT = 1000
+    response = api["admin"].post("/api/admin/x", data=b"x" * 1001, content_type="application/json")
+    check_record(response, 413, "PayloadTooLargeError")
+
+
+def test_inflated_size_counts(api, settings):
+    settings.BODY_LIMIT = 1000
+    bomb = gzip.compress(b" " * 100_000)
+    response = api["admin"].post(
+        "/api/admin/x", data=bomb, content_type="application/json", headers={"Content-Encoding": "gzip"}
+    )
+    check_record(response, 413, "PayloadTooLargeError")
+
+
+def test_truncated_gzip(api):
+    half = gzip.compress(b'{"a": 1}')[:-6]
+    response = api["admin"].post(
+        "/api/admin/x", data=half, content_type="application/json", headers={"Content-Encoding": "gzip"}
+    )
+    check_record(response, 400, "ValidationError")
