@@ -5,8 +5,8 @@ import os
 os.environ.setdefault("FLAGADMIN_LOG_LEVEL", "WARNING")
 os.environ.pop("FLAGADMIN_DEBUG", None)
 
-from flagadmin.settings import *
-from flagadmin.settings import DATABASE_URL, DATABASES, datadir, environment, BASE_DIR
+from flagadmin.settings import *  # noqa: F403
+from flagadmin.settings import BASE_DIR, DATABASE_URL, DATABASES, datadir
 
 if not DATABASE_URL:
     # Its own directory: `flush` and killed servers must never come near anybody's data.

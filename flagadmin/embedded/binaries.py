@@ -58,6 +58,7 @@ def _runs(root: Path, account: Account) -> bool:
     try:
         ran = subprocess.run(
             [root / "bin" / "postgres", "--version"],
+            check=False,
             cwd="/",
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -72,7 +72,8 @@ class Cluster:
             return plain
         if not Path("/proc/self/fd").is_dir():
             raise EmbeddedServerError(
-                f"The path {plain} is too long for a socket, or has a comma. Set FLAGADMIN_DATA_DIR to another."
+                f"The path {plain} is too long for a socket, or has a comma."
+                " Set FLAGADMIN_DATA_DIR to another."
             )
         return f"/proc/{os.getpid()}/fd/{self._opened_folder()}"
 
@@ -137,6 +138,7 @@ class Cluster:
         ]
         made = subprocess.run(
             command,
+            check=False,
             cwd=draft,
             env=_environment(),
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,63 @@
+# make install | demo | test | check | bench | screenshots | browser | lock | clean
+PYTHON := .venv/bin/python
+BIN := .venv/bin
+TEMPLATES = $(shell git ls-files '*.html')
+INSTALLED := .venv/.installed
+
+# As production runs it, with nothing but HTTPS said.
+PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help install browser demo test check bench screenshots lock clean
+
+help:
+	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000"
+	@echo "make install      make .venv with everything for running, testing and checking"
+	@echo "make test         run all tests (browser tests need Chromium: make browser)"
+	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
+	@echo "make bench        measure, beside the floor each figure cannot pass"
+	@echo "make screenshots  take pictures of every page, light and dark"
+	@echo "make lock         compile requirements/*.in to pinned requirements/*.txt"
+	@echo "make clean        remove .venv and caches; data stay"
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements/dev.txt requirements/install.sh
+	@sh requirements/install.sh
+	@touch $@
+
+browser:
+	@sh requirements/browser.sh
+
+demo: install
+	$(PYTHON) manage.py demo
+
+test: install
+	$(BIN)/pytest -m "not benchmark" --numprocesses=2 --dist=loadfile
+
+check: install
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/djade --target-version 5.2 --check $(TEMPLATES)
+	$(BIN)/djhtml --check $(TEMPLATES)
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(PYTHON) manage.py makemigrations --check --dry-run
+	$(PRODUCTION) $(PYTHON) manage.py check --deploy --fail-level WARNING
+	$(PYTHON) manage.py spectacular --validate --fail-on-warn --file /dev/null
+
+bench: install
+	$(BIN)/pytest tests/benchmarks -m benchmark --capture=no
+
+screenshots: install
+	$(PYTHON) -m tests.browser.screenshots
+
+lock: install
+	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
+		--python-version 3.11 --generate-hashes run.in --output-file run.txt
+	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
+		--python-version 3.11 --generate-hashes --constraints run.txt run.in dev.in --output-file dev.txt
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis test-results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

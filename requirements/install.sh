@@ -1,0 +1,61 @@
+#!/bin/sh
+# Makes .venv with everything in requirements/dev.txt. Needs Python 3.11 or newer; uses uv where it is there.
+set -eu
+cd "$(dirname "$0")/.."
+
+if [ -L .venv ]; then
+    echo ".venv is a link to an environment that something else looks after; nothing is installed."
+    exit 0
+fi
+
+new_enough='import sys; sys.exit(sys.version_info < (3, 11))'
+
+find_python() {
+    for name in python3 python3.13 python3.12 python3.11 python3.14; do
+        if "$name" -c "$new_enough" 2>/dev/null; then
+            command -v "$name"
+            return
+        fi
+    done
+    echo "flagadmin needs Python 3.11 or newer, and none was found. Install it and run this again." >&2
+    exit 1
+}
+
+if .venv/bin/python -c "$new_enough" 2>/dev/null; then
+    python=.venv/bin/python
+else
+    python=$(find_python)
+    rm -rf .venv
+fi
+
+if command -v uv >/dev/null; then
+    [ -d .venv ] || uv venv --quiet --python "$python" .venv
+    uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements/dev.txt
+    exit 0
+fi
+
+make_venv() {
+    # Debian's Python can lack ensurepip; what it leaves then is of no use.
+    "$python" -m venv .venv 2>/dev/null && .venv/bin/python -m pip --version >/dev/null 2>&1 || {
+        rm -rf .venv
+        return 1
+    }
+}
+
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    python=$("$python" -c 'import sys; print(getattr(sys, "_base_executable", None) or sys.executable)')
+    if ! make_venv; then
+        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+        if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+            apt-get update -qq
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"
+            make_venv
+        else
+            echo "Python's venv module is missing. On Debian and Ubuntu: sudo apt-get install $package" >&2
+            echo "Then run this again. (With uv installed it is not needed.)" >&2
+            exit 1
+        fi
+    fi
+fi
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+    --requirement requirements/dev.txt
