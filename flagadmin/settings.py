@@ -1,7 +1,6 @@
 """Settings: from the environment, safe by default. README.md lists the variables."""
 
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -133,9 +132,6 @@ INSTALLED_APPS = [
     "flagadmin.console",
 ]
 
-# Until the apps of the first version have all landed.
-INSTALLED_APPS = [app for app in INSTALLED_APPS if find_spec(app) is not None]
-
 MIDDLEWARE = [
     "flagadmin.http.RequestIdMiddleware",
     "flagadmin.http.SecurityHeadersMiddleware",
@@ -172,7 +168,7 @@ TEMPLATES: list[dict[str, Any]] = [
 
 # People and sessions ------------------------------------------------------------------------------------
 
-AUTH_USER_MODEL = "groups.User" if "groups" in INSTALLED_APPS else "auth.User"
+AUTH_USER_MODEL = "groups.User"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
