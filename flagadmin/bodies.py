@@ -56,7 +56,7 @@ def bound_body(request: HttpRequest, limit: int) -> None:
         body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
         del request.META["HTTP_CONTENT_ENCODING"]
     request.META["CONTENT_LENGTH"] = str(len(body))
-    request._stream = BytesIO(body)  # type: ignore[attr-defined]
+    request._stream = BytesIO(body)
     request._read_started = False  # type: ignore[attr-defined]
 
 

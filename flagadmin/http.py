@@ -7,7 +7,6 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import orjson
@@ -21,10 +20,9 @@ from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.errors import AppError, Problem
+from flagadmin.logs import request_id
 
 log = logging.getLogger("flagadmin.http")
-
-request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 

@@ -46,9 +46,9 @@ X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = HTTPS and environment.flag("FLAGADMIN_HTTPS_REDIRECT", default=True)
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # probed by address, inside the TLS proxy
 SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag(
-    "FLAGADMIN_HSTS_SUBDOMAINS", default=False
-)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag("FLAGADMIN_HSTS_SUBDOMAINS")
+# Off unless asked for: what runs on other hosts of the domain is not ours to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 # Only behind a proxy that always sets X-Forwarded-Proto itself: otherwise anybody could claim HTTPS.
 BEHIND_PROXY = environment.flag("FLAGADMIN_BEHIND_PROXY")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
@@ -73,19 +73,18 @@ SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 8, at_least=1)  # a wo
 
 # Databases ----------------------------------------------------------------------------------------------
 
-_POOL = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 10, "max_lifetime": 3600}
+_POOL: dict[str, Any] = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 10, "max_lifetime": 3600}
 
 
 def _database(url: str) -> dict[str, Any]:
     """The settings of one PostgreSQL given by URL, pooled."""
     try:
-        database = dict(dj_database_url.parse(url, conn_health_checks=True))
+        database: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
     except ValueError as error:
         raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
     if database["ENGINE"] != "django.db.backends.postgresql":
         raise ImproperlyConfigured("The database URL must begin with postgresql://; no other database works.")
-    database["OPTIONS"] = {"connect_timeout": 5, **database.get("OPTIONS", {}), "pool": dict(_POOL)}
-    return database
+    return database | {"OPTIONS": {"connect_timeout": 5, **database.get("OPTIONS", {}), "pool": dict(_POOL)}}
 
 
 def _bundled_database() -> dict[str, Any]:
@@ -191,7 +190,6 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

@@ -1,5 +1,6 @@
 from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
 from projects.models.vocabulary import ContextField, Segment, StrategyType, TagType  # isort: split
+
 from projects.models.flags import (
     Dependency,
     FavouriteFlag,
