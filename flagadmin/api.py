@@ -22,6 +22,7 @@ class OpenApiView(SpectacularJSONAPIView):
     permission_classes = ()
 
 
+@extend_schema(exclude=True)
 class SwaggerView(SpectacularSwaggerSplitView):
     """Swagger UI, served from here alone; a console session is enough to try an operation."""
 

@@ -224,6 +224,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    # A console session works too, for "try it", but clients send keys.
+    "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
 }
 
 # Logs ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+"""What the descriptions of all operations share: the security scheme, the error record, the refusals.
+
+>>> @extend_schema(responses={200: None} | refusals(400, 403, 404))
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from rest_framework import serializers
+
+from flagadmin import errors
+
+
+class ApiKeyScheme(OpenApiAuthenticationExtension):
+    """``Authorization: KEY``, the one security scheme."""
+
+    target_class = "groups.authentication.ApiKeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "An API key: `Authorization: KEY` or `Authorization: Bearer KEY`.",
+        }
+
+
+class ErrorProblem(serializers.Serializer):
+    """One thing that is wrong, and where."""
+
+    path = serializers.CharField(help_text="JSON path of the fault, or a parameter's name.")
+    message = serializers.CharField(help_text="What is wrong there.")
+
+
+class ErrorRecord(serializers.Serializer):
+    """What every refused request answers."""
+
+    id = serializers.CharField(help_text="Id of the error instance; it is in the server's log too.")
+    name = serializers.CharField(help_text="Name of the error kind.")
+    message = serializers.CharField(help_text="Description of what went wrong.")
+    details = ErrorProblem(many=True, required=False, help_text="Every problem, where there are several.")
+    permissions = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="The permissions of which one is needed (NoAccessError).",
+    )
+
+
+_KINDS: dict[int, tuple[type[errors.AppError], str]] = {
+    400: (errors.ValidationError, "The request does not match the expected schema, or a value is refused."),
+    401: (errors.AuthenticationRequired, "Authorization information is missing or invalid."),
+    403: (errors.NoAccess, "The credentials are valid, but a permission is missing."),
+    404: (errors.NotFound, "There is no such thing, or it may not be seen."),
+    409: (errors.Conflict, "It conflicts with what is there."),
+    413: (errors.PayloadTooLarge, "The body is too large."),
+    415: (errors.ContentTypeNotAccepted, "The body is not JSON."),
+    429: (errors.TooManyRequests, "Too many requests; `Retry-After` says how long to wait."),
+}
+_ALWAYS = (401,)
+
+
+def refusals(*statuses: int, descriptions: Mapping[int, str] | None = None) -> dict[int, OpenApiResponse]:
+    """The error answers of an operation, 401 included. ``descriptions`` replaces the general words."""
+    described = descriptions or {}
+    return {
+        status: refusal(status, described.get(status)) for status in sorted({*_ALWAYS, *statuses, *described})
+    }
+
+
+def refusal(status: int, description: str | None = None, *, name: str | None = None) -> OpenApiResponse:
+    """One error answer; ``name`` where the error record's is not the usual one of that status."""
+    kind, general = _KINDS[status]
+    message = description or general
+    example = {"id": "9c40958a-daac-400e-98fb-3bb438567008", "name": name or kind.name, "message": message}
+    return OpenApiResponse(
+        ErrorRecord,
+        description=message,
+        examples=[OpenApiExample(name or kind.name, value=example, response_only=True)],
+    )
