@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from django.apps import apps as global_apps
 from django.db import connections, transaction
 
 from groups.permissions import BUILT_IN_ROLES
 
 
-def seed_roles(using: str, apps: Any, **kwargs: Any) -> None:
+def seed_roles(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
     """Adds what is missing of the built-in roles; custom roles start behind their ids."""
     try:
         role, role_permission = apps.get_model("groups", "Role"), apps.get_model("groups", "RolePermission")

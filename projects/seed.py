@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.apps import apps as global_apps
 from django.db import transaction
 
 DEFAULT_PROJECT = "default"
@@ -51,7 +52,7 @@ CONTEXT_FIELDS = (
 )
 
 
-def seed_projects(using: str, apps: Any, **kwargs: Any) -> None:
+def seed_projects(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
     """Adds what has never been there; what people changed or removed since stays as they left it."""
     try:
         models = {name: apps.get_model("projects", name) for name in _MODELS}

@@ -1,0 +1,1 @@
+"""A filled installation to look around in: `manage.py demo`."""

@@ -1,0 +1,140 @@
+"""Short words for the demo's flags. What they build are parts of an import body, as in the specification."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def when(context_name: str, operator: str, *values: str, **extra: Any) -> Document:
+    """A constraint. Operators that compare with one value take it from ``value``, the others from ``values``."""
+    several = operator in ("IN", "NOT_IN", "STR_CONTAINS", "STR_STARTS_WITH", "STR_ENDS_WITH", "IN_CIDR")
+    compared = {"values": list(values)} if several else {"value": values[0], "values": []}
+    return {"contextName": context_name, "operator": operator, **compared, **extra}
+
+
+def strategy(
+    name: str,
+    parameters: Document | None = None,
+    *,
+    where: Iterable[Document] = (),
+    segments: Iterable[str] = (),
+    **extra: Any,
+) -> Document:
+    return {
+        "name": name,
+        "parameters": parameters or {},
+        "constraints": list(where),
+        "segments": list(segments),
+        **extra,
+    }
+
+
+def rollout(percent: int, *, by: str = "userId", **extra: Any) -> Document:
+    return strategy("flexibleRollout", {"rollout": str(percent), "stickiness": by}, **extra)
+
+
+def everyone(**extra: Any) -> Document:
+    return strategy("default", **extra)
+
+
+def variant(
+    name: str, weight: int, *, kind: str = "variable", payload: tuple[str, str] | None = None
+) -> Document:
+    made: Document = {"name": name, "weight": weight, "weightType": kind, "stickiness": "default"}
+    return made | ({"payload": {"type": payload[0], "value": payload[1]}} if payload else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A flag in one environment."""
+
+    enabled: bool
+    strategies: list[Document]
+    variants: list[Document] = field(default_factory=list)
+
+
+def on(*strategies: Document, variants: Iterable[Document] = ()) -> Place:
+    return Place(True, list(strategies) or [everyone()], list(variants))
+
+
+def off(*strategies: Document) -> Place:
+    return Place(False, list(strategies))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoFlag:
+    name: str
+    description: str
+    type: str = "release"
+    production: Place
+    development: Place = field(default_factory=on)
+    tags: tuple[str, ...] = ()
+    parents: tuple[Document, ...] = ()
+    archived: bool = False
+    stale: bool = False
+    impression_data: bool = False
+
+
+def import_body(
+    project: str, environment: str, flags: Iterable[DemoFlag], segment_ids: dict[str, int]
+) -> Document:
+    """The body that brings these flags into one environment of the project."""
+    flags = list(flags)
+    places = {flag.name: getattr(flag, environment) for flag in flags}
+    return {
+        "project": project,
+        "environment": environment,
+        "data": {
+            "features": [_feature(flag) for flag in flags],
+            "featureStrategies": [
+                _placed(strategy, flag.name, order, segment_ids)
+                for flag in flags
+                for order, strategy in enumerate(places[flag.name].strategies)
+            ],
+            "featureEnvironments": [
+                {
+                    "name": flag.name,
+                    "featureName": flag.name,
+                    "environment": environment,
+                    "enabled": places[flag.name].enabled,
+                    "variants": places[flag.name].variants,
+                }
+                for flag in flags
+                if not flag.archived
+            ],
+            "featureTags": [
+                {"featureName": flag.name, "tagType": "simple", "tagValue": tag}
+                for flag in flags
+                for tag in flag.tags
+            ],
+            "segments": [{"id": number, "name": name} for name, number in segment_ids.items()],
+            "tagTypes": [{"name": "simple", "description": "Used to simplify filtering of features"}],
+            "dependencies": [
+                {"feature": flag.name, "dependencies": list(flag.parents)} for flag in flags if flag.parents
+            ],
+        },
+    }
+
+
+def _feature(flag: DemoFlag) -> Document:
+    return {
+        "name": flag.name,
+        "type": flag.type,
+        "description": flag.description,
+        "stale": flag.stale,
+        "impressionData": flag.impression_data,
+        "archived": flag.archived,
+    }
+
+
+def _placed(strategy: Document, flag: str, order: int, segment_ids: dict[str, int]) -> Document:
+    segments = [segment_ids[name] for name in strategy["segments"]]
+    parameters = {"groupId": flag} | strategy["parameters"] if strategy["name"] == "flexibleRollout" else None
+    return strategy | {
+        "featureName": flag,
+        "sortOrder": order,
+        "segments": segments,
+        "parameters": parameters or strategy["parameters"],
+    }

@@ -1,0 +1,106 @@
+"""Who may do what, and where: decided by groups.access alone."""
+
+import pytest
+
+from flagadmin.errors import NoAccess
+from groups.access import Caller
+from groups.models import Grant, Group, GroupMembership, Role, RolePermission
+from groups.permissions import BuiltIn, Permission
+from tests.cast import make_project, make_user
+
+P = Permission
+
+
+def test_admin_may_do_everything(callers):
+    admin = callers("admin")
+    assert admin.can(P.DELETE_PROJECT, project="shop")
+    assert admin.can(P.READ_ROLE)
+    assert admin.can(P.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="production")
+
+
+def test_editors_project_rights_end_at_the_default_project(callers):
+    editor = callers("editor")
+    assert editor.can(P.CREATE_FEATURE, project="default")
+    assert not editor.can(P.CREATE_FEATURE, project="shop")
+    assert editor.can(P.CREATE_SEGMENT)
+    assert not editor.can(P.READ_ROLE)
+
+
+def test_viewer_reads_all_and_changes_nothing(callers):
+    viewer = callers("viewer")
+    assert viewer.readable_projects is None
+    assert not any(viewer.can(p, project="default", environment="development") for p in P)
+
+
+def test_project_roles_end_at_their_project(callers):
+    member = callers("member")
+    assert member.can(P.UPDATE_FEATURE, project="shop")
+    assert member.can(P.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="production")
+    assert not member.can(P.UPDATE_FEATURE, project="default")
+    assert not member.can(P.DELETE_PROJECT, project="shop")
+    assert callers("owner").can(P.DELETE_PROJECT, project="shop")
+    assert member.readable_projects == {"shop"}
+
+
+def test_outsider_sees_nothing(callers):
+    assert callers("outsider").readable_projects == frozenset()
+    assert not callers("outsider").can_read("default")
+
+
+def test_a_group_gives_what_its_members_lack(callers, people, shop):
+    make_project("docs")
+    group = Group.objects.create(name="writers", root_role_id=BuiltIn.VIEWER)
+    GroupMembership.objects.create(group=group, user=people["outsider"])
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="docs", group=group)
+    caller = callers("outsider")
+    assert caller.can(P.UPDATE_FEATURE, project="docs")
+    assert not caller.can(P.UPDATE_FEATURE, project="shop")
+    assert caller.readable_projects is None
+
+
+def test_permission_in_one_environment_only(people, shop):
+    role = Role.objects.create(name="Dev switcher", type="custom")
+    RolePermission.objects.create(
+        role=role, permission=P.UPDATE_FEATURE_ENVIRONMENT, environment_id="development"
+    )
+    Grant.objects.create(role=role, project=shop, user=people["outsider"])
+    caller = Caller(user=people["outsider"])
+    assert caller.can(P.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="development")
+    assert not caller.can(P.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="production")
+    assert not caller.can(P.UPDATE_FEATURE_ENVIRONMENT, project="shop")
+
+
+def test_a_project_role_gives_no_root_permission(people, shop):
+    role = Role.objects.create(name="Sly", type="custom")
+    RolePermission.objects.create(role=role, permission=P.ADMIN)
+    RolePermission.objects.create(role=role, permission=P.CREATE_SEGMENT)
+    Grant.objects.create(role=role, project=shop, user=people["outsider"])
+    caller = Caller(user=people["outsider"])
+    assert not caller.is_admin
+    assert not caller.can(P.CREATE_SEGMENT)
+
+
+def test_a_disabled_person_has_no_rights(people):
+    people["admin"].is_active = False
+    assert not Caller(user=people["admin"]).is_admin
+    assert not Caller(user=people["admin"]).can_read("default")
+
+
+def test_one_query_for_all_checks_of_a_request(callers, django_assert_num_queries):
+    caller = callers("owner")
+    with django_assert_num_queries(1):
+        for permission in P:
+            caller.can(permission, project="shop", environment="production")
+        assert caller.readable_projects == {"shop"}
+
+
+def test_the_refusal_names_permission_and_place(callers):
+    with pytest.raises(NoAccess) as refusal:
+        callers("member").check(P.DELETE_PROJECT, project="shop")
+    assert refusal.value.message == 'You need "delete project" in shop.'
+    assert refusal.value.extra == {"permissions": ["DELETE_PROJECT"]}
+
+
+def test_service_accounts_have_rights_as_people_do(people):
+    assert Caller(user=people["service"]).can(P.CREATE_FEATURE, project="default")
+    assert not make_user("nobody-service", is_service=True).is_staff

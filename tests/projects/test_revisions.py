@@ -1,0 +1,163 @@
+"""Every way of writing raises the revision of the projects concerned, of no others, in the writer's transaction."""
+
+import pytest
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from projects.models import (
+    Dependency,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    Project,
+    Segment,
+    Strategy,
+    StrategySegment,
+)
+from projects.revision import revisions
+from tests.cast import make_project
+
+pytestmark = pytest.mark.django_db
+
+
+def make_flag(name, project="shop", **fields):
+    return Flag.objects.create(name=name, project_id=project, created_at=timezone.now(), **fields)
+
+
+class Watch:
+    """Which projects' revisions have grown since the last look?"""
+
+    def __init__(self):
+        self.seen = revisions()
+
+    def touched(self):
+        before, self.seen = self.seen, revisions()
+        return {project for project, number in self.seen.items() if number > before.get(project, 0)}
+
+
+@pytest.fixture
+def watch(shop):
+    make_project("docs")
+    make_flag("in-docs", "docs")
+    return Watch()
+
+
+def test_a_new_project_has_a_revision():
+    watch = Watch()
+    make_project("fresh")
+    assert watch.touched() == {"fresh"}
+
+
+def test_saved_flag(watch):
+    flag = make_flag("a")
+    assert watch.touched() == {"shop"}
+    flag.stale = True
+    flag.save()
+    assert watch.touched() == {"shop"}
+    flag.delete()
+    assert watch.touched() == {"shop"}
+
+
+def test_saving_without_a_change(watch):
+    flag = make_flag("a")
+    watch.touched()
+    flag.save()
+    assert watch.touched() == set()
+
+
+def test_bulk_create_and_update(watch):
+    now = timezone.now()
+    Flag.objects.bulk_create(Flag(name=f"b{n}", project_id="shop", created_at=now) for n in range(50))
+    assert watch.touched() == {"shop"}
+    Flag.objects.filter(project_id__in=["shop", "docs"]).update(description="changed")
+    assert watch.touched() == {"shop", "docs"}
+    Flag.objects.filter(name__startswith="b").delete()
+    assert watch.touched() == {"shop"}
+
+
+def test_moved_flag_touches_both_projects(watch):
+    make_flag("a")
+    watch.touched()
+    Flag.objects.filter(name="a").update(project_id="docs")
+    assert watch.touched() == {"shop", "docs"}
+
+
+def test_raw_sql(watch):
+    make_flag("a")
+    watch.touched()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE projects_flag SET archived_at = now() WHERE name = 'a'")
+    assert watch.touched() == {"shop"}
+
+
+def test_switch_and_variants(watch):
+    flag = make_flag("a")
+    watch.touched()
+    link = FlagEnvironment.objects.create(flag=flag, environment_id="production")
+    assert watch.touched() == {"shop"}
+    FlagEnvironment.objects.update(enabled=True)
+    assert watch.touched() == {"shop"}
+    link.refresh_from_db()
+    link.variants = [{"name": "v"}]
+    link.save()
+    assert watch.touched() == {"shop"}
+
+
+def test_strategies_and_their_segments(watch):
+    flag, segment = make_flag("a"), Segment.objects.create(name="seg")
+    watch.touched()
+    strategy = Strategy.objects.create(flag=flag, environment_id="production", name="default")
+    assert watch.touched() == {"shop"}
+    StrategySegment.objects.create(strategy=strategy, segment=segment)
+    assert watch.touched() == {"shop"}
+    Segment.objects.update(description="no evaluation reads this")
+    assert watch.touched() == set()
+    Segment.objects.update(constraints=[{"contextName": "userId", "operator": "IN", "values": ["1"]}])
+    assert watch.touched() == {"shop"}
+    strategy.segments.clear()
+    assert watch.touched() == {"shop"}
+    Segment.objects.update(constraints=[])
+    assert watch.touched() == set()
+    Strategy.objects.all().delete()
+    assert watch.touched() == {"shop"}
+
+
+def test_dependencies(watch):
+    child, parent = make_flag("child"), make_flag("parent")
+    watch.touched()
+    Dependency.objects.create(flag=child, parent=parent)
+    assert watch.touched() == {"shop"}
+    Dependency.objects.update(enabled=False)
+    assert watch.touched() == {"shop"}
+
+
+def test_what_no_evaluation_reads(watch):
+    flag = make_flag("a")
+    watch.touched()
+    FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=timezone.now())
+    Project.objects.update(description="new words")
+    assert watch.touched() == set()
+
+
+def test_a_deleted_project_leaves_no_revision_and_comes_back_newer(watch):
+    before = revisions(["docs"])["docs"]
+    Flag.objects.filter(project_id="docs").delete()
+    Project.objects.filter(id="docs").delete()
+    assert "docs" not in revisions()
+    make_project("docs")
+    assert revisions(["docs"])["docs"] > before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_sees_the_revision_before_the_commit(shop):
+    before = revisions(["shop"])
+    with transaction.atomic():
+        make_flag("a")
+        other = connections.create_connection("default")
+        try:
+            with other.cursor() as cursor:
+                cursor.execute("SELECT revision FROM projects_projectrevision WHERE project_id = 'shop'")
+                assert cursor.fetchone()[0] == before["shop"]
+        finally:
+            other.close()
+    assert revisions(["shop"])["shop"] > before["shop"]
