@@ -1,0 +1,28 @@
+from dataclasses import dataclass
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything there may be. The defaults are the reference's."""
+
+    strategies: int = 30
+    constraints: int = 30
+    constraint_values: int = 250
+    value_length: int = 100
+    segments: int = 5
+    links: int = 10
+    flags: int = 200_000
+
+    @classmethod
+    def from_settings(cls) -> "Limits":
+        return cls(
+            strategies=settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT,
+            constraints=settings.STRATEGY_CONSTRAINTS_LIMIT,
+            constraint_values=settings.CONSTRAINT_VALUES_LIMIT,
+            value_length=settings.CONSTRAINT_VALUE_LENGTH_LIMIT,
+            segments=settings.STRATEGY_SEGMENTS_LIMIT,
+            links=settings.FLAG_LINKS_LIMIT,
+            flags=settings.FLAGS_LIMIT,
+        )

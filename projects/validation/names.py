@@ -1,0 +1,63 @@
+"""Names of flags: safe in an address, and in the project's own pattern."""
+
+import re
+from functools import lru_cache
+from typing import Any, Protocol
+
+import re2
+
+MAX_LENGTH = 100
+ALLOWED = "Allowed: letters, digits, - . _ ~"
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9._~-]")
+
+
+class NamingRules(Protocol):
+    """A project, or whatever else knows its naming pattern."""
+
+    @property
+    def naming_pattern(self) -> str: ...
+    @property
+    def naming_example(self) -> str: ...
+    @property
+    def naming_description(self) -> str: ...
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a name, None when nothing is: 1 to 100 of letters, digits, ``- . _ ~``."""
+    if not name:
+        return "a name is needed"
+    if len(name) > MAX_LENGTH:
+        return f"at most {MAX_LENGTH} characters are allowed; this has {len(name)}"
+    if name in (".", ".."):
+        return f"{name} cannot be used in an address. {ALLOWED}"
+    found = _FORBIDDEN.search(name)
+    if found is None:
+        return None
+    what = "spaces are" if found[0].isspace() else f"{found[0]} is"
+    return f"{what} not allowed. {ALLOWED}"
+
+
+def pattern_problem(name: str, rules: NamingRules) -> str | None:
+    """Whether a new flag's name matches the project's pattern as a whole; existing flags keep their names."""
+    if not rules.naming_pattern:
+        return None
+    pattern = compiled_pattern(rules.naming_pattern)
+    if pattern is None or pattern.fullmatch(name):
+        return None
+    message = f"{name} does not match the project's naming pattern {rules.naming_pattern}."
+    if rules.naming_example:
+        message += f" Example: {rules.naming_example}."
+    if rules.naming_description:
+        message += f" {rules.naming_description}"
+    return message
+
+
+@lru_cache(maxsize=256)
+def compiled_pattern(pattern: str) -> Any | None:
+    """The pattern in RE2, whose time is linear in the name, or None when it is no valid pattern."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None

@@ -1,0 +1,42 @@
+"""What flags may refer to, read once for any number of flags."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import Q, QuerySet
+
+from projects.models import ContextField, Segment, StrategyType, TagType
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The words a flag of one project may use. The import adds what its file brings (``dataclasses.replace``).
+
+    ``legal_values`` has only fields that have some; ``segments`` are names by id, global ones and the project's own.
+    """
+
+    strategy_types: frozenset[str] = frozenset()
+    legal_values: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    segments: Mapping[int, str] = field(default_factory=dict)
+    tag_types: frozenset[str] = frozenset()
+
+
+def load_vocabulary(project_id: str) -> Vocabulary:
+    """Four queries."""
+    return Vocabulary(
+        strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
+        legal_values={
+            name: frozenset(item["value"] for item in values)
+            for name, values in usable(ContextField.objects.all(), project_id).values_list(
+                "name", "legal_values"
+            )
+            if values
+        },
+        segments=dict(usable(Segment.objects.all(), project_id).values_list("id", "name")),
+        tag_types=frozenset(TagType.objects.values_list("name", flat=True)),
+    )
+
+
+def usable(rows: QuerySet, project_id: str) -> QuerySet:
+    """Those of the project itself and those of everyone."""
+    return rows.filter(Q(project=None) | Q(project_id=project_id)).order_by()

@@ -1,0 +1,101 @@
+"""Constraints: how they are stored and what is refused."""
+
+import pytest
+
+from projects.validation import Limits, constraint_document, constraint_problems, constraints_problems
+
+LEGAL = {"plan": frozenset({"gold", "silver"})}
+
+
+def problems(limits=None, **given):
+    document = constraint_document({"contextName": "userId", **given})
+    found = constraint_problems(document, "c[0]", legal_values=LEGAL, limits=limits or Limits())
+    return [(problem.path, problem.message) for problem in found]
+
+
+def test_values_become_texts_and_are_always_there():
+    given = {"contextName": "userId", "operator": "NUM_GT", "value": 5, "inverted": False}
+    assert constraint_document(given) == {
+        "contextName": "userId",
+        "operator": "NUM_GT",
+        "value": "5",
+        "values": [],
+        "inverted": False,
+    }
+    given = {"contextName": "x", "operator": "IN", "values": [1, 2.0, 2.5, True], "value": None}
+    assert constraint_document(given)["values"] == ["1", "2", "2.5", "true"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "operand"),
+    [
+        ("IN", {"values": ["a"]}),
+        ("NOT_IN", {"values": ["a"], "value": "beside"}),
+        ("STR_STARTS_WITH", {"values": ["a"]}),
+        ("STR_ENDS_WITH", {"values": ["a"]}),
+        ("STR_CONTAINS", {"values": ["a"]}),
+        ("NUM_EQ", {"value": "-1.5e3"}),
+        ("NUM_GTE", {"value": "5", "values": ["1", "2"]}),
+        ("DATE_AFTER", {"value": "2026-11-21T09:00:00.000Z"}),
+        ("DATE_BEFORE", {"value": "2026-11-21T09:00:00+01:00"}),
+        ("SEMVER_EQ", {"value": "1.2.3+build.5"}),
+        ("SEMVER_GTE", {"value": "1.2.3-beta.1"}),
+        ("REGEX", {"value": "^a+$"}),
+        ("IN_CIDR", {"values": ["10.0.0.0/8", "2001:db8::/32", "10.1.2.3"]}),
+    ],
+)
+def test_what_each_operator_reads(operator, operand):
+    assert problems(operator=operator, **operand) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ({"operator": "NOPE", "values": ["a"]}, "c[0].operator", "there is no operator NOPE"),
+        ({"operator": "IN"}, "c[0].values", "IN needs at least one value"),
+        ({"operator": "IN", "values": ["a", ""]}, "c[0].values[1]", "must not be empty"),
+        ({"operator": "IN", "values": ["x" * 101]}, "c[0].values[0]", "this value has 101"),
+        ({"operator": "NUM_GT", "value": "abc"}, "c[0].value", "abc is no number"),
+        ({"operator": "NUM_GT"}, "c[0].value", "NUM_GT needs a value"),
+        ({"operator": "NUM_GT", "value": ""}, "c[0].value", "NUM_GT needs a value"),
+        ({"operator": "SEMVER_EQ", "value": "1.2"}, "c[0].value", "1.2 is no version"),
+        ({"operator": "SEMVER_EQ", "value": "v1.2.3"}, "c[0].value", "v1.2.3 is no version"),
+        ({"operator": "DATE_AFTER", "value": "yesterday"}, "c[0].value", "yesterday is no date"),
+        ({"operator": "DATE_AFTER", "value": "2026-13-01T00:00:00Z"}, "c[0].value", "is no date"),
+        ({"operator": "REGEX", "value": "(["}, "c[0].value", "is no valid regular expression"),
+        ({"operator": "REGEX", "value": "^(?=a)b$"}, "c[0].value", "is no valid regular expression"),
+        ({"operator": "REGEX", "value": "a", "inverted": True}, "c[0].inverted", "cannot be inverted"),
+        ({"operator": "IN_CIDR", "values": ["10.0.0.0/64"]}, "c[0].values[0]", "is no address or network"),
+        ({"operator": "IN", "contextName": "", "values": ["a"]}, "c[0].contextName", "is needed"),
+    ],
+)
+def test_what_is_refused(given, path, words):
+    [(at, message)] = problems(**given)
+    assert at == path
+    assert words in message
+
+
+def test_legal_values_of_several_and_of_one():
+    [(path, message)] = problems(contextName="plan", operator="IN", values=["gold", "tin"])
+    assert path == "c[0].values[1]"
+    assert message == "tin is no legal value of plan. There are: gold, silver"
+    [(path, _)] = problems(contextName="plan", operator="NUM_GT", value="3")
+    assert path == "c[0].value"
+
+
+def test_parts_of_values_need_not_be_legal_values():
+    assert problems(contextName="plan", operator="STR_STARTS_WITH", values=["go"]) == []
+
+
+def test_limits():
+    [(path, message)] = problems(Limits(constraint_values=2), operator="IN", values=["a", "b", "c"])
+    assert (path, message) == ("c[0].values", "at most 2 values are allowed; there are 3")
+    one = constraint_document({"contextName": "userId", "operator": "IN", "values": ["a"]})
+    [problem] = constraints_problems([one] * 31, "s.constraints", legal_values={}, limits=Limits())
+    assert problem.path == "s.constraints"
+    assert problem.message == "at most 30 constraints are allowed; there are 31"
+
+
+def test_every_problem_is_told():
+    found = problems(operator="IN", values=["", "x" * 101])
+    assert [path for path, _ in found] == ["c[0].values[0]", "c[0].values[1]"]

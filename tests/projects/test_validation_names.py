@@ -1,0 +1,48 @@
+"""Names of flags: what is refused, and why."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from projects.validation import name_problem, pattern_problem
+
+
+@pytest.mark.parametrize("name", ["a", "A-b_c.d~9", "x" * 100, "...", "~"])
+def test_names_that_are_fine(name):
+    assert name_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "a name is needed"),
+        ("x" * 101, "at most 100 characters are allowed; this has 101"),
+        ("apple pay", "spaces are not allowed. Allowed: letters, digits, - . _ ~"),
+        ("a/b", "/ is not allowed. Allowed: letters, digits, - . _ ~"),
+        ("flågg", "å is not allowed. Allowed: letters, digits, - . _ ~"),
+        (".", ". cannot be used in an address. Allowed: letters, digits, - . _ ~"),
+        ("..", ".. cannot be used in an address. Allowed: letters, digits, - . _ ~"),
+        ("a\n", "spaces are not allowed. Allowed: letters, digits, - . _ ~"),
+    ],
+)
+def test_names_that_are_refused(name, problem):
+    assert name_problem(name) == problem
+
+
+def rules(pattern, example="", description=""):
+    return SimpleNamespace(naming_pattern=pattern, naming_example=example, naming_description=description)
+
+
+def test_the_pattern_holds_for_the_whole_name():
+    assert pattern_problem("ok-a", rules("ok-.+")) is None
+    assert "naming pattern ok-" in pattern_problem("not-ok-a", rules("ok-.+"))
+    assert "naming pattern ok|fine" in pattern_problem("okay", rules("ok|fine"))
+
+
+def test_example_and_description_are_told():
+    problem = pattern_problem("a", rules("ok-.+", "ok-flag", "start with ok"))
+    assert problem == "a does not match the project's naming pattern ok-.+. Example: ok-flag. start with ok"
+
+
+def test_a_catastrophic_pattern_takes_no_time():
+    assert pattern_problem("a" * 99 + "!", rules("(a+)+b")) is not None

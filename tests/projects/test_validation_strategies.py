@@ -1,0 +1,112 @@
+"""Strategies: defaults, coercion, types, segments."""
+
+from projects.validation import (
+    Limits,
+    StrategyDefaults,
+    Vocabulary,
+    default_strategy_document,
+    load_vocabulary,
+    strategy_document,
+    strategy_problems,
+    strategy_warnings,
+)
+
+DEFAULTS = StrategyDefaults(flag="checkout", stickiness="userId")
+VOCABULARY = Vocabulary(
+    strategy_types=frozenset({"flexibleRollout", "default"}), segments={1: "vip", 2: "eu"}
+)
+
+
+def problems(**given):
+    document = strategy_document({"name": "flexibleRollout", **given}, DEFAULTS)
+    found = strategy_problems(document, "s[3]", vocabulary=VOCABULARY, limits=Limits())
+    return [(problem.path, problem.message) for problem in found]
+
+
+def test_a_gradual_rollout_gets_its_defaults():
+    document = strategy_document({"name": "flexibleRollout", "parameters": {"stickiness": ""}}, DEFAULTS)
+    assert document["parameters"] == {"rollout": "100", "stickiness": "userId", "groupId": "checkout"}
+    assert document | {"parameters": None} == {
+        "name": "flexibleRollout",
+        "title": None,
+        "disabled": False,
+        "parameters": None,
+        "constraints": [],
+        "variants": [],
+        "segments": [],
+        "sortOrder": None,
+    }
+
+
+def test_parameters_become_texts():
+    given = {"rollout": 50, "stickiness": "default", "flag": True, "nul": None}
+    document = strategy_document({"name": "flexibleRollout", "parameters": given}, DEFAULTS)
+    assert document["parameters"] == {
+        "rollout": "50",
+        "stickiness": "default",
+        "groupId": "checkout",
+        "flag": "true",
+        "nul": "",
+    }
+
+
+def test_other_types_keep_their_parameters():
+    document = strategy_document({"name": "default", "parameters": {"a": "b"}, "disabled": None}, DEFAULTS)
+    assert document["parameters"] == {"a": "b"}
+    assert document["disabled"] is False
+
+
+def test_the_default_strategy_is_the_project_environments_or_everyone():
+    assert default_strategy_document(None, DEFAULTS)["parameters"]["rollout"] == "100"
+    configured = {"name": "flexibleRollout", "parameters": {"rollout": "25"}, "constraints": []}
+    document = default_strategy_document(configured, DEFAULTS)
+    assert document["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": "checkout"}
+
+
+def test_every_problem_has_its_place():
+    found = problems(
+        name="userWithId",
+        parameters={"a": {"b": 1}},
+        constraints=[{"contextName": "x", "operator": "IN"}],
+        variants=[{"name": "v", "weight": 1, "weightType": "fix"}],
+        segments=[1, 1, 9],
+    )
+    assert found == [
+        ("s[3].name", "there is no strategy type userWithId. There are: default, flexibleRollout"),
+        ("s[3].parameters.a", "a parameter is a text, a number or a boolean"),
+        ("s[3].constraints[0].values", "IN needs at least one value"),
+        ("s[3].variants", 'at least one variant needs weightType "variable": it takes what the others leave'),
+        ("s[3].segments[1]", "segment 1 is listed twice"),
+        ("s[3].segments[2]", "there is no segment 9 here. There are: eu, vip"),
+    ]
+
+
+def test_at_most_five_segments():
+    vocabulary = Vocabulary(strategy_types=frozenset({"default"}), segments={i: f"s{i}" for i in range(6)})
+    document = strategy_document({"name": "default", "segments": list(range(6))}, DEFAULTS)
+    [problem] = strategy_problems(document, "", vocabulary=vocabulary, limits=Limits())
+    assert (problem.path, problem.message) == ("segments", "at most 5 segments are allowed; there are 6")
+
+
+def test_a_rollout_out_of_range_is_stored_and_warned_of():
+    document = strategy_document({"name": "flexibleRollout", "parameters": {"rollout": "250"}}, DEFAULTS)
+    assert problems(parameters={"rollout": "250"}) == []
+    [warning] = strategy_warnings(document, "s[3]")
+    assert warning.path == "s[3].parameters.rollout"
+
+
+def test_the_vocabulary_of_a_project(shop, django_assert_num_queries):
+    from projects.models import ContextField, Project, Segment
+
+    other = Project.objects.create(id="other", name="Other")
+    ours = Segment.objects.create(name="ours", project=shop)
+    everyones = Segment.objects.create(name="everyones")
+    Segment.objects.create(name="theirs", project=other)
+    ContextField.objects.create(name="plan", legal_values=[{"value": "gold", "description": "best"}])
+    ContextField.objects.create(name="their-plan", project=other, legal_values=[{"value": "tin"}])
+    with django_assert_num_queries(4):
+        vocabulary = load_vocabulary("shop")
+    assert vocabulary.segments == {ours.id: "ours", everyones.id: "everyones"}
+    assert vocabulary.legal_values == {"plan": frozenset({"gold"})}
+    assert "flexibleRollout" in vocabulary.strategy_types
+    assert vocabulary.tag_types == {"simple"}

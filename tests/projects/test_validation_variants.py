@@ -1,0 +1,84 @@
+"""Variants: weights that add up, unique names, payloads of their type."""
+
+import pytest
+
+from projects.validation import variants_document, variants_problems
+
+
+def variant(name, weight=0, kind="variable", **fields):
+    return {"name": name, "weight": weight, "weightType": kind, "stickiness": "default", **fields}
+
+
+def weights(*given):
+    return [(v["name"], v["weight"]) for v in variants_document(given)]
+
+
+def problems(*given):
+    return [(problem.path, problem.message) for problem in variants_problems(given, "v")]
+
+
+def test_weights_add_up_to_1000():
+    given = variant("red", 200), variant("green", 300, "fix"), variant("blue", 500)
+    assert weights(*given) == [("blue", 350), ("green", 300), ("red", 350)]
+
+
+def test_the_first_by_name_takes_the_remainder():
+    assert weights(variant("c"), variant("b"), variant("a")) == [("a", 334), ("b", 333), ("c", 333)]
+    given = variant("a", 1, "fix"), variant("b"), variant("c")
+    assert weights(*given) == [("a", 1), ("b", 500), ("c", 499)]
+
+
+def test_fixed_weights_may_take_everything():
+    assert weights(variant("a", 1000, "fix"), variant("b", 5)) == [("a", 1000), ("b", 0)]
+
+
+def test_optional_members_stay_away():
+    stored = variants_document([{"name": "a", "weight": 5, "weightType": "variable", "payload": None}])
+    assert stored == [{"name": "a", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+
+
+def test_no_variants_are_fine():
+    assert problems() == []
+    assert variants_document([]) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("json", "{}"), ("json", "[1]"), ("number", "-1.5"), ("csv", "a,b"), ("csv", ""), ("string", "")],
+)
+def test_payloads_that_are_fine(kind, value):
+    assert problems(variant("a", payload={"type": kind, "value": value})) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "path"),
+    [
+        ("json", "{oops", "v[0].payload.value"),
+        ("json", "", "v[0].payload.value"),
+        ("number", "five", "v[0].payload.value"),
+        ("number", "NaN", "v[0].payload.value"),
+        ("xml", "<a/>", "v[0].payload.type"),
+    ],
+)
+def test_payloads_that_are_refused(kind, value, path):
+    [(at, _)] = problems(variant("a", payload={"type": kind, "value": value}))
+    assert at == path
+
+
+@pytest.mark.parametrize(
+    ("given", "path", "words"),
+    [
+        ([variant("b"), variant("b")], "v[1].name", "another variant b"),
+        ([variant("a", 1000, "fix")], "v", 'weightType "variable"'),
+        ([{"name": "only", "weight": 10}], "v", 'weightType "variable"'),
+        ([variant("a", 600, "fix"), variant("b", 500, "fix"), variant("c")], "v", "add up to 1100"),
+        ([variant("a", 1001)], "v[0].weight", "from 0 to 1000"),
+        ([variant("a", -1)], "v[0].weight", "from 0 to 1000"),
+        ([variant("")], "v[0].name", "needs a name"),
+        ([variant("a"), variant("b", kind="odd")], "v[1].weightType", "odd is no weight type"),
+    ],
+)
+def test_what_is_refused(given, path, words):
+    [(at, message)] = problems(*given)
+    assert at == path
+    assert words in message
