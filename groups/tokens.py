@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from flagadmin.errors import AuthenticationRequired
 from groups.models import ApiToken
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
+_KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
 LAST_USED_STEP = timedelta(minutes=1)
 
 
@@ -30,9 +32,17 @@ def hash_secret(secret: str) -> str:
 
 
 def visible_prefix(secret: str) -> str:
-    """What may be shown of a key: its scope and the first digits of its random part."""
+    """What may be shown of a key: its scope and the start of its random part, never more than a quarter."""
     separator = secret.find(".") if "." in secret else secret.find(":")
-    return secret[: separator + 7] if separator >= 0 else secret[:4]
+    return secret[: separator + 1 + min(6, (len(secret) - separator - 1) // 4)]
+
+
+def scope_of_key(secret: str) -> tuple[str, str]:
+    """``(project, environment)`` of a key of the form ``project:environment.secret``. Raises ValueError."""
+    match = _KEY.fullmatch(secret)
+    if match is None:
+        raise ValueError("not of the form project:environment.secret")
+    return match["project"], match["environment"]
 
 
 def find_token(secret: str, *, now: datetime) -> ApiToken:

@@ -1,0 +1,75 @@
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from flagadmin.errors import AppError
+from groups.access import Caller
+from groups.actions.personal_tokens import create_personal_token
+from groups.models import ApiToken, User
+from projects.actions.tokens import NewToken, create_token
+
+EVERY = "*"
+
+
+class Command(BaseCommand):
+    help = "API tokens: `token create --kind backend --name checkout --projects default,shop --environment production`."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        create = parser.add_subparsers(dest="verb", required=True).add_parser(
+            "create", help="make a token and print its key, once"
+        )
+        create.add_argument(
+            "--kind", required=True, choices=["admin", "backend", "client", "frontend", "personal"]
+        )
+        create.add_argument("--name", required=True, help="names it in lists")
+        create.add_argument("--projects", help="ids with commas between, or * for every project")
+        create.add_argument("--environment", help="one environment (backend and frontend)")
+        create.add_argument("--user", help="user name or email of a person or service account (personal)")
+        create.add_argument("--days", type=int, help="expires after so many days")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            secret = self._create(options)
+        except AppError as error:
+            raise CommandError(self._words(error)) from error
+        self.stdout.write(secret)
+
+    def _create(self, options: dict[str, Any]) -> str:
+        caller = Caller.system()
+        expires_at = timezone.now() + timedelta(days=options["days"]) if options["days"] else None
+        if options["kind"] == "personal":
+            user = self._user(options["user"])
+            return create_personal_token(user, name=options["name"], expires_at=expires_at, caller=caller)[1]
+        kind = ApiToken.Kind.BACKEND if options["kind"] == "client" else options["kind"]
+        new = NewToken(
+            name=options["name"],
+            kind=kind,
+            projects=self._projects(options["projects"], kind),
+            environment=None if options["environment"] == EVERY else options["environment"],
+            expires_at=expires_at,
+        )
+        return create_token(new, caller=caller)[1]
+
+    def _projects(self, given: str | None, kind: str) -> tuple[str, ...] | None:
+        if given is None and kind != ApiToken.Kind.ADMIN:
+            raise CommandError("Say --projects: ids with commas between, or '*' for every project.")
+        if given is None or given.strip() == EVERY:
+            return None
+        return tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+
+    def _user(self, given: str | None) -> User:
+        if not given:
+            raise CommandError("Say --user: whose personal token this is.")
+        user = (
+            User.objects.filter(username__iexact=given).first()
+            or User.objects.filter(email__iexact=given).first()
+        )
+        if user is None:
+            raise CommandError(f"There is no account {given}.")
+        return user
+
+    def _words(self, error: AppError) -> str:
+        return "; ".join(f"{p.path}: {p.message}" for p in error.details) or error.message
