@@ -1,6 +1,6 @@
 """Who makes this request? Keys in the Authorization header, or the console's session."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
@@ -15,6 +15,14 @@ from groups.models import ApiToken
 from groups.tokens import find_token, note_use
 
 ADMIN_KINDS = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERSONAL})
+
+
+class ApiRequest(Request):
+    """For annotations of views: a request whose user is a Caller, and whose auth is its key, if it came with one."""
+
+    if TYPE_CHECKING:
+        user: Caller  # type: ignore[assignment]
+        auth: ApiToken | None
 
 
 class ApiKeyAuthentication(BaseAuthentication):

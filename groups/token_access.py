@@ -64,4 +64,4 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
 
 
 def _visible(caller: Caller, token: ApiToken) -> bool:
-    return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))  # type: ignore[arg-type]
+    return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))

@@ -5,7 +5,6 @@ from typing import Any
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -13,6 +12,7 @@ from flagadmin.openapi import refusals
 from flagadmin.times import iso
 from groups.actions import personal_tokens as actions
 from groups.api.path_ids import path_id
+from groups.authentication import ApiRequest
 from groups.models import ApiToken
 
 EXAMPLE = OpenApiExample(
@@ -59,7 +59,7 @@ class OwnTokensView(APIView):
     @extend_schema(
         operation_id="getPats", tags=["Personal tokens"], responses={200: PersonalTokenList} | refusals(403)
     )
-    def get(self, request: Request) -> Response:
+    def get(self, request: ApiRequest) -> Response:
         """The caller's own tokens, without their keys."""
         user = actions.own_user(request.user)
         return Response({"pats": [personal_token_record(t) for t in actions.personal_tokens(user)]})
@@ -71,7 +71,7 @@ class OwnTokensView(APIView):
         responses={201: PersonalToken} | refusals(400, 403, 409, 415),
         examples=[EXAMPLE],
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: ApiRequest) -> Response:
         """Make a key with the caller's own rights. Only this answer shows it."""
         user = actions.own_user(request.user)
         body = PersonalTokenBody(data=request.data)
@@ -89,7 +89,7 @@ class OwnTokenView(APIView):
     @extend_schema(
         operation_id="deletePat", tags=["Personal tokens"], responses={200: None} | refusals(400, 403, 404)
     )
-    def delete(self, request: Request, token_id: str) -> Response:
+    def delete(self, request: ApiRequest, token_id: str) -> Response:
         """Revoke one of the caller's own tokens, at once."""
         user = actions.own_user(request.user)
         actions.delete_personal_token(user, path_id(token_id), caller=request.user)

@@ -2,11 +2,11 @@
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
 from groups.models import ApiToken
 from groups.permissions import Permission
 from groups.token_access import readable_tokens
@@ -37,7 +37,7 @@ class TokensView(APIView):
     @extend_schema(
         operation_id="getAllApiTokens", tags=["API tokens"], responses={200: TokenList} | refusals(403)
     )
-    def get(self, request: Request) -> Response:
+    def get(self, request: ApiRequest) -> Response:
         """All tokens that the caller may read. Keys are cut to their visible start."""
         tokens = readable_tokens(request.user).prefetch_related("scopes")
         return Response({"tokens": token_records(tokens, request.user)})
@@ -49,7 +49,7 @@ class TokensView(APIView):
         responses={201: TokenRecord} | refusals(400, 403, 415),
         examples=[EXAMPLE],
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: ApiRequest) -> Response:
         """Make a token. The answer is the only place where its whole key is ever shown.
 
         Projects must be named; `["*"]` gives every project, present and future.
@@ -64,7 +64,7 @@ class TokenView(APIView):
     @extend_schema(
         operation_id="getApiTokensByName", tags=["API tokens"], responses={200: TokenList} | refusals(403)
     )
-    def get(self, request: Request, token: str) -> Response:
+    def get(self, request: ApiRequest, token: str) -> Response:
         """The tokens of this name that the caller may read."""
         tokens = readable_tokens(request.user).filter(name=token).prefetch_related("scopes")
         return Response({"tokens": token_records(tokens, request.user)})
@@ -75,7 +75,7 @@ class TokenView(APIView):
         request=TokenUpdateBody,
         responses={200: None} | refusals(400, 403, 404, 415),
     )
-    def put(self, request: Request, token: str) -> Response:
+    def put(self, request: ApiRequest, token: str) -> Response:
         """Change when a token expires. It is named by its id, or by its key."""
         actions.check_any_kind(request.user, "UPDATE")
         body = TokenUpdateBody(data=request.data)
@@ -86,7 +86,7 @@ class TokenView(APIView):
     @extend_schema(
         operation_id="deleteApiToken", tags=["API tokens"], responses={200: None} | refusals(403, 404)
     )
-    def delete(self, request: Request, token: str) -> Response:
+    def delete(self, request: ApiRequest, token: str) -> Response:
         """Revoke a token, at once. It is named by its id, or by its key."""
         actions.delete_token(token, caller=request.user)
         return Response()
@@ -98,7 +98,7 @@ class ProjectTokensView(APIView):
         tags=["API tokens"],
         responses={200: TokenList} | refusals(403, 404),
     )
-    def get(self, request: Request, project_id: str) -> Response:
+    def get(self, request: ApiRequest, project_id: str) -> Response:
         """The tokens that name this project."""
         access_project(request.user, project_id)
         request.user.check(Permission.READ_PROJECT_API_TOKEN, project=project_id)
@@ -112,7 +112,7 @@ class ProjectTokensView(APIView):
         responses={201: TokenRecord} | refusals(400, 403, 404, 415),
         examples=[EXAMPLE],
     )
-    def post(self, request: Request, project_id: str) -> Response:
+    def post(self, request: ApiRequest, project_id: str) -> Response:
         """Make a token for this project alone."""
         access_project(request.user, project_id)
         request.user.check(Permission.CREATE_PROJECT_API_TOKEN, project=project_id)
@@ -128,7 +128,7 @@ class ProjectTokenView(APIView):
         tags=["API tokens"],
         responses={200: None} | refusals(403, 404),
     )
-    def delete(self, request: Request, project_id: str, token: str) -> Response:
+    def delete(self, request: ApiRequest, project_id: str, token: str) -> Response:
         """Revoke a token of this project, at once."""
         actions.delete_project_token(project_id, token, caller=request.user)
         return Response()
