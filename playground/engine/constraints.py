@@ -1,0 +1,149 @@
+"""Constraints: a stored document becomes a test bound to a column.
+
+What Yggdrasil's rule language cannot express makes it switch the *whole flag* off. Such a constraint gets a
+`fault`, and fails even when inverted. README.md in this folder lists the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from playground.engine import literals, operators
+from playground.engine.context import Columns
+from playground.engine.operators import OPERATORS, Test
+from playground.engine.reading import string_of, strings_of, text_of
+from playground.engine.sentences import met_phrase, need_phrase, quoted
+
+WHITESPACE: Final = " \t"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledConstraint:
+    """A constraint ready to run: `test(values[column]) is not inverted` is its result.
+
+    `need` and `met` are the ends of its sentences ("needs one of US, DE", "above 4.2.0").
+    """
+
+    field: str
+    operator: str
+    column: int
+    test: Test
+    inverted: bool
+    need: str
+    met: str
+    fault: str | None = None
+
+    @property
+    def stored_inverted(self) -> bool:
+        """Whether the constraint negates its operator. NOT_IN runs as IN with `inverted` turned round."""
+        return self.inverted is not (self.operator == "NOT_IN")
+
+
+def compile_constraint(document: Mapping[str, Any], columns: Columns) -> CompiledConstraint:
+    """Compiles one stored constraint. Never raises."""
+    field = string_of(document.get("contextName"))
+    operator = string_of(document.get("operator")) or ""
+    if field is None or operator not in OPERATORS:
+        return _broken(field or "", operator, _unknown(field, operator), columns)
+    if unquotable(field):
+        return _broken(field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns)
+    inverted = bool(document.get("inverted"))
+    form, test, fault, shown = _bound(operator, document)
+    if fault is not None:
+        return _broken(field, operator, f"{operator} on {field} {fault}", columns)
+    return CompiledConstraint(
+        field=field,
+        operator=operator,
+        column=columns.position(form, field),
+        test=test,
+        inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
+        need=need_phrase(operator, shown, inverted=inverted),
+        met=met_phrase(operator, shown, inverted=inverted),
+    )
+
+
+def _unknown(field: str | None, operator: str) -> str:
+    return "a constraint names no field" if field is None else f"the operator {quoted(operator)} is unknown"
+
+
+def _broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
+    column = columns.position("never", "")
+    return CompiledConstraint(
+        field, operator, column, operators.never, False, f"can never hold: {fault}", "", fault
+    )
+
+
+Bound = tuple[str, Test, str | None, list[str]]
+"""Column form, test, fault and the values to show in sentences."""
+
+
+def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
+    values = strings_of(document.get("values"))
+    value = text_of(document.get("value"))
+    fold = bool(document.get("caseInsensitive"))
+    family = OPERATORS[operator].family
+    if family == "set":
+        return _set(values)
+    if family == "text":
+        return _text(operator, values, fold)
+    if family == "network":
+        return "address", operators.network_test(values), _list_fault(values, required=True), values
+    if family == "regex":
+        return _regex(value, fold)
+    return _ordering(operator, value)
+
+
+def _set(values: list[str]) -> Bound:
+    """IN compares exactly: SDKs ignore `caseInsensitive` here. NOT_IN is IN, inverted once more."""
+    return "text", frozenset(values).__contains__, _list_fault(values, required=False), values
+
+
+def _text(operator: str, values: list[str], fold: bool) -> Bound:
+    wanted = [value.lower() for value in values] if fold else values
+    return (
+        "folded" if fold else "text",
+        operators.text_test(operator, wanted),
+        _list_fault(values, required=True),
+        values,
+    )
+
+
+def _regex(pattern: str, fold: bool) -> Bound:
+    if pattern.endswith("\\"):
+        return "text", operators.never, "ends in a backslash", [pattern]
+    compiled = operators.compiled_regex(pattern, case_insensitive=fold)
+    return "text", operators.regex_test(compiled) if compiled else _nothing, None, [pattern]
+
+
+def _nothing(value: object) -> bool:
+    """An invalid pattern matches nothing, so that inverted it holds (specification 21)."""
+    return False
+
+
+def _ordering(operator: str, value: str) -> Bound:
+    """The value's own shape decides what is compared: SEMVER_GT with "5" compares numbers, as SDKs do."""
+    text = value.strip(WHITESPACE)
+    if operator.startswith("SEMVER_") and value.startswith("v"):
+        return "version", operators.never, None, [text]
+    if (instant := literals.constraint_instant(text)) is not None:
+        return "instant", operators.comparison(operator, instant, numeric=False), None, [text]
+    if (version := literals.version(text)) is not None:
+        return "version", operators.comparison(operator, version, numeric=False), None, [text]
+    if (number := literals.constraint_number(text)) is not None:
+        return "number", operators.comparison(operator, number, numeric=True), None, [text]
+    return "text", operators.never, f"cannot use {quoted(value)}", [value]
+
+
+def _list_fault(values: list[str], *, required: bool) -> str | None:
+    if required and not values:
+        return "has no values"
+    if any(value.endswith("\\") for value in values):
+        return "has a value that ends in a backslash"
+    return None
+
+
+def unquotable(text: str) -> bool:
+    """Whether SDKs' rule language cannot quote a name: it holds a quote or ends in a backslash."""
+    return '"' in text or text.endswith("\\")

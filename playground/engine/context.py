@@ -1,0 +1,126 @@
+"""The context an evaluation runs for, and its fields in the forms that conditions compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from playground.engine import literals
+from playground.engine.reading import mapping_of, string_of, text_of
+
+TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
+"""Fields every SDK knows by name; everything else of a context is a property."""
+
+DEFAULTS = {"appName": "playground", "environment": "default"}
+"""What SDKs send when the application says nothing."""
+
+Moment = datetime | int | float
+"""A point in time: an aware datetime or milliseconds since 1970 in UTC."""
+
+
+class Context:
+    """A request's context. `values` maps every field that was given to its text.
+
+    Built once per request: a top-level value wins over a property of the same name, other top-level keys
+    count as properties, numbers and booleans become text as in JavaScript, null means "not given". An empty
+    text counts as given, as in the SDKs.
+    """
+
+    __slots__ = ("given", "values")
+
+    def __init__(self, document: Mapping[str, Any] | None = None) -> None:
+        document = mapping_of(document)
+        given = _texts(mapping_of(document.get("properties")))
+        given |= _texts({key: value for key, value in document.items() if key != "properties"})
+        if given.get("currentTime") == "":
+            del given["currentTime"]
+        self.given = given
+        self.values = given | {
+            field: default for field, default in DEFAULTS.items() if document.get(field) is None
+        }
+
+    def at(self, moment: Moment) -> Context:
+        """This context, with the moment as currentTime when the request gave none."""
+        if "currentTime" in self.values:
+            return self
+        timed = Context.__new__(Context)
+        timed.given, timed.values = self.given, {**self.values, "currentTime": moment_text(moment)}
+        return timed
+
+    def lookup(self, field: str) -> str | None:
+        """The text of a field, None when it was not given."""
+        return self.values.get(field)
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {text_of(key): text for key, value in values.items() if (text := string_of(value)) is not None}
+
+
+def moment_text(moment: Moment) -> str:
+    """The RFC 3339 text of a point in time, in UTC with milliseconds."""
+    if not isinstance(moment, datetime):
+        moment = datetime.fromtimestamp(moment / 1000, UTC)
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Columns:
+    """The distinct (form, field) pairs that the conditions of one snapshot compare.
+
+    Each becomes one entry of a list computed once per evaluation, so a thousand constraints on the same
+    version parse it once. `identifier` columns hold the UTF-8 bytes that are hashed.
+    """
+
+    __slots__ = ("_positions",)
+
+    def __init__(self) -> None:
+        self._positions: dict[tuple[str, str], int] = {}
+
+    def position(self, form: str, field: str) -> int:
+        return self._positions.setdefault((form, field), len(self._positions))
+
+    def fields(self) -> list[str]:
+        """The field of every column, by position."""
+        return [field for _, field in self._positions]
+
+    def values(self, context: Context) -> list[Any]:
+        """The value of every column for a context, by position."""
+        return [FORMS[form](context, field) for form, field in self._positions]
+
+
+def _parsed(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:
+    return lambda context, field: parse(context.values.get(field))
+
+
+def _folded(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+def sticky_field(context: Context, stickiness: str) -> str | None:
+    """The field whose value a stickiness hashes, None when the context has none.
+
+    `default` takes userId, then sessionId; every other name is a field of the context.
+    """
+    fields = ("userId", "sessionId") if stickiness == "default" else (stickiness,)
+    return next((field for field in fields if field in context.values), None)
+
+
+def _identifier(context: Context, stickiness: str) -> bytes | None:
+    field = sticky_field(context, stickiness)
+    return None if field is None else context.values[field].encode()
+
+
+def _nothing(context: Context, field: str) -> None:
+    return None
+
+
+FORMS: dict[str, Callable[[Context, str], Any]] = {
+    "text": lambda context, field: context.values.get(field),
+    "folded": _parsed(_folded),
+    "number": _parsed(literals.number),
+    "version": _parsed(literals.version),
+    "instant": _parsed(literals.instant),
+    "address": _parsed(literals.address),
+    "identifier": _identifier,
+    "never": _nothing,
+}

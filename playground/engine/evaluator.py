@@ -1,0 +1,177 @@
+"""One evaluation of a snapshot: every flag's result, and enough kept to explain each of them.
+
+The outcomes are plain tuples, made once per flag and read by index: sentences, pages and the wire all look
+things up in them, nothing is evaluated twice. Time and randomness are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from playground.engine.context import Context, Moment, sticky_field
+from playground.engine.dependencies import Unmet, unmet_parents, variant_name
+from playground.engine.snapshot import CompiledFlag, Snapshot
+from playground.engine.strategies import CompiledStrategy, Mode
+from playground.engine.variants import NONE, Random
+
+
+class StrategyOutcome(NamedTuple):
+    """What one evaluation found for one strategy."""
+
+    verdict: bool | None
+    """Whether it passed; None: only an SDK can tell, or it is disabled."""
+    bits: int
+    """The conditions that hold, one bit each."""
+    bucket: int
+    """Where the identifier fell, 1 to 100; 0 where no bucket was computed."""
+    pick: int
+    """Index of the picked variant, NONE if there is none to pick."""
+    place: int
+    """The place of that pick among the weights, 0 if an override picked it."""
+
+
+class FlagOutcome(NamedTuple):
+    """What one evaluation found for one flag."""
+
+    result: bool | None
+    """The strategies' result; None: only an SDK can tell."""
+    on: bool
+    """What an application gets; false where only an SDK can tell."""
+    decided: int
+    """Position of the first strategy that passed, NONE if none did."""
+    pick: int
+    """Index of the flag's own variant, NONE if it gets none."""
+    place: int
+    """The place of that pick among the weights."""
+    strategies: list[StrategyOutcome]
+    unmet: tuple[Unmet, ...] = ()
+    """Parents that are not as the flag needs them."""
+
+
+class Evaluation:
+    """The outcomes of one snapshot for one context, in the order of `snapshot.flags`."""
+
+    def __init__(self, snapshot: Snapshot, context: Context, random: Random) -> None:
+        self.snapshot = snapshot
+        self.context = context
+        self.values = snapshot.columns.values(context)
+        self.segment_bits = [_bits(segment.conditions, self.values) for segment in snapshot.segments]
+        held = [
+            bits == segment.all_hold
+            for bits, segment in zip(self.segment_bits, snapshot.segments, strict=True)
+        ]
+        values = self.values
+        self.outcomes = [flag_outcome(flag, values, held, random) for flag in snapshot.flags]
+        self._apply_parents()
+
+    def _apply_parents(self) -> None:
+        """Takes the parents into account. Parents have none themselves, so one pass is enough."""
+        alone = {
+            position: unmet_parents(self.snapshot, self.outcomes, position)
+            for position in self.snapshot.children
+        }
+        for position, unmet in alone.items():
+            if unmet:
+                self.outcomes[position] = self.outcomes[position]._replace(on=False, pick=NONE, unmet=unmet)
+
+    def __len__(self) -> int:
+        return len(self.outcomes)
+
+    def pairs(self) -> Iterator[tuple[CompiledFlag, FlagOutcome]]:
+        """Every flag with its outcome."""
+        return zip(self.snapshot.flags, self.outcomes, strict=True)
+
+    def pair(self, name: str) -> tuple[CompiledFlag, FlagOutcome]:
+        """The flag of this name with its outcome. Raises KeyError if there is none."""
+        position = self.snapshot.positions[name]
+        return self.snapshot.flags[position], self.outcomes[position]
+
+    def variant(self, flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
+        """The name of the variant that an application gets, None if it gets none."""
+        return variant_name(flag, outcome)
+
+    def sticky(self, stickiness: str) -> tuple[str, str] | None:
+        """The field and the value that a stickiness hashes for this context, None if there is none."""
+        field = sticky_field(self.context, stickiness)
+        return None if field is None else (field, self.context.values[field])
+
+
+def evaluate(snapshot: Snapshot, context: Context, *, now: Moment, random: Random) -> Evaluation:
+    """Evaluates every flag of a snapshot. `random` returns numbers in [0, 1)."""
+    return Evaluation(snapshot, context.at(now), random)
+
+
+def _bits(conditions: tuple[Any, ...], values: list[Any]) -> int:
+    bits = 0
+    for bit, column, test, inverted in conditions:
+        if test(values[column]) is not inverted:
+            bits |= bit
+    return bits
+
+
+def strategy_outcome(
+    strategy: CompiledStrategy, values: list[Any], held: list[bool], random: Random
+) -> StrategyOutcome:
+    """Evaluates one strategy. Every condition is looked at, so that every one can be explained."""
+    bits = 0
+    for bit, column, test, inverted in strategy.conditions:
+        if test(values[column]) is not inverted:
+            bits |= bit
+    verdict: bool | None = bits == strategy.all_hold
+    for position in strategy.segments:
+        verdict = verdict and held[position]
+    bucket = 0
+    rollout = strategy.rollout
+    if rollout is not None:
+        bucket = rollout.bucket(values, random)
+        verdict = verdict and 0 < bucket <= rollout.threshold
+    elif strategy.mode is not Mode.OPEN:
+        verdict = _settled(strategy.mode, verdict)
+    variants = strategy.variants
+    if variants is None:
+        return _make((verdict, bits, bucket, NONE, 0))
+    pick, place = variants.pick(values, random)
+    return _make((verdict, bits, bucket, pick, place))
+
+
+_make = StrategyOutcome._make
+
+
+def _settled(mode: Mode, verdict: bool | None) -> bool | None:
+    """The verdict where it is not the conditions alone that decide."""
+    if mode is Mode.NEVER:
+        return False
+    return None if verdict or mode is Mode.DISABLED else False
+
+
+def flag_outcome(flag: CompiledFlag, values: list[Any], held: list[bool], random: Random) -> FlagOutcome:
+    """Evaluates one flag as if it had no parents."""
+    outcomes: list[StrategyOutcome] = []
+    decided = NONE
+    unknown = False
+    for strategy in flag.strategies:
+        outcome = strategy_outcome(strategy, values, held, random)
+        verdict = outcome.verdict
+        if verdict:
+            if decided == NONE:
+                decided = len(outcomes)
+        elif verdict is None and strategy.counts:
+            unknown = True
+        outcomes.append(outcome)
+    result = _result(flag, decided, unknown)
+    on = result is True and flag.enabled
+    pick, place = NONE, 0
+    if on and flag.variants is not None and (decided == NONE or outcomes[decided].pick == NONE):
+        pick, place = flag.variants.pick(values, random)
+    return FlagOutcome(result, on, decided, pick, place, outcomes)
+
+
+def _result(flag: CompiledFlag, decided: int, unknown: bool) -> bool | None:
+    if flag.fault is not None:
+        return False
+    if decided != NONE:
+        return True
+    if not flag.strategies:
+        return flag.enabled
+    return None if unknown else False

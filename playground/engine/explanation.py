@@ -1,0 +1,279 @@
+"""One flag's result taken apart, for a page: built on demand from the outcomes that an evaluation kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from playground.engine import sentences
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.dependencies import Problem
+from playground.engine.evaluator import Evaluation, FlagOutcome, StrategyOutcome
+from playground.engine.reasons import Reasons
+from playground.engine.snapshot import CompiledFlag, Parent
+from playground.engine.strategies import CompiledStrategy
+from playground.engine.variants import NONE, CompiledVariants
+
+
+class State(Enum):
+    """What a person reads: On, Off or Can't tell."""
+
+    ON = "on"
+    OFF = "off"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintExplanation:
+    """One constraint. `value` is the text that was sent, None if none was; `operator` is empty for the
+    strategy's own condition (userIds, IPs)."""
+
+    field: str
+    operator: str
+    inverted: bool
+    value: str | None
+    holds: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentExplanation:
+    id: str
+    name: str
+    holds: bool
+    constraints: tuple[ConstraintExplanation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutExplanation:
+    """A rollout as a bar: buckets 1 to `threshold` of 100 are on, `bucket` is where the identifier fell.
+
+    `field` and `value` are what was hashed; None where the bucket was drawn, or (with `bucket` None) where
+    the context has nothing to hash.
+    """
+
+    bucket: int | None
+    threshold: int
+    stickiness: str
+    field: str | None
+    value: str | None
+    inside: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class VariantShare:
+    """One variant's stretch of the bar: the places `first` to `last` (empty if last < first)."""
+
+    name: str
+    first: int
+    last: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VariantExplanation:
+    """How a variant was picked: its `place` from 1 to `total`, None when an override picked it."""
+
+    name: str
+    place: int | None
+    total: int
+    stickiness: str
+    field: str | None
+    value: str | None
+    shares: tuple[VariantShare, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyExplanation:
+    """One strategy. `decides`: it is the first that passed, so the flag's variant is looked for here."""
+
+    id: str
+    name: str
+    title: str
+    disabled: bool
+    state: State
+    decides: bool
+    constraints: tuple[ConstraintExplanation, ...]
+    segments: tuple[SegmentExplanation, ...]
+    rollout: RolloutExplanation | None
+    variant: VariantExplanation | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParentExplanation:
+    """A flag this one depends on. `problem` is None where it is as needed."""
+
+    name: str
+    needs_enabled: bool
+    variants: tuple[str, ...]
+    problem: Problem | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagExplanation:
+    """Everything about one flag's result. `variant` is how its own variant was picked, None if a strategy's
+    was, or none."""
+
+    name: str
+    project: str
+    enabled: bool
+    state: State
+    variant_name: str | None
+    reason: str
+    fault: str | None
+    parents: tuple[ParentExplanation, ...]
+    strategies: tuple[StrategyExplanation, ...]
+    variant: VariantExplanation | None
+
+
+def state_of(flag: CompiledFlag, outcome: FlagOutcome) -> State:
+    """On, off, or can't tell: only where what a server cannot know would change the result."""
+    if outcome.on:
+        return State.ON
+    if not flag.enabled or outcome.result is False:
+        return State.OFF
+    if any(unmet.problem is not Problem.UNKNOWN for unmet in outcome.unmet):
+        return State.OFF
+    return State.UNKNOWN
+
+
+def explain(evaluation: Evaluation, name: str) -> FlagExplanation:
+    """Takes the result of one flag apart. Raises KeyError if the evaluation has no such flag."""
+    return _Explainer(evaluation).flag(*evaluation.pair(name))
+
+
+class _Explainer:
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.reasons = Reasons(evaluation)
+
+    def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> FlagExplanation:
+        own = None
+        if flag.variants is not None and outcome.pick != NONE:
+            own = self.variant(flag.variants, outcome.pick, outcome.place)
+        return FlagExplanation(
+            name=flag.name,
+            project=flag.project,
+            enabled=flag.enabled,
+            state=state_of(flag, outcome),
+            variant_name=self.evaluation.variant(flag, outcome),
+            reason=self.reasons.flag(flag, outcome),
+            fault=flag.fault,
+            parents=tuple(self.parent(parent, outcome) for parent in flag.parents),
+            strategies=tuple(
+                self.strategy(strategy, found, decides=index == outcome.decided)
+                for index, (strategy, found) in enumerate(
+                    zip(flag.strategies, outcome.strategies, strict=True)
+                )
+            ),
+            variant=own,
+        )
+
+    def parent(self, parent: Parent, outcome: FlagOutcome) -> ParentExplanation:
+        unmet = next((unmet for unmet in outcome.unmet if unmet.parent is parent), None)
+        return ParentExplanation(
+            name=parent.name,
+            needs_enabled=parent.enabled,
+            variants=parent.variants,
+            problem=unmet.problem if unmet else None,
+            sentence=self.reasons.parent(unmet)
+            if unmet
+            else sentences.parent_met(parent.name, parent.enabled),
+        )
+
+    def strategy(
+        self, strategy: CompiledStrategy, outcome: StrategyOutcome, *, decides: bool
+    ) -> StrategyExplanation:
+        verdict, bits, bucket, pick, place = outcome
+        variant = None
+        if strategy.variants is not None and pick != NONE:
+            variant = self.variant(strategy.variants, pick, place)
+        return StrategyExplanation(
+            id=strategy.id,
+            name=strategy.name,
+            title=strategy.title,
+            disabled=not strategy.counts,
+            state=State.UNKNOWN if verdict is None else State.ON if verdict else State.OFF,
+            decides=decides,
+            constraints=self.constraints(strategy.constraints, bits),
+            segments=tuple(self.segment(position) for position in strategy.segments),
+            rollout=self.rollout(strategy, bucket),
+            variant=variant,
+            sentence=self.reasons.strategy(strategy, outcome),
+        )
+
+    def constraints(
+        self, constraints: tuple[CompiledConstraint, ...], bits: int
+    ) -> tuple[ConstraintExplanation, ...]:
+        return tuple(
+            self.constraint(constraint, holds=bool(bits >> index & 1))
+            for index, constraint in enumerate(constraints)
+        )
+
+    def constraint(self, constraint: CompiledConstraint, *, holds: bool) -> ConstraintExplanation:
+        value = self.reasons.value(constraint.field)
+        return ConstraintExplanation(
+            field=constraint.field,
+            operator=constraint.operator,
+            inverted=constraint.stored_inverted,
+            value=self.evaluation.context.lookup(constraint.field),
+            holds=holds,
+            sentence=sentences.met_constraint(value, constraint.met)
+            if holds
+            else sentences.failed_constraint(value, constraint.need),
+        )
+
+    def segment(self, position: int) -> SegmentExplanation:
+        segment = self.evaluation.snapshot.segments[position]
+        bits = self.evaluation.segment_bits[position]
+        holds = bits == segment.all_hold
+        return SegmentExplanation(
+            segment.id, segment.name, holds, self.constraints(segment.constraints, bits)
+        )
+
+    def rollout(self, strategy: CompiledStrategy, bucket: int) -> RolloutExplanation | None:
+        rollout = strategy.rollout
+        if rollout is None:
+            return None
+        field, value = self.sticky(rollout.stickiness)
+        return RolloutExplanation(
+            bucket=bucket or None,
+            threshold=rollout.threshold,
+            stickiness=rollout.stickiness,
+            field=field,
+            value=value,
+            inside=0 < bucket <= rollout.threshold,
+            sentence=self.reasons.rollout(rollout, bucket),
+        )
+
+    def sticky(self, stickiness: str) -> tuple[str, str] | tuple[None, None]:
+        return self.evaluation.sticky(stickiness) or (None, None)
+
+    def variant(self, variants: CompiledVariants, pick: int, place: int) -> VariantExplanation:
+        field, value = self.sticky(variants.stickiness)
+        limits = (0, *variants.limits)
+        return VariantExplanation(
+            name=variants.names[pick],
+            place=place or None,
+            total=variants.total,
+            stickiness=variants.stickiness,
+            field=field,
+            value=value,
+            shares=tuple(
+                VariantShare(name, limits[index] + 1, limits[index + 1], index == pick)
+                for index, name in enumerate(variants.names)
+            ),
+            sentence=self.variant_sentence(variants, pick, place),
+        )
+
+    def variant_sentence(self, variants: CompiledVariants, pick: int, place: int) -> str:
+        name = variants.names[pick]
+        if place:
+            subject = self.reasons.subject(variants.stickiness)
+            return sentences.variant_reason(name, subject=subject, place=place, total=variants.total)
+        field = next(field for index, _, _, field in variants.overrides if index == pick)
+        return sentences.variant_override(name, self.reasons.value(field))

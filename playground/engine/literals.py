@@ -1,0 +1,162 @@
+"""Numbers, versions, times and networks: how their texts are read.
+
+Constraint values are read by the stricter of the two grammars Yggdrasil has (that of its rule language),
+context values by the looser one. See README.md in this folder for the experiments behind the choices.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+
+NAN = float("nan")
+
+Version = tuple[int, int, int, int, tuple[tuple[int, int | str], ...]]
+Instant = tuple[int, int]
+"""Seconds since 1970-01-01T00:00:00Z and nanoseconds; a leap second has 10**9 and more nanoseconds."""
+Address = tuple[int, int]
+"""IP version (4 or 6) and the address as a number."""
+
+_CONTEXT_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
+)
+_CONSTRAINT_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_VERSION = re.compile(
+    r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(?:-((?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(?:\.(?:0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*))?"
+    r"(?:\+[0-9a-zA-Z-]+(?:\.[0-9a-zA-Z-]+)*)?",
+    re.ASCII,
+)
+_CONSTRAINT_TIME = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{3}))?(Z|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
+_CONTEXT_TIME = re.compile(
+    r"([0-9]{1,4}|[+-][0-9]{1,6})-([0-9]{1,2})-([0-9]{1,2})(?:[Tt]|\s+)"
+    r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]+))?\s*(Z|z|[+-][0-9]{2}:?[0-9]{2})"
+)
+_PREFIX = re.compile(r"\+?[0-9]{1,9}", re.ASCII)
+_LARGEST_VERSION_NUMBER = 2**64 - 1
+
+
+def number(text: str | None) -> float:
+    """A context value as a number; NaN when it is none, so that every comparison with it is false."""
+    if text is None or not _CONTEXT_NUMBER.fullmatch(text):
+        return NAN
+    return float(text)
+
+
+def constraint_number(text: str) -> float | None:
+    """A constraint's value as a number, None when it is none."""
+    return float(text) if _CONSTRAINT_NUMBER.fullmatch(text) else None
+
+
+def version(text: str | None) -> Version | None:
+    """A sortable key of a semantic version (semver.org 2.0.0), None when it is none.
+
+    Build metadata does not count. A leading `v`, surrounding space and shortened forms are no version.
+    """
+    match = _VERSION.fullmatch(text) if text is not None and len(text) <= 256 else None
+    if match is None:
+        return None
+    major, minor, patch = (int(part) for part in match.group(1, 2, 3))
+    if max(major, minor, patch) > _LARGEST_VERSION_NUMBER:
+        return None
+    before = match[4]
+    if before is None:
+        return major, minor, patch, 1, ()
+    return major, minor, patch, 0, tuple(_identifier(part) for part in before.split("."))
+
+
+def _identifier(part: str) -> tuple[int, int | str]:
+    return (0, int(part)) if part.isdigit() else (1, part)
+
+
+def instant(text: str | None) -> Instant | None:
+    """A context's time: RFC 3339, also with a space for the `T` and without the colon in the offset."""
+    match = _CONTEXT_TIME.fullmatch(text.strip()) if text is not None else None
+    return _instant(match) if match else None
+
+
+def constraint_instant(text: str) -> Instant | None:
+    """A constraint's time: RFC 3339 with `T`, whole seconds or milliseconds, and an offset."""
+    match = _CONSTRAINT_TIME.fullmatch(text)
+    return _instant(match) if match else None
+
+
+def _instant(match: re.Match[str]) -> Instant | None:
+    year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
+    offset = _offset(match[8])
+    if offset is None or not 1 <= month <= 12 or not 1 <= day <= _days_in(year, month):
+        return None
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    nanoseconds = int((match[7] or "0")[:9].ljust(9, "0"))
+    if second == 60:
+        second, nanoseconds = 59, nanoseconds + 10**9
+    return ((_days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second - offset, nanoseconds
+
+
+def _offset(zone: str) -> int | None:
+    if zone in ("Z", "z"):
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[-2:])
+    if hours > 23 or minutes > 59:
+        return None
+    return (hours * 60 + minutes) * (60 if zone[0] == "+" else -60)
+
+
+def _days_in(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; `datetime` ends at the year 9999."""
+    year -= month <= 2
+    month_from_march = (month + 9) % 12
+    return (
+        year * 365 + year // 4 - year // 100 + year // 400 + (month_from_march * 153 + 2) // 5 + day - 719469
+    )
+
+
+@lru_cache(maxsize=4096)
+def address(text: str | None) -> Address | None:
+    """An IPv4 or IPv6 address, None when it is none (zone identifiers are none)."""
+    if text is None or "%" in text or not text.isascii() or "/" in text:
+        return None
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return found.version, int(found)
+
+
+Network = tuple[int, int, int]
+"""IP version, mask and the masked address."""
+
+
+def network(text: str) -> Network | None:
+    """An address, or an address with a prefix length or (IPv4) a netmask; host bits may be set."""
+    host, slash, length = text.partition("/")
+    found = address(host)
+    if found is None:
+        return None
+    bits = 32 if found[0] == 4 else 128
+    prefix = _prefix(length, found[0], bits) if slash else bits
+    if prefix is None:
+        return None
+    mask = (1 << bits) - (1 << (bits - prefix))
+    return found[0], mask, found[1] & mask
+
+
+def _prefix(length: str, ip_version: int, bits: int) -> int | None:
+    if _PREFIX.fullmatch(length):
+        return int(length) if int(length) <= bits else None
+    mask = address(length) if ip_version == 4 else None
+    if mask is None or mask[0] != 4:
+        return None
+    ones = mask[1].bit_count()
+    return ones if mask[1] == (1 << 32) - (1 << (32 - ones)) else None

@@ -1,0 +1,162 @@
+"""The constraint operators: what each compares, in which form, and how it reads in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+from playground.engine import literals
+
+Test = Callable[[Any], bool]
+"""Whether a context value (in its column's form, None or NaN when not given) passes."""
+
+EPSILON = 2.0**-52
+"""NUM_EQ holds within this distance, as in Yggdrasil: 0.1 + 0.2 equals 0.3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator. `takes` is "values" or "value"; `noun` and `relation` make its sentence:
+    "needs a version above 5.0.0" is "needs {noun} {relation} {shown value}"."""
+
+    name: str
+    takes: str
+    family: str
+    noun: str
+    relation: str
+
+
+def _operator(name: str, takes: str, family: str, noun: str, relation: str) -> tuple[str, Operator]:
+    return name, Operator(name, takes, family, noun, relation)
+
+
+OPERATORS: dict[str, Operator] = dict(
+    (
+        _operator("IN", "values", "set", "", "one of"),
+        _operator("NOT_IN", "values", "set", "", "none of"),
+        _operator("STR_STARTS_WITH", "values", "text", "a text", "starting with"),
+        _operator("STR_ENDS_WITH", "values", "text", "a text", "ending with"),
+        _operator("STR_CONTAINS", "values", "text", "a text", "containing"),
+        _operator("NUM_EQ", "value", "number", "a number", "equal to"),
+        _operator("NUM_GT", "value", "number", "a number", "above"),
+        _operator("NUM_GTE", "value", "number", "a number", "of at least"),
+        _operator("NUM_LT", "value", "number", "a number", "below"),
+        _operator("NUM_LTE", "value", "number", "a number", "of at most"),
+        _operator("DATE_AFTER", "value", "date", "a time", "after"),
+        _operator("DATE_BEFORE", "value", "date", "a time", "before"),
+        _operator("SEMVER_EQ", "value", "version", "a version", "equal to"),
+        _operator("SEMVER_GT", "value", "version", "a version", "above"),
+        _operator("SEMVER_GTE", "value", "version", "a version", "of at least"),
+        _operator("SEMVER_LT", "value", "version", "a version", "below"),
+        _operator("SEMVER_LTE", "value", "version", "a version", "of at most"),
+        _operator("REGEX", "value", "regex", "a text", "matching"),
+        _operator("IN_CIDR", "values", "network", "an address", "in"),
+    )
+)
+
+
+def problem(operator: str, value: object) -> str | None:
+    """What is wrong with one stored value (or one member of `values`) for an operator, None when nothing is.
+
+    The texts continue a sentence about the value: "is no number".
+    """
+    if operator not in OPERATORS:
+        return f"belongs to no known operator ({operator})"
+    if not isinstance(value, str):
+        return "is no text"
+    reads = _READS.get(OPERATORS[operator].family)
+    if reads is not None and reads[0](value) is None:
+        return reads[1]
+    return None
+
+
+def compiled_regex(pattern: str, *, case_insensitive: bool = False) -> Any | None:
+    """The compiled pattern (RE2 syntax: no look-around, no back-references), None when it is not valid."""
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = not case_insensitive
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None
+
+
+_READS: dict[str, tuple[Callable[[str], object | None], str]] = {
+    "number": (lambda text: literals.constraint_number(text.strip(" \t")), "is no number"),
+    "date": (
+        lambda text: literals.constraint_instant(text.strip(" \t")),
+        "is no date like 2026-11-21T09:00:00.000Z",
+    ),
+    "version": (literals.version, "is no version like 1.2.3 (semver.org)"),
+    "regex": (compiled_regex, "is no valid regular expression (RE2)"),
+    "network": (literals.network, "is no address or network like 10.0.0.0/8"),
+}
+
+
+def comparison(operator: str, limit: Any, *, numeric: bool) -> Test:
+    """The test of an ordering operator against a limit.
+
+    Columns of numbers hold NaN where there is none, which no comparison accepts; others hold None.
+    """
+    relation = operator.rpartition("_")[2]
+    if numeric:
+        return _NUMERIC[relation](limit)
+    return _ORDERED[relation](limit)
+
+
+def _equal_numbers(limit: float) -> Test:
+    return lambda value: abs(value - limit) < EPSILON
+
+
+_NUMERIC: dict[str, Callable[[float], Test]] = {
+    "EQ": _equal_numbers,
+    "GT": lambda limit: limit.__lt__,
+    "AFTER": lambda limit: limit.__lt__,
+    "GTE": lambda limit: limit.__le__,
+    "LT": lambda limit: limit.__gt__,
+    "BEFORE": lambda limit: limit.__gt__,
+    "LTE": lambda limit: limit.__ge__,
+}
+_ORDERED: dict[str, Callable[[Any], Test]] = {
+    "EQ": lambda limit: lambda value: value == limit,
+    "GT": lambda limit: lambda value: value is not None and value > limit,
+    "AFTER": lambda limit: lambda value: value is not None and value > limit,
+    "GTE": lambda limit: lambda value: value is not None and value >= limit,
+    "LT": lambda limit: lambda value: value is not None and value < limit,
+    "BEFORE": lambda limit: lambda value: value is not None and value < limit,
+    "LTE": lambda limit: lambda value: value is not None and value <= limit,
+}
+
+
+def text_test(operator: str, texts: list[str]) -> Test:
+    """The test of a STR_ operator: any of the texts."""
+    wanted = tuple(texts)
+    if operator == "STR_STARTS_WITH":
+        return lambda value: value is not None and value.startswith(wanted)
+    if operator == "STR_ENDS_WITH":
+        return lambda value: value is not None and value.endswith(wanted)
+    return lambda value: value is not None and any(text in value for text in wanted)
+
+
+def regex_test(pattern: Any) -> Test:
+    return lambda value: value is not None and pattern.search(value) is not None
+
+
+def network_test(texts: list[str]) -> Test:
+    """Whether an address is in any of the networks; texts that are none are left out."""
+    networks = tuple(found for text in texts if (found := literals.network(text)) is not None)
+
+    def test(value: literals.Address | None) -> bool:
+        if value is None:
+            return False
+        version, number = value
+        return any(number & mask == base for family, mask, base in networks if family == version)
+
+    return test
+
+
+def never(value: object) -> bool:
+    return False

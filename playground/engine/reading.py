@@ -1,0 +1,95 @@
+"""Tolerant reading of stored documents.
+
+Definitions come from JSON columns and from contexts people typed. Whatever is stored there must give a
+definite result, so these functions never raise: what has the wrong shape reads as empty or as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+
+def text_of(value: object) -> str:
+    """The text of a JSON value as JavaScript's `String()` gives it: 5.0 is "5", True is "true", None is ""."""
+    if isinstance(value, str):
+        return _storable(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return _number_text(value)
+    try:
+        return _storable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _number_text(value: int | float) -> str:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf") if value > 0 else float("-inf")
+    if number != number:
+        return "NaN"
+    if number in (float("inf"), float("-inf")):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0:
+        return "0"
+    if 1e-6 <= abs(number) < 1e21:
+        digits = format(Decimal(repr(number)), "f")
+        return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    mantissa, _, exponent = repr(number).partition("e")
+    return f"{mantissa}e{int(exponent):+d}"
+
+
+def _storable(text: str) -> str:
+    """Text that UTF-8 can hold: a lone surrogate becomes "?"."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def string_of(value: object) -> str | None:
+    """A name or a list item: the text of a scalar, None for null and for structured values."""
+    return None if value is None or isinstance(value, Mapping | list) else text_of(value)
+
+
+def strings_of(value: object) -> list[str]:
+    """The texts of a stored list, without nulls and structured values; anything but a list is empty."""
+    return [text for item in items_of(value) if (text := string_of(item)) is not None]
+
+
+def items_of(value: object) -> list[Any]:
+    """A stored list; anything else is empty."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """A stored object; anything else is empty."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects_of(value: object) -> list[Mapping[str, Any]]:
+    """A stored list of objects; members of another type read as empty objects, so that positions hold."""
+    return [mapping_of(item) for item in items_of(value)]
+
+
+def parameters_of(value: object) -> dict[str, str]:
+    """Strategy parameters: every value as text, null as "" (the form SDKs receive)."""
+    return {text_of(key): text_of(item) for key, item in mapping_of(value).items()}
+
+
+def weight_of(value: object) -> int:
+    """A variant's weight; what is no number, and what is negative, weighs nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return 0
+    try:
+        return max(int(float(value)), 0)
+    except (ValueError, OverflowError):
+        return 0

@@ -1,0 +1,189 @@
+"""What happened and why, in one plain sentence each.
+
+The same texts stand in the answers of the API and on the pages. Values are shown up to SHOWN_LENGTH
+characters, lists up to SHOWN_VALUES members; the rest is "…".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from playground.engine.operators import OPERATORS
+
+SHOWN_LENGTH = 80
+SHOWN_VALUES = 5
+SHOWN_STRATEGIES = 3
+
+NO_STRATEGIES = "It has no strategy, so it is on for everyone"
+ALL_DISABLED = "All its strategies are disabled"
+FOR_EVERYONE = "On for everyone"
+NOT_EVALUATED = "It is disabled, so it is not evaluated"
+SWITCHED_OFF_DETAIL = "switched off"
+
+
+def shown(text: str) -> str:
+    """A value as it stands in a sentence: cut to SHOWN_LENGTH, an empty one named."""
+    if not text:
+        return "empty"
+    return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    return f'"{text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"}"'
+
+
+def listed(values: Sequence[str]) -> str:
+    """Values in a row: "US, DE", the first SHOWN_VALUES of them."""
+    texts = [shown(value) for value in values[:SHOWN_VALUES]]
+    if len(values) > SHOWN_VALUES:
+        texts.append(f"… ({len(values)} in all)")
+    return ", ".join(texts) if texts else "nothing"
+
+
+def need_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
+    """The end of the sentence of a constraint that fails: "needs a version above 5.0.0"."""
+    if operator in ("IN", "NOT_IN"):
+        among = "one of" if (operator == "IN") is not inverted else "none of"
+        return f"needs {among} {listed(values)}"
+    described = OPERATORS[operator]
+    wanted = f"{described.noun} {described.relation} {listed(values)}"
+    return f"needs anything but {wanted}" if inverted else f"needs {wanted}"
+
+
+def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
+    """What a constraint that holds adds to the value: "above 4.2.0", "not US", or nothing for IN."""
+    if operator in ("IN", "NOT_IN"):
+        return "" if (operator == "IN") is not inverted else f"not {listed(values)}"
+    phrase = f"{OPERATORS[operator].relation} {listed(values)}"
+    return f"not {phrase}" if inverted else phrase
+
+
+def value_phrase(field: str, text: str | None) -> str:
+    """The start of a constraint's sentence: "country is NO" or "country was not given"."""
+    return f"{field} was not given" if text is None else f"{field} is {shown(text)}"
+
+
+def failed_constraint(value: str, need: str) -> str:
+    """ "appVersion is 4.5.1, needs a version above 5.0.0"; `value` is a value_phrase."""
+    return f"{value}, {need}"
+
+
+def met_constraint(value: str, met: str) -> str:
+    """ "region is eu", "country is NO (not US)"; `value` is a value_phrase."""
+    return f"{value} ({met})" if met else value
+
+
+def subject_phrase(field: str, text: str) -> str:
+    """Who was put into a bucket: "userId 42"."""
+    return f"{field} {shown(text)}"
+
+
+def rollout_inside(subject: str, bucket: int, threshold: int) -> str:
+    return f"{subject} is in bucket {bucket}, inside {threshold} %"
+
+
+def rollout_outside(subject: str, bucket: int, threshold: int) -> str:
+    return f"{subject} is in bucket {bucket} and the rollout stops at {threshold} %."
+
+
+def after_conditions(sentence: str) -> str:
+    """ "All conditions hold, but …", for what fails after them."""
+    return f"All conditions hold, but {sentence}"
+
+
+def no_identifier(stickiness: str) -> str:
+    return f"The rollout is by {stickiness} and the context has none, so it is off."
+
+
+def random_rollout(threshold: int) -> str:
+    return f"Random on each call: about {threshold} % of calls are on."
+
+
+def in_segment(name: str) -> str:
+    return f"in segment {name}"
+
+
+def outside_segment(name: str, why: str) -> str:
+    return f"not in segment {name}: {why}" if why else f"not in segment {name}"
+
+
+def missing_segment(segment: str) -> str:
+    return f"segment {shown(segment)} does not exist"
+
+
+def bucket_detail(bucket: int, threshold: int) -> str:
+    """ "bucket 92, rollout 10 %"."""
+    return f"bucket {bucket}, rollout {threshold} %"
+
+
+def custom_strategy(name: str) -> str:
+    return f"Uses the custom strategy {shown(name)}; only your SDK can evaluate it"
+
+
+def host_strategy() -> str:
+    return "Depends on the host name of the application; only your SDK can evaluate it"
+
+
+def switched_off(environment: str) -> str:
+    return f"Switched off in {environment}"
+
+
+def rejected(fault: str) -> str:
+    """A definition that SDKs cannot read switches the whole flag off."""
+    return f"SDKs cannot read this flag and keep it off: {fault}"
+
+
+def parent_off(name: str, detail: str = "") -> str:
+    return f"Depends on {name}, which is off here" + (f" ({detail})" if detail else "")
+
+
+def parent_on(name: str) -> str:
+    return f"Depends on {name} being off, and it is on here"
+
+
+def parent_variant(name: str, variant: str, wanted: Sequence[str]) -> str:
+    return f"Depends on variant {listed(wanted)} of {name}, which has {variant} here"
+
+
+def parent_met(name: str, enabled: bool) -> str:
+    return f"Depends on {name}, which is {'on' if enabled else 'off'} here as needed"
+
+
+def parent_missing(name: str) -> str:
+    return f"Depends on {name}, which is not among these flags"
+
+
+def parent_chained(name: str) -> str:
+    return f"Depends on {name}, which depends on another flag; SDKs do not follow such chains"
+
+
+def parent_unknown(name: str) -> str:
+    return f"Depends on {name}; only your SDK can tell whether it is on"
+
+
+def strategies_together(reasons: Sequence[str], count: int) -> str:
+    """The reasons of `count` strategies that all fail; `reasons` has the first SHOWN_STRATEGIES of them."""
+    text = " ".join(f"Strategy {number}: {unended(reason)}." for number, reason in enumerate(reasons, 1))
+    return f"{text} … ({count} strategies in all)" if count > len(reasons) else text
+
+
+def together(parts: Sequence[str]) -> str:
+    """Several facts in one sentence: "country is NO (not US); userId 42 is in bucket 8, inside 60 %"."""
+    return parts[0] if len(parts) == 1 else "; ".join(unended(part) for part in parts)
+
+
+def unended(sentence: str) -> str:
+    """A sentence without its full stop, to go on after it."""
+    return sentence.removesuffix(".")
+
+
+def variant_reason(name: str, *, subject: str | None, place: int, total: int) -> str:
+    """Why a variant was chosen, by its place among the weights."""
+    if subject is None:
+        return f"Variant {name} by chance: the context has nothing to stick to"
+    return f"{subject} is at {place} of {total}, which is variant {name}"
+
+
+def variant_override(name: str, value: str) -> str:
+    """`value` is a value_phrase."""
+    return f"Variant {name} because {value}"

@@ -1,0 +1,259 @@
+"""Activation strategies: what each needs, and how one becomes ready to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from playground.engine import operators, sentences
+from playground.engine.constraints import CompiledConstraint, compile_constraint, unquotable
+from playground.engine.context import Columns
+from playground.engine.hashing import bucket, hash_key
+from playground.engine.reading import items_of, objects_of, parameters_of, string_of, text_of
+from playground.engine.variants import CompiledVariants, Random, compile_strategy_variants
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyType:
+    """A built-in strategy. `evaluated`: whether a server can tell its result, or only an SDK."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    evaluated: bool = True
+
+
+STRATEGIES: dict[str, StrategyType] = {
+    kind.name: kind
+    for kind in (
+        StrategyType("default"),
+        StrategyType("userWithId", ("userIds",)),
+        StrategyType("flexibleRollout", ("rollout", "stickiness", "groupId")),
+        StrategyType("gradualRolloutUserId", ("percentage", "groupId")),
+        StrategyType("gradualRolloutSessionId", ("percentage", "groupId")),
+        StrategyType("gradualRolloutRandom", ("percentage",)),
+        StrategyType("remoteAddress", ("IPs",)),
+        StrategyType("applicationHostname", ("hostNames",), evaluated=False),
+    )
+}
+
+
+class Mode(Enum):
+    """What decides a strategy beside its conditions (and its rollout, if it has one)."""
+
+    OPEN = "open"
+    NEVER = "never"
+    ONLY_SDK = "only an SDK"
+    DISABLED = "disabled"
+
+
+Condition = tuple[int, int, operators.Test, bool]
+"""A constraint as the evaluation reads it: its bit, column, test, and whether it is inverted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The share of identifiers a strategy lets in: those in buckets 1 to `threshold` of 100.
+
+    `draws`: without an identifier the bucket is drawn at random; otherwise the strategy is off.
+    """
+
+    threshold: int
+    stickiness: str
+    column: int
+    key: bytes
+    draws: bool
+
+    def bucket(self, values: list[Any], random: Random) -> int:
+        """The bucket from 1 to 100 of this context; 0 if it has no identifier and none is drawn."""
+        identifier = values[self.column]
+        if identifier is not None:
+            return bucket(self.key, identifier)
+        return int(random() * 100) + 1 if self.draws else 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledStrategy:
+    """A strategy ready to run.
+
+    `constraints` are the stored ones and after them, for userWithId and remoteAddress, the strategy's own
+    condition; `conditions` are the same for the evaluation and `all_hold` the sum of their bits (beyond
+    reach where a segment is missing). `rollout` is None where no bucket is to be computed.
+    `note` says why a strategy that is never on, or that only an SDK can tell, is so.
+    """
+
+    id: str
+    name: str
+    title: str
+    mode: Mode
+    counts: bool
+    constraints: tuple[CompiledConstraint, ...]
+    conditions: tuple[Condition, ...]
+    all_hold: int
+    segments: tuple[int, ...]
+    missing_segments: tuple[str, ...]
+    rollout: Rollout | None
+    variants: CompiledVariants | None
+    note: str
+    fault: str | None
+
+
+def compile_strategy(
+    document: Mapping[str, Any], flag: str, segments: Mapping[str, int], columns: Columns
+) -> CompiledStrategy:
+    """Compiles one stored strategy of a flag. `segments` maps ids to positions. Never raises."""
+    name = string_of(document.get("name")) or ""
+    parameters = parameters_of(document.get("parameters"))
+    kind = STRATEGIES.get(name)
+    disabled = bool(document.get("disabled"))
+    evaluated = kind is not None and kind.evaluated
+    constraints = [compile_constraint(item, columns) for item in objects_of(document.get("constraints"))]
+    own = _own_condition(name, parameters, columns)
+    if own is not None:
+        constraints.append(own)
+    rollout = _rollout(name, parameters, flag, columns)
+    note = _note(name, parameters) if evaluated else _only_sdk(name)
+    found, missing = _segments(document.get("segments"), segments)
+    mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
+    return CompiledStrategy(
+        id=text_of(document.get("id")),
+        name=name,
+        title=text_of(document.get("title")),
+        mode=mode,
+        counts=not disabled,
+        constraints=tuple(constraints),
+        conditions=conditions_of(constraints),
+        all_hold=-1 if missing else (1 << len(constraints)) - 1,
+        segments=found,
+        missing_segments=missing,
+        rollout=rollout if mode is Mode.OPEN else None,
+        variants=compile_strategy_variants(document.get("variants"), parameters, flag, columns)
+        if evaluated and not disabled
+        else None,
+        note=note,
+        fault=None if disabled else _fault(constraints, missing, rollout),
+    )
+
+
+def conditions_of(constraints: list[CompiledConstraint]) -> tuple[Condition, ...]:
+    return tuple(
+        (1 << index, constraint.column, constraint.test, constraint.inverted)
+        for index, constraint in enumerate(constraints)
+    )
+
+
+def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:
+    if not evaluated:
+        return Mode.ONLY_SDK
+    if disabled:
+        return Mode.DISABLED
+    return Mode.NEVER if never else Mode.OPEN
+
+
+def _only_sdk(name: str) -> str:
+    return sentences.host_strategy() if name == "applicationHostname" else sentences.custom_strategy(name)
+
+
+def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions of the segments, each once, and the ids of those that do not exist."""
+    wanted = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
+    found = tuple(segments[segment] for segment in wanted if segment in segments)
+    return found, tuple(segment for segment in wanted if segment not in segments)
+
+
+def _fault(
+    constraints: list[CompiledConstraint], missing: tuple[str, ...], rollout: Rollout | None
+) -> str | None:
+    """What in a strategy SDKs cannot read, so that they keep the flag off."""
+    for constraint in constraints:
+        if constraint.fault is not None:
+            return constraint.fault
+    if missing:
+        return f"segment {missing[0]} does not exist"
+    if rollout is not None:
+        if rollout.threshold > 100 and rollout.key:
+            return f"the rollout {rollout.threshold} is above 100 %"
+        if unquotable(rollout.stickiness) or unquotable(rollout.key.decode()[:-1]):
+            return "the stickiness or groupId cannot be read by SDKs"
+    return None
+
+
+def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -> CompiledConstraint | None:
+    """The condition that is the strategy itself."""
+    if name == "userWithId" and "userIds" in parameters:
+        text = parameters["userIds"]
+        ids = [part.strip() for part in text.split(",")] if text else []
+        fault = (
+            "userIds hold a value that ends in a backslash" if any(i.endswith("\\") for i in ids) else None
+        )
+        return _condition("userId", "text", frozenset(ids).__contains__, ids, "one of", fault, columns)
+    if name == "remoteAddress" and "IPs" in parameters:
+        text = parameters["IPs"]
+        networks = [part.strip() for part in text.split(",")]
+        fault = "the IPs cannot be read by SDKs" if unquotable(text) else None
+        test = operators.network_test(networks)
+        return _condition("remoteAddress", "address", test, networks, "an address in", fault, columns)
+    return None
+
+
+def _condition(
+    field: str,
+    form: str,
+    test: operators.Test,
+    values: list[str],
+    among: str,
+    fault: str | None,
+    columns: Columns,
+) -> CompiledConstraint:
+    need = f"needs {among} {sentences.listed(values)}"
+    return CompiledConstraint(field, "", columns.position(form, field), test, False, need, "", fault)
+
+
+_WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
+
+
+def _rollout(name: str, parameters: Mapping[str, str], flag: str, columns: Columns) -> Rollout | None:
+    if name == "flexibleRollout":
+        stickiness = parameters.get("stickiness", "default")
+        draws = stickiness in ("default", "random")
+        form = "never" if stickiness == "random" else "identifier"
+        key = hash_key(parameters.get("groupId", flag))
+        return Rollout(
+            _percentage(parameters, "rollout"), stickiness, columns.position(form, stickiness), key, draws
+        )
+    if name in ("gradualRolloutUserId", "gradualRolloutSessionId"):
+        stickiness = "userId" if name == "gradualRolloutUserId" else "sessionId"
+        key = hash_key(parameters.get("groupId", ""))
+        column = columns.position("identifier", stickiness)
+        return Rollout(_percentage(parameters, "percentage"), stickiness, column, key, False)
+    if name == "gradualRolloutRandom":
+        column = columns.position("never", "random")
+        return Rollout(_percentage(parameters, "percentage"), "random", column, b"", True)
+    return None
+
+
+def _percentage(parameters: Mapping[str, str], name: str) -> int:
+    """A percentage; what is no whole number lets nobody in, as in SDKs."""
+    text = parameters.get(name, "")
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
+
+
+def _note(name: str, parameters: Mapping[str, str]) -> str:
+    """Why a strategy of a known type is never on, "" if it can be."""
+    if name == "userWithId" and "userIds" not in parameters:
+        return "The strategy names no userIds, so it is off"
+    if name == "remoteAddress" and "IPs" not in parameters:
+        return "The strategy names no IPs, so it is off"
+    percentage = "rollout" if name == "flexibleRollout" else "percentage"
+    if percentage in STRATEGIES[name].parameters and not _WHOLE_NUMBER.fullmatch(
+        parameters.get(percentage, "")
+    ):
+        stored = parameters.get(percentage)
+        if stored is None:
+            return f"The strategy has no {percentage}, so it is off"
+        return f"The {percentage} {sentences.quoted(stored)} is no whole number, so it is off"
+    if name in ("gradualRolloutUserId", "gradualRolloutSessionId") and "groupId" not in parameters:
+        return "The strategy has no groupId, so it is off"
+    return ""

@@ -1,0 +1,104 @@
+"""Variants: which one an identifier gets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from playground.engine.context import Columns
+from playground.engine.hashing import VARIANT_SEED, bucket, hash_key
+from playground.engine.reading import objects_of, string_of, strings_of, text_of, weight_of
+
+Random = Callable[[], float]
+"""A source of randomness: numbers in [0, 1)."""
+
+NONE = -1
+"""The pick where there is nothing to pick."""
+
+Override = tuple[int, int, frozenset[str], str]
+"""Index of the variant, column, the values that choose it, and the field of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledVariants:
+    """A list of variants ready to pick from. `limits` are the cumulated weights.
+
+    `overrides` are consulted in order.
+    """
+
+    names: tuple[str, ...]
+    limits: tuple[int, ...]
+    total: int
+    stickiness: str
+    column: int
+    key: bytes
+    overrides: tuple[Override, ...] = ()
+
+    def pick(self, values: list[Any], random: Random) -> tuple[int, int]:
+        """The index of the chosen variant (NONE if there is none) and its place from 1 to `total`.
+
+        The place is 0 when an override chose.
+        """
+        for index, column, wanted, _ in self.overrides:
+            if values[column] in wanted:
+                return index, 0
+        if not self.total:
+            return NONE, 0
+        identifier = values[self.column]
+        if identifier is None:
+            place = int(random() * self.total) + 1
+        else:
+            place = bucket(self.key, identifier, self.total, VARIANT_SEED)
+        return bisect_left(self.limits, place), place
+
+
+def compile_strategy_variants(
+    documents: object, parameters: Mapping[str, str], flag: str, columns: Columns
+) -> CompiledVariants | None:
+    """Variants of a strategy: grouped by its groupId (else the flag's name), sticky as the strategy is."""
+    stickiness = parameters.get("stickiness", "default")
+    compiled = _compile(objects_of(documents), stickiness, parameters.get("groupId", flag), columns)
+    return compiled if compiled and compiled.total else None
+
+
+def compile_flag_variants(documents: object, flag: str, columns: Columns) -> CompiledVariants | None:
+    """Variants of a flag in an environment: grouped by its name, sticky as the first of them says."""
+    variants = objects_of(documents)
+    stickiness = string_of(variants[0].get("stickiness")) if variants else None
+    overrides = tuple(_overrides(variants, columns))
+    return _compile(variants, "default" if stickiness is None else stickiness, flag, columns, overrides)
+
+
+def _compile(
+    variants: list[Mapping[str, Any]],
+    stickiness: str,
+    group: str,
+    columns: Columns,
+    overrides: tuple[Override, ...] = (),
+) -> CompiledVariants | None:
+    if not variants:
+        return None
+    limits = tuple(accumulate(weight_of(variant.get("weight")) for variant in variants))
+    return CompiledVariants(
+        names=tuple(text_of(variant.get("name")) for variant in variants),
+        limits=limits,
+        total=limits[-1],
+        stickiness=stickiness,
+        column=columns.position("identifier", stickiness),
+        key=hash_key(group),
+        overrides=overrides,
+    )
+
+
+def _overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:
+    found: list[Override] = []
+    for index, variant in enumerate(variants):
+        for override in objects_of(variant.get("overrides")):
+            field = string_of(override.get("contextName"))
+            if field is not None:
+                wanted = frozenset(strings_of(override.get("values")))
+                found.append((index, columns.position("text", field), wanted, field))
+    return found
