@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from django.db.models import Q, QuerySet
+from django.db.models import Manager, Q, QuerySet
 
 from projects.models import ContextField, Segment, StrategyType, TagType
 
@@ -27,16 +27,14 @@ def load_vocabulary(project_id: str) -> Vocabulary:
         strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
         legal_values={
             name: frozenset(item["value"] for item in values)
-            for name, values in usable(ContextField.objects.all(), project_id).values_list(
-                "name", "legal_values"
-            )
+            for name, values in usable(ContextField.objects, project_id).values_list("name", "legal_values")
             if values
         },
-        segments=dict(usable(Segment.objects.all(), project_id).values_list("id", "name")),
+        segments=dict(usable(Segment.objects, project_id).values_list("id", "name")),
         tag_types=frozenset(TagType.objects.values_list("name", flat=True)),
     )
 
 
-def usable(rows: QuerySet, project_id: str) -> QuerySet:
+def usable(rows: QuerySet | Manager, project_id: str) -> QuerySet:
     """Those of the project itself and those of everyone."""
     return rows.filter(Q(project=None) | Q(project_id=project_id)).order_by()

@@ -35,8 +35,8 @@ def rules(pattern, example="", description=""):
 
 def test_the_pattern_holds_for_the_whole_name():
     assert pattern_problem("ok-a", rules("ok-.+")) is None
-    assert "naming pattern ok-" in pattern_problem("not-ok-a", rules("ok-.+"))
-    assert "naming pattern ok|fine" in pattern_problem("okay", rules("ok|fine"))
+    assert pattern_problem("not-ok-a", rules("ok-.+"))
+    assert pattern_problem("okay", rules("ok|fine"))
 
 
 def test_example_and_description_are_told():

@@ -1,0 +1,59 @@
+"""Removing archived flags for good: one function for the API, the console, the admin site and project deletion."""
+
+from collections.abc import Sequence
+
+from django.db.models import CASCADE, QuerySet
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from flagadmin.errors import InvalidOperation, Problem, choices
+from groups.access import Caller
+from projects.documents.flags import metadata_document
+from projects.models import Dependency, Flag
+
+
+def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
+    """Removes these flags with everything on them, and records each. The number of statements is fixed.
+
+    The flags are archived and locked with their project by the caller, who has checked the permission. Raises
+    InvalidOperation, naming both, while an active flag depends on one of them. An archived flag elsewhere that
+    depended on one loses that parent.
+    """
+    check_no_children(flags, "deleted")
+    events = [
+        Event(
+            type=EventType.FEATURE_DELETED,
+            project=flag.project_id,
+            feature=flag.name,
+            before=metadata_document(flag),
+        )
+        for flag in flags
+    ]
+    ids = [flag.pk for flag in flags]
+    _remove(Dependency.objects.filter(parent_id__in=ids))
+    _remove(Flag.objects.filter(pk__in=ids))
+    record_all(events, actor=caller)
+
+
+def check_no_children(flags: Sequence[Flag], what: str) -> None:
+    """Raises InvalidOperation naming every active flag outside the list that depends on one of these."""
+    ids = [flag.pk for flag in flags]
+    held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
+    pairs = list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
+    if not pairs:
+        return
+    parents = choices({parent for parent, _ in pairs})
+    children = choices({child for _, child in pairs})
+    raise InvalidOperation(
+        f"{parents} cannot be {what}: {children} would lose what it depends on.",
+        details=[Problem(parent, f"{child} depends on it") for parent, child in pairs],
+    )
+
+
+def _remove(rows: QuerySet) -> None:
+    """Deletes rows and what belongs to them, table by table, without fetching any: one statement a table."""
+    for relation in rows.model._meta.related_objects:
+        if getattr(relation, "on_delete", None) is CASCADE:
+            owner = f"{relation.field.name}__in"
+            _remove(relation.related_model._base_manager.filter(**{owner: rows.order_by().values("pk")}))
+    rows.order_by()._raw_delete(rows.db)

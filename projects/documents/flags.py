@@ -1,0 +1,259 @@
+"""Flags and what hangs on them, as the API shows them and as events keep them.
+
+Every function takes any number of flags and runs a fixed number of statements.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Count, F, Func, IntegerField, Q
+
+from flagadmin.times import iso
+from groups.access import Caller
+from projects.models import (
+    Dependency,
+    FavouriteFlag,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagLink,
+    FlagTag,
+    ProjectEnvironment,
+    Strategy,
+    StrategySegment,
+)
+
+Document = dict[str, Any]
+Place = tuple[int, str]
+"""A flag's id and an environment."""
+
+
+def metadata_document(flag: Flag) -> Document:
+    """What belongs to the flag itself: the form of its events, and of the answer to its creation."""
+    document = {
+        "name": flag.name,
+        "description": flag.description,
+        "type": flag.type,
+        "project": flag.project_id,
+        "stale": flag.stale,
+        "createdAt": iso(flag.created_at),
+        "impressionData": flag.impression_data,
+        "archived": flag.is_archived,
+    }
+    return document | ({"archivedAt": iso(flag.archived_at)} if flag.is_archived else {})
+
+
+def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
+    """Strategies in the order given; one query for all their segments."""
+    strategies = list(strategies)
+    segments: dict[Any, list[int]] = defaultdict(list)
+    links = StrategySegment.objects.filter(strategy_id__in=[strategy.pk for strategy in strategies])
+    for strategy_id, segment_id in links.order_by("id").values_list("strategy_id", "segment_id"):
+        segments[strategy_id].append(segment_id)
+    return [
+        {
+            "name": strategy.name,
+            "constraints": strategy.constraints,
+            "variants": strategy.variants,
+            "parameters": strategy.parameters,
+            "segments": segments[strategy.pk],
+            "sortOrder": strategy.sort_order,
+            "id": str(strategy.pk),
+            "title": strategy.title,
+            "disabled": strategy.disabled,
+        }
+        for strategy in strategies
+    ]
+
+
+def tag_document(tag: FlagTag) -> Document:
+    return {"type": tag.tag_type_id, "value": tag.value}
+
+
+def link_document(link: FlagLink) -> Document:
+    return {"id": str(link.pk), "url": link.url, "title": link.title}
+
+
+def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
+    """The parents of each of these flags, in the order they were added."""
+    found: dict[int, list[Document]] = defaultdict(list)
+    rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
+    for flag_id, parent, enabled, variants in rows.values_list(
+        "flag_id", "parent__name", "enabled", "variants"
+    ):
+        found[flag_id].append({"feature": parent, "enabled": enabled, "variants": variants})
+    return found
+
+
+def flag_document(flag: Flag, *, caller: Caller) -> Document:
+    """One flag with everything on it: the answer to ``GET …/features/:name``. Nine queries."""
+    environments = _environments([flag])[flag.pk]
+    by_environment = _strategies(flag)
+    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
+    people = _people(flag)
+    document = {
+        "environments": [
+            _detail(environment, variants, by_environment.get(environment["name"], []))
+            for environment in environments
+        ],
+        "name": flag.name,
+        "favorite": flag.pk in _favourites([flag.pk], caller),
+        "impressionData": flag.impression_data,
+        "description": flag.description,
+        "project": flag.project_id,
+        "stale": flag.stale,
+        "createdAt": iso(flag.created_at),
+        "type": flag.type,
+        "archived": flag.is_archived,
+        "dependencies": dependency_documents([flag.pk])[flag.pk],
+        "children": list(_children(flag)),
+        "links": [link_document(link) for link in FlagLink.objects.filter(flag=flag)],
+        "collaborators": {"users": people},
+    }
+    return document | ({"createdBy": people[0]} if people else {})
+
+
+def flag_environment_document(flag: Flag, environment: str) -> Document | None:
+    """A flag in one of its project's environments, None where the project does not have that one."""
+    found = [item for item in _environments([flag])[flag.pk] if item["name"] == environment]
+    if not found:
+        return None
+    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
+    strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
+    return _detail(found[0], variants, strategies)
+
+
+def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
+    """Flags as lists show them: counts for strategies and variants. Six queries."""
+    ids = [flag.pk for flag in flags]
+    environments = _environments(flags)
+    tags = _tags(ids)
+    favourites = _favourites(ids, caller)
+    return [
+        {
+            "type": flag.type,
+            "description": flag.description,
+            "favorite": flag.pk in favourites,
+            "name": flag.name,
+            "createdAt": iso(flag.created_at),
+            "stale": flag.stale,
+            "impressionData": flag.impression_data,
+            "environments": environments[flag.pk],
+        }
+        | ({"tags": tags[flag.pk]} if flag.pk in tags else {})
+        for flag in flags
+    ]
+
+
+def person_document(user: Any) -> Document:
+    return {"id": user.pk, "name": user.name or user.username}
+
+
+def _detail(environment: Document, variants: dict[str, list], strategies: list[Document]) -> Document:
+    name = environment["name"]
+    return {
+        "name": name,
+        "lastSeenAt": environment["lastSeenAt"],
+        "variants": variants.get(name, []),
+        "enabled": environment["enabled"],
+        "type": environment["type"],
+        "sortOrder": environment["sortOrder"],
+        "strategies": strategies,
+    }
+
+
+def _people(flag: Flag) -> list[Document]:
+    return [person_document(flag.created_by)] if flag.created_by else []
+
+
+def _children(flag: Flag) -> Iterable[str]:
+    children = Dependency.objects.filter(parent=flag, flag__archived_at=None)
+    return children.order_by("flag__name").values_list("flag__name", flat=True)
+
+
+def _environments(flags: Sequence[Flag]) -> dict[int, list[Document]]:
+    """Every flag in every environment of its project, in the environments' order. Four queries."""
+    ids = [flag.pk for flag in flags]
+    switches = _switches(ids)
+    counts = _strategy_counts(ids)
+    seen = {
+        (flag_id, environment): moment
+        for flag_id, environment, moment in FlagLastSeen.objects.filter(flag_id__in=ids).values_list(
+            "flag_id", "environment", "seen_at"
+        )
+    }
+    places = _project_environments({flag.project_id for flag in flags})
+    found: dict[int, list[Document]] = {}
+    for flag in flags:
+        found[flag.pk] = []
+        for name, kind, order in places[flag.project_id]:
+            enabled, variant_count = switches.get((flag.pk, name), (False, 0))
+            total, active = counts.get((flag.pk, name), (0, 0))
+            found[flag.pk].append(
+                {
+                    "name": name,
+                    "enabled": enabled,
+                    "type": kind,
+                    "sortOrder": order,
+                    "variantCount": variant_count,
+                    "lastSeenAt": iso(seen.get((flag.pk, name))),
+                    "hasStrategies": total > 0,
+                    "hasEnabledStrategies": active > 0,
+                }
+            )
+    return found
+
+
+def _project_environments(projects: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
+    found: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
+    rows = ProjectEnvironment.objects.filter(project_id__in=list(projects)).order_by(
+        "environment__sort_order", "environment_id"
+    )
+    for project, *environment in rows.values_list(
+        "project_id", "environment_id", "environment__type", "environment__sort_order"
+    ):
+        found[project].append(tuple(environment))  # type: ignore[arg-type]
+    return found
+
+
+def _switches(ids: Sequence[int]) -> dict[Place, tuple[bool, int]]:
+    count = Func(F("variants"), function="jsonb_array_length", output_field=IntegerField())
+    rows = FlagEnvironment.objects.filter(flag_id__in=ids).annotate(variant_count=count)
+    return {
+        (flag_id, environment): (enabled, variant_count)
+        for flag_id, environment, enabled, variant_count in rows.values_list(
+            "flag_id", "environment_id", "enabled", "variant_count"
+        )
+    }
+
+
+def _strategy_counts(ids: Sequence[int]) -> dict[Place, tuple[int, int]]:
+    """(all, enabled) strategies of each flag in each environment."""
+    rows = Strategy.objects.filter(flag_id__in=ids).order_by().values("flag_id", "environment_id")
+    counted = rows.annotate(total=Count("id"), active=Count("id", filter=Q(disabled=False)))
+    return {(row["flag_id"], row["environment_id"]): (row["total"], row["active"]) for row in counted}
+
+
+def _strategies(flag: Flag) -> dict[str, list[Document]]:
+    strategies = list(Strategy.objects.filter(flag=flag))
+    found: dict[str, list[Document]] = defaultdict(list)
+    for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
+        found[strategy.environment_id].append(document)
+    return found
+
+
+def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
+    found: dict[int, list[Document]] = defaultdict(list)
+    rows = FlagTag.objects.filter(flag_id__in=ids)
+    for flag_id, tag_type, value in rows.values_list("flag_id", "tag_type_id", "value"):
+        found[flag_id].append({"value": value, "type": tag_type})
+    return found
+
+
+def _favourites(ids: Sequence[int], caller: Caller) -> set[int]:
+    if caller.user is None:
+        return set()
+    return set(
+        FavouriteFlag.objects.filter(user=caller.user, flag_id__in=ids).values_list("flag_id", flat=True)
+    )
