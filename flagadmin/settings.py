@@ -79,7 +79,7 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 
 # Serving ------------------------------------------------------------------------------------------------
 
-SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 8, at_least=1)  # a worker
+SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 4, at_least=1)  # a worker
 
 # Databases ----------------------------------------------------------------------------------------------
 
@@ -255,6 +255,8 @@ LOGGING: dict[str, Any] = {
         # Django's own handlers (console in DEBUG, mail to nobody) would say everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
+        # Refusals are logged with their reason and id by flagadmin.http.
+        "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
         "psycopg.pool": {"level": "ERROR"},
     },
 }

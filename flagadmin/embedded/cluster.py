@@ -175,7 +175,7 @@ class Cluster:
                 self._check_may_heal()
                 self._process = None
             if self._process is None and self.postmaster_pid() is None:
-                self._drop_misleading_pid_file()
+                self._drop_misleading_pid_files()
                 self._launch()
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(f"PostgreSQL did not start. Its log says:\n{self._log_tail()}")
@@ -208,14 +208,15 @@ class Cluster:
                 **_as(account),
             )
 
-    def _drop_misleading_pid_file(self) -> None:
+    def _drop_misleading_pid_files(self) -> None:
         """PostgreSQL takes any process that now has the old server's number for that server.
 
-        Only if no process at all works in the folder is the file removed: a left-over child of a killed
+        Only if no process at all works in the folder are the files removed: a left-over child of a killed
         server must still be seen by the next one.
         """
         if not _works_in(self.folder):
-            (self.folder / "postmaster.pid").unlink(missing_ok=True)
+            for name in ("postmaster.pid", f"{SOCKET_NAME}.lock"):
+                (self.folder / name).unlink(missing_ok=True)
 
     # -- stop -------------------------------------------------------------------------------------------
 

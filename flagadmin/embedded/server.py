@@ -1,26 +1,22 @@
 """Sharing the bundled server: the first user starts it, the last one out stops it.
 
-Every process that uses the server holds a shared lock on `lock.users` for as long as it lives. The kernel
-lets go of it however the process ends, so killed processes are never counted. Who gets the lock
-exclusively knows that nobody uses the server, and stops it: the last process at its exit, or the guard
-(`flagadmin.embedded.guard`), which waits for that moment in case the last process was killed.
+The last process stops it at its exit; if that process was killed, the guard does
+(`flagadmin.embedded.guard`), which waits for the moment when nobody uses it.
 """
 
 import atexit
-import contextlib
-import fcntl
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypedDict
 
 import psycopg
 
-from flagadmin.datadir import give_to_owner_of, make_data_dir
+from flagadmin.datadir import make_data_dir
+from flagadmin.embedded import users
 from flagadmin.embedded.binaries import tool_path
 from flagadmin.embedded.cluster import SUPERUSER, Cluster
 from flagadmin.embedded.errors import EmbeddedServerError
@@ -75,41 +71,21 @@ def release(data_dir: Path) -> None:
             return
         # Closed, not unlocked: a forked child may hold the same lock, and still needs it.
         os.close(use.users_lock)
-        stop_if_unused(use.cluster)
-
-
-def stop_if_unused(cluster: Cluster) -> None:
-    """Stop the server unless somebody uses it; if somebody else is stopping it, wait until that is done."""
-    with _opened_lock(cluster.data_dir, "lock.users") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-        else:
-            cluster.stop()
-
-
-def wait_until_unused(data_dir: Path) -> None:
-    """Return when no process uses the server (somebody may begin to right after)."""
-    with _opened_lock(data_dir, "lock.users") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        users.stop_if_unused(use.cluster)
 
 
 def _registered(data_dir: Path, *, durable: bool) -> _Use:
     try:
         make_data_dir(data_dir)
-        lock = _open_lock(data_dir, "lock.users")
+        lock = users.register(data_dir)
     except OSError as error:
         raise EmbeddedServerError(str(error)) from error
-    # Waits for a process that is just stopping the server.
-    fcntl.flock(lock, fcntl.LOCK_SH)
     atexit.register(release, data_dir)
     return _Use(Cluster(data_dir, durable=durable), lock)
 
 
 def _start(cluster: Cluster) -> None:
-    with _opened_lock(cluster.data_dir, "lock.start") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with users.starting(cluster.data_dir):
         if not cluster.is_listening():
             cluster.make()
             cluster.start()
@@ -160,21 +136,3 @@ def _spawn_guard(cluster: Cluster) -> None:
     )
     # It outlives us by design: without this Python warns of a process left running.
     guard.returncode = 0
-
-
-def _open_lock(data_dir: Path, name: str) -> int:
-    path = data_dir / name
-    new = not path.exists()
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    if new:
-        give_to_owner_of(data_dir, path)
-    return lock
-
-
-@contextlib.contextmanager
-def _opened_lock(data_dir: Path, name: str) -> Iterator[int]:
-    lock = _open_lock(data_dir, name)
-    try:
-        yield lock
-    finally:
-        os.close(lock)

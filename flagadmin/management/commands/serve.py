@@ -1,0 +1,111 @@
+"""`manage.py serve`: migrate, then answer requests until told to stop."""
+
+import multiprocessing
+import socket
+import threading
+from argparse import ArgumentParser
+from contextlib import closing
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, connection, connections
+from granian import Granian
+from granian.constants import Interfaces
+from granian.log import LogLevels
+
+from flagadmin import runtime
+
+# Any number: servers that start at once on one database migrate one after the other.
+MIGRATION_LOCK = 7_325_002
+SECONDS_TO_FINISH = 20  # for requests under way when told to stop
+
+
+class Command(BaseCommand):
+    help = "Bring the database up to date, then serve. Stops cleanly on SIGTERM and Ctrl+C."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+        parser.add_argument("--port", type=int, default=8000, help="port to listen on (8000)")
+        parser.add_argument("--workers", type=int, default=2, help="worker processes (2)")
+
+    def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
+        check_free(host, port)
+        try:
+            migrate()
+            runtime.run_at_start()
+        except OperationalError as error:
+            raise CommandError(f"The database is not available: {error}") from error
+        # The workers make their own; none may be shared.
+        connections.close_all()
+        self.serve(server(host, port, workers), f"http://{in_address(host)}:{port}/")
+
+    def serve(self, granian: Any, address: str) -> None:
+        stop = threading.Event()
+        maintenance = runtime.start_maintenance(stop)
+        granian.on_startup(lambda: self.stdout.write(f"Serving at {settings.PUBLIC_URL or address}"))
+        try:
+            granian.serve()
+        except SystemExit:
+            # On Ctrl+C the workers may end before they are asked to: nothing went wrong.
+            if not granian.interrupt_signal:
+                raise
+        finally:
+            stop.set()
+            maintenance.join(timeout=5)
+            close_connections()
+
+
+def check_free(host: str, port: int) -> None:
+    """Raises CommandError if nothing can listen there."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with closing(socket.socket(family, kind)) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+    except OSError as error:
+        raise CommandError(
+            f"Cannot listen on {in_address(host)}:{port}: {error.strerror}. Give another --port or --host."
+        ) from error
+
+
+def in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def migrate() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+
+
+def server(host: str, port: int, workers: int) -> Any:
+    # Forked workers would share open connections and locks with this process.
+    multiprocessing.set_start_method("spawn", force=True)
+    return Granian(
+        "flagadmin.wsgi:application",
+        address=host,
+        port=port,
+        interface=Interfaces.WSGI,
+        workers=workers,
+        blocking_threads=settings.SERVER_THREADS,
+        websockets=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=SECONDS_TO_FINISH,
+        log_level=LogLevels.error,
+        # Through our own log, as everything else.
+        log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
+    )
+
+
+def close_connections() -> None:
+    """Including the pools, whose connections would keep the bundled server busy while it stops."""
+    connections.close_all()
+    for wrapper in connections.all():
+        if hasattr(wrapper, "close_pool"):
+            wrapper.close_pool()
