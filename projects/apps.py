@@ -8,6 +8,9 @@ class ProjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from flagadmin import runtime
+        from projects.actions.init_tokens import create_init_tokens
         from projects.seed import seed_projects
 
         post_migrate.connect(seed_projects, sender=self)
+        runtime.at_start(create_init_tokens)

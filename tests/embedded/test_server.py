@@ -23,6 +23,7 @@ from pathlib import Path
 import psycopg
 from flagadmin.embedded.server import ensure_running
 with psycopg.connect(**ensure_running(Path(sys.argv[1]), durable="durable" in sys.argv)) as connection:
+    connection.execute("SELECT pg_advisory_xact_lock(1)")  # IF NOT EXISTS alone is no protection
     connection.execute("CREATE TABLE IF NOT EXISTS visit (at timestamptz DEFAULT now())")
     connection.execute("INSERT INTO visit DEFAULT VALUES")
     visits = connection.execute("SELECT count(*) FROM visit").fetchone()[0]
