@@ -4,7 +4,13 @@ from importlib import import_module
 
 from django.urls import URLPattern
 
-MODULES: tuple[str, ...] = ("tokens",)
+MODULES: tuple[str, ...] = (
+    "context_fields",
+    "segments",
+    "strategy_types",
+    "tag_types",
+    "tokens",
+)
 
 urlpatterns: list[URLPattern] = [
     pattern for module in MODULES for pattern in import_module(f"projects.api.{module}").urlpatterns

@@ -1,0 +1,131 @@
+"""Creating, changing and deleting segments.
+
+A segment of its own project takes that project's lock and permission; a global one its own row's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import check_project
+from projects.actions.scope import check_scope, lock_scope, name_is_free, visible
+from projects.documents.vocabulary import segment_document
+from projects.models import ContextField, Flag, Segment
+from projects.validation import Limits, constraint_document
+from projects.validation.vocabulary import usable
+from projects.vocabulary import segment_problems
+
+OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
+
+
+@transactional
+def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    segment = Segment(**values, created_by=caller.name)
+    if segment.project_id:
+        check_project(caller, segment.project_id)
+    check_scope(caller, Permission.CREATE_SEGMENT, OWN_PROJECT, segment.project_id)
+    lock_scope(caller, segment.project_id)
+    check_segment(segment)
+    with name_is_free(f"A segment named {segment.name} already exists."):
+        segment.save(force_insert=True)
+    record(_event(EventType.SEGMENT_CREATED, segment, after=segment_document(segment)), actor=caller)
+    return segment
+
+
+@transactional
+def update_segment(segment_id: int, changes: Mapping[str, Any], *, caller: Caller) -> Segment:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError, NameExists."""
+    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    before, old_project = segment_document(segment), segment.project_id
+    for key, value in changes.items():
+        setattr(segment, key, value)
+    if segment.project_id != old_project:
+        _check_move(segment, caller)
+    check_segment(segment)
+    with name_is_free(f"A segment named {segment.name} already exists."):
+        segment.save()
+    after = segment_document(segment)
+    if after != before:
+        event = _event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
+        record(event, actor=caller)
+    return segment
+
+
+def _check_move(segment: Segment, caller: Caller) -> None:
+    """Into a project: only while no strategy elsewhere has the segment; the right is needed there too."""
+    check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, segment.project_id)
+    if segment.project_id is None:
+        return
+    check_project(caller, segment.project_id)
+    elsewhere = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
+    if projects := set(elsewhere.values_list("project_id", flat=True)):
+        raise ValidationError.at(
+            "project", f"the segment is used by strategies in other projects: {choices(projects)}"
+        )
+
+
+@transactional
+def delete_segment(segment_id: int, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, and Conflict naming the flags while any strategy has the segment."""
+    segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
+    if flags := set(Flag.objects.filter(strategies__segments=segment).values_list("name", flat=True)):
+        raise Conflict(
+            f"Segment {segment.name} is in use on {len(flags)} flags: {choices(flags)}. "
+            "Take it off their strategies first."
+        )
+    record(_event(EventType.SEGMENT_DELETED, segment, before=segment_document(segment)), actor=caller)
+    segment.delete()
+
+
+def access_segment(caller: Caller, segment_id: int) -> Segment:
+    """A segment the caller may read. Raises NotFound."""
+    segment = visible(Segment.objects.filter(pk=segment_id), caller).first()
+    if segment is None:
+        raise _no_segment(segment_id)
+    return segment
+
+
+def access_segment_for_update(caller: Caller, segment_id: int, permission: Permission) -> Segment:
+    """The segment, locked with its project. Raises NotFound, NoAccess.
+
+    The strong lock makes a strategy that is being given the segment wait, so that "in use" stays true.
+    """
+    found = access_segment(caller, segment_id)
+    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    lock_scope(caller, found.project_id)
+    rows = Segment.objects.select_for_update(of=("self",))
+    segment = rows.filter(pk=segment_id, project_id=found.project_id).first()
+    if segment is None:
+        raise _no_segment(segment_id)
+    return segment
+
+
+def check_segment(segment: Segment) -> None:
+    """Raises ValidationError with every problem; stores the constraints in one spelling.
+
+    A global segment may be put on strategies of every project, so only global fields' legal values bind it.
+    """
+    segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
+    fields = usable(ContextField.objects, segment.project_id or "")
+    legal_values = {
+        name: frozenset(item["value"] for item in values)
+        for name, values in fields.values_list("name", "legal_values")
+        if values
+    }
+    problems = segment_problems(segment, legal_values=legal_values, limits=Limits.from_settings())
+    if found := list(problems):
+        raise ValidationError.of(found)
+
+
+def _no_segment(segment_id: int) -> NotFound:
+    return NotFound(f"There is no segment with id {segment_id}.")
+
+
+def _event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:
+    return Event(type=kind, project=segment.project_id, subject=segment.name, before=before, after=after)

@@ -1,0 +1,26 @@
+"""Constraints as bodies carry them. Only the JSON types are looked at here; the rules are in ``projects.validation``."""
+
+from rest_framework import serializers
+
+
+class ConstraintBody(serializers.Serializer):
+    contextName = serializers.CharField(help_text="Context field the constraint applies to.")
+    operator = serializers.CharField(
+        help_text="One of NOT_IN, IN, STR_ENDS_WITH, STR_STARTS_WITH, STR_CONTAINS, NUM_EQ, NUM_GT, NUM_GTE, NUM_LT, "
+        "NUM_LTE, DATE_AFTER, DATE_BEFORE, SEMVER_EQ, SEMVER_GT, SEMVER_LT, SEMVER_GTE, SEMVER_LTE, REGEX, IN_CIDR."
+    )
+    caseInsensitive = serializers.BooleanField(required=False, help_text="Default false.")
+    inverted = serializers.BooleanField(required=False, help_text="Default false; negates the result.")
+    values = serializers.ListField(
+        child=serializers.CharField(allow_blank=True, trim_whitespace=False),
+        required=False,
+        allow_null=True,
+        help_text="For operators that take several values.",
+    )
+    value = serializers.CharField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        trim_whitespace=False,
+        help_text="For operators that take a single value.",
+    )

@@ -1,0 +1,223 @@
+"""/api/admin/context and /api/admin/projects/:projectId/context: context fields."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import NameExists, ValidationError
+from flagadmin.openapi import refusals
+from groups.access import Caller
+from groups.authentication import ApiRequest
+from projects.access import access_project
+from projects.actions import context_fields as actions
+from projects.actions.scope import visible
+from projects.documents.usage import UNUSED, context_field_usage, strategies_using_context_field
+from projects.documents.vocabulary import context_field_document
+from projects.models import ContextField
+from projects.vocabulary import name_problems
+
+TAGS = ["Context"]
+
+# Views that hang in two places take their operation ids from the address.
+
+
+class LegalValue(serializers.Serializer):
+    value = serializers.CharField(trim_whitespace=False, help_text="1 to 100 characters.")
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+
+
+class ContextFieldChanges(serializers.Serializer):
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    stickiness = serializers.BooleanField(required=False, help_text="Supports stickiness calculation.")
+    sortOrder = serializers.IntegerField(
+        source="sort_order", required=False, min_value=0, max_value=2**31 - 1
+    )
+    legalValues = LegalValue(
+        source="legal_values", many=True, required=False, help_text="Empty: every value is legal."
+    )
+
+
+class NewContextField(ContextFieldChanges):
+    name = serializers.CharField(help_text="1 to 100 of letters, digits and - . _ ~")
+    project = serializers.CharField(
+        source="project_id", required=False, allow_null=True, help_text="The one project it is for."
+    )
+
+
+class NameBody(serializers.Serializer):
+    name = serializers.CharField()
+
+
+class ContextFieldRecord(NewContextField):
+    createdAt = serializers.DateTimeField()
+    usedInFeatures = serializers.IntegerField(
+        required=False, help_text="Active flags with it in a constraint."
+    )
+    usedInProjects = serializers.IntegerField(required=False)
+
+
+class StrategyUse(serializers.Serializer):
+    id = serializers.UUIDField()
+    projectId = serializers.CharField()
+    featureName = serializers.CharField()
+    strategyName = serializers.CharField()
+    environment = serializers.CharField()
+
+
+class StrategyUses(serializers.Serializer):
+    strategies = StrategyUse(many=True)
+
+
+def validated(body: serializers.Serializer) -> dict[str, Any]:
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
+
+
+def listed(caller: Caller, project: str | None) -> list[dict[str, Any]]:
+    fields = visible(ContextField.objects.all(), caller)
+    fields = fields.filter(project=None) if project is None else fields.filter(project=project)
+    usage = context_field_usage(caller)
+    return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
+
+
+class ContextFieldsView(APIView):
+    @extend_schema(
+        operation_id="getContextFields",
+        tags=TAGS,
+        responses={200: ContextFieldRecord(many=True)} | refusals(403),
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """All global context fields, in their order."""
+        return Response(listed(request.user, None))
+
+    @extend_schema(
+        operation_id="createContextField",
+        tags=TAGS,
+        request=NewContextField,
+        responses={201: ContextFieldRecord} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        values = validated(NewContextField(data=request.data))
+        field = actions.create_context_field(values, caller=request.user)
+        headers = {"Location": f"context/{field.name}"}
+        return Response(context_field_document(field), status=201, headers=headers)
+
+
+class ProjectContextFieldsView(APIView):
+    @extend_schema(
+        operation_id="getContextFieldsForProject",
+        tags=TAGS,
+        responses={200: ContextFieldRecord(many=True)} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """The context fields of this project alone."""
+        access_project(request.user, project_id)
+        return Response(listed(request.user, project_id))
+
+    @extend_schema(
+        operation_id="createContextFieldForProject",
+        tags=TAGS,
+        request=NewContextField,
+        responses={201: ContextFieldRecord} | refusals(400, 403, 404, 409, 415),
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        access_project(request.user, project_id)
+        values = validated(NewContextField(data=request.data)) | {"project_id": project_id}
+        field = actions.create_context_field(values, caller=request.user)
+        return Response(context_field_document(field), status=201)
+
+
+class ValidateContextFieldView(APIView):
+    @extend_schema(
+        tags=TAGS,
+        request=NameBody,
+        responses={200: None} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest, project_id: str | None = None) -> Response:
+        """Whether a context field of this name could be created."""
+        name = validated(NameBody(data=request.data))["name"]
+        if problems := list(name_problems(name)):
+            raise ValidationError.of(problems)
+        if ContextField.objects.filter(name=name).exists():
+            raise NameExists(f"A context field named {name} already exists.")
+        return Response()
+
+
+class ContextFieldView(APIView):
+    @extend_schema(
+        tags=TAGS,
+        responses={200: ContextFieldRecord} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        field = actions.access_context_field(request.user, name, project=project_id)
+        return Response(context_field_document(field))
+
+    @extend_schema(
+        tags=TAGS,
+        request=ContextFieldChanges,
+        responses={200: None} | refusals(400, 403, 404, 415),
+    )
+    def put(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Change what is given; the name stays."""
+        changes = validated(ContextFieldChanges(data=request.data))
+        actions.update_context_field(name, changes, caller=request.user, project=project_id)
+        return Response()
+
+    @extend_schema(tags=TAGS, responses={200: None} | refusals(403, 404))
+    def delete(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Delete the field. Constraints that name it keep working on what the context brings."""
+        actions.delete_context_field(name, caller=request.user, project=project_id)
+        return Response()
+
+
+class ContextFieldStrategiesView(APIView):
+    @extend_schema(
+        tags=TAGS,
+        responses={200: StrategyUses} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """The strategies of active flags with a constraint on this field."""
+        actions.access_context_field(request.user, name, project=project_id)
+        return Response({"strategies": strategies_using_context_field(name, request.user)})
+
+
+class LegalValuesView(APIView):
+    @extend_schema(
+        tags=TAGS,
+        request=LegalValue,
+        responses={200: None} | refusals(400, 403, 404, 415),
+    )
+    def post(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Add a legal value, or change its description."""
+        value = validated(LegalValue(data=request.data))
+        actions.put_legal_value(name, value, caller=request.user, project=project_id)
+        return Response()
+
+
+class LegalValueView(APIView):
+    @extend_schema(tags=TAGS, responses={200: None} | refusals(403, 404))
+    def delete(self, request: ApiRequest, name: str, value: str, project_id: str | None = None) -> Response:
+        """Remove a legal value; one that is not there is no error."""
+        actions.remove_legal_value(name, value, caller=request.user, project=project_id)
+        return Response()
+
+
+PROJECT = "projects/<str:project_id>/context"
+urlpatterns = [
+    path("context", ContextFieldsView.as_view()),
+    path("context/validate", ValidateContextFieldView.as_view()),
+    path("context/<str:name>", ContextFieldView.as_view()),
+    path("context/<str:name>/strategies", ContextFieldStrategiesView.as_view()),
+    path("context/<str:name>/legal-values", LegalValuesView.as_view()),
+    path("context/<str:name>/legal-values/<path:value>", LegalValueView.as_view()),
+    path(PROJECT, ProjectContextFieldsView.as_view()),
+    path(f"{PROJECT}/validate", ValidateContextFieldView.as_view()),
+    path(f"{PROJECT}/<str:name>", ContextFieldView.as_view()),
+    path(f"{PROJECT}/<str:name>/strategies", ContextFieldStrategiesView.as_view()),
+    path(f"{PROJECT}/<str:name>/legal-values", LegalValuesView.as_view()),
+    path(f"{PROJECT}/<str:name>/legal-values/<path:value>", LegalValueView.as_view()),
+]

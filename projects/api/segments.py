@@ -1,0 +1,166 @@
+"""/api/admin/segments: named lists of constraints that strategies share."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import NameExists, NotFound
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from groups.api.path_ids import path_id
+from projects.access import readable_flags
+from projects.actions import segments as actions
+from projects.actions.scope import visible
+from projects.api.constraint_bodies import ConstraintBody
+from projects.api.context_fields import NameBody, StrategyUses, validated
+from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
+from projects.documents.vocabulary import segment_document
+from projects.models import Segment, Strategy
+
+TAGS = ["Segments"]
+
+
+class SegmentBody(serializers.Serializer):
+    name = serializers.CharField(max_length=255)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    constraints = ConstraintBody(many=True, help_text="All must hold.")
+    project = serializers.CharField(
+        source="project_id",
+        required=False,
+        allow_null=True,
+        help_text="The one project it is for; null for all.",
+    )
+
+
+class SegmentRecord(SegmentBody):
+    id = serializers.IntegerField()
+    createdBy = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    usedInFeatures = serializers.IntegerField(required=False, help_text="Active flags with it on a strategy.")
+    usedInProjects = serializers.IntegerField(required=False)
+
+
+class SegmentList(serializers.Serializer):
+    segments = SegmentRecord(many=True)
+
+
+class SegmentsView(APIView):
+    @extend_schema(operation_id="getSegments", tags=TAGS, responses={200: SegmentList} | refusals(403))
+    def get(self, request: ApiRequest) -> Response:
+        """The segments the caller may read, by name."""
+        usage = segment_usage(request.user)
+        segments = visible(Segment.objects.all(), request.user)
+        return Response({"segments": [segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
+
+    @extend_schema(
+        operation_id="createSegment",
+        tags=TAGS,
+        request=SegmentBody,
+        responses={201: SegmentRecord} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        values = validated(SegmentBody(data=request.data))
+        segment = actions.create_segment(values, caller=request.user)
+        headers = {"Location": f"segments/{segment.pk}"}
+        return Response(segment_document(segment), status=201, headers=headers)
+
+
+class ValidateSegmentView(APIView):
+    @extend_schema(
+        operation_id="validateSegment",
+        tags=TAGS,
+        request=NameBody,
+        responses={204: None} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Whether a segment of this name could be created."""
+        name = validated(NameBody(data=request.data))["name"]
+        if Segment.objects.filter(name=name).exists():
+            raise NameExists(f"A segment named {name} already exists.")
+        return Response(status=204)
+
+
+class SegmentView(APIView):
+    @extend_schema(
+        operation_id="getSegment", tags=TAGS, responses={200: SegmentRecord} | refusals(400, 403, 404)
+    )
+    def get(self, request: ApiRequest, segment_id: str) -> Response:
+        segment = actions.access_segment(request.user, path_id(segment_id))
+        return Response(segment_document(segment) | segment_usage(request.user).get(segment.pk, UNUSED))
+
+    @extend_schema(
+        operation_id="updateSegment",
+        tags=TAGS,
+        request=SegmentBody,
+        responses={204: None} | refusals(400, 403, 404, 409, 415),
+    )
+    def put(self, request: ApiRequest, segment_id: str) -> Response:
+        """Change what is given. A project is set only while no strategy of another one has the segment."""
+        identifier = path_id(segment_id)
+        changes: dict[str, Any] = validated(SegmentBody(data=request.data, partial=True))
+        actions.update_segment(identifier, changes, caller=request.user)
+        return Response(status=204)
+
+    @extend_schema(
+        operation_id="removeSegment",
+        tags=TAGS,
+        responses={204: None}
+        | refusals(
+            400,
+            403,
+            404,
+            descriptions={409: "A strategy has the segment; the message names the flags."},
+        ),
+    )
+    def delete(self, request: ApiRequest, segment_id: str) -> Response:
+        actions.delete_segment(path_id(segment_id), caller=request.user)
+        return Response(status=204)
+
+
+class SegmentStrategiesView(APIView):
+    @extend_schema(
+        operation_id="getStrategiesBySegmentId",
+        tags=TAGS,
+        responses={200: StrategyUses} | refusals(400, 403, 404),
+    )
+    def get(self, request: ApiRequest, segment_id: str) -> Response:
+        """The strategies of active flags that have this segment."""
+        segment = actions.access_segment(request.user, path_id(segment_id))
+        return Response({"strategies": strategies_using_segment(segment.pk, request.user)})
+
+
+class StrategySegmentsView(APIView):
+    @extend_schema(
+        operation_id="getSegmentsByStrategyId",
+        tags=TAGS,
+        responses={200: SegmentList} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, strategy_id: str) -> Response:
+        """The segments of one strategy."""
+        flags = readable_flags(request.user)
+        strategy = Strategy.objects.filter(pk=_uuid(strategy_id), flag__in=flags).first()
+        if strategy is None:
+            raise NotFound(f"There is no strategy with id {strategy_id}.")
+        segments = strategy.segments.order_by("strategy_links__id")
+        return Response({"segments": [segment_document(segment) for segment in segments]})
+
+
+def _uuid(text: str) -> Any:
+    field = serializers.UUIDField()
+    try:
+        return field.to_internal_value(text)
+    except serializers.ValidationError:
+        raise NotFound(f"There is no strategy with id {text}.") from None
+
+
+urlpatterns = [
+    path("segments", SegmentsView.as_view()),
+    path("segments/validate", ValidateSegmentView.as_view()),
+    path("segments/strategies/<str:strategy_id>", StrategySegmentsView.as_view()),
+    path("segments/<str:segment_id>", SegmentView.as_view()),
+    path("segments/<str:segment_id>/strategies", SegmentStrategiesView.as_view()),
+]
