@@ -94,15 +94,21 @@ def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
     """DRF's nested error detail, flattened to problems with JSON paths ("values[2].name")."""
     if isinstance(detail, dict):
         for key, value in detail.items():
-            own = key if isinstance(key, str) else f"[{key}]"
-            inner = path if own == "non_field_errors" else f"{path}.{own}" if path else own
-            yield from problems_of(value, inner)
+            yield from problems_of(value, _inner_path(path, key))
     elif isinstance(detail, list):
         for index, item in enumerate(detail):
             nested = isinstance(item, dict | list)
             yield from problems_of(item, f"{path}[{index}]" if nested else path)
     else:
         yield Problem(path, str(detail))
+
+
+def _inner_path(path: str, key: str | int) -> str:
+    if key == "non_field_errors":
+        return path
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
 
 
 def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:

@@ -112,7 +112,7 @@ def check_segment(segment: Segment) -> None:
     A global segment may be put on strategies of every project, so only global fields' legal values bind it.
     """
     segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
-    fields = usable(ContextField.objects, segment.project_id or "")
+    fields = usable(ContextField.objects.all(), segment.project_id or "")
     legal_values = {
         name: frozenset(item["value"] for item in values)
         for name, values in fields.values_list("name", "legal_values")

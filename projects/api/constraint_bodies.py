@@ -1,4 +1,4 @@
-"""Constraints as bodies carry them. Only the JSON types are looked at here; the rules are in ``projects.validation``."""
+"""Constraints as bodies carry them. Only JSON types are looked at here; the rules are in ``projects.validation``."""
 
 from rest_framework import serializers
 

@@ -10,8 +10,8 @@ from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, NotFound
 from flagadmin.openapi import refusals
-from groups.authentication import ApiRequest
 from groups.api.path_ids import path_id
+from groups.authentication import ApiRequest
 from projects.access import readable_flags
 from projects.actions import segments as actions
 from projects.actions.scope import visible
