@@ -118,9 +118,9 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     if is_api(request):
         response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
     else:
-        response = render(
-            request, "error.html", {"error": error, "error_id": record["id"]}, status=error.status
-        )
+        # Without navigation where it could fail the same way: who is logged in stands in the database.
+        context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
+        response = render(request, "error.html", context, status=error.status)
     for header, value in error.headers.items():
         response[header] = value
     return response

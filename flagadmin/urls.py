@@ -13,6 +13,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/", include("groups.api.urls")),
     path("api/admin/", include("projects.api.urls")),
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
+    path("", include("groups.pages.urls")),
+    path("", include("projects.pages.urls")),
+    path("", include("flagadmin.console.urls")),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,0 +1,77 @@
+"""What an event tells, as a sentence without its actor: "switched on apple-pay in production"."""
+
+from flagadmin.audit.events import EventType as E
+from flagadmin.audit.models import AuditEvent
+
+_SENTENCES: dict[str, str] = {
+    E.PROJECT_CREATED: "created project {project}",
+    E.PROJECT_UPDATED: "changed the settings of project {project}",
+    E.PROJECT_ARCHIVED: "archived project {project}",
+    E.PROJECT_REVIVED: "revived project {project}",
+    E.PROJECT_DELETED: "deleted project {project}",
+    E.PROJECT_ENVIRONMENT_ADDED: "added {environment} to project {project}",
+    E.PROJECT_ENVIRONMENT_REMOVED: "took {environment} from project {project}",
+    E.DEFAULT_STRATEGY_UPDATED: "changed the default strategy of {project} in {environment}",
+    E.ENVIRONMENT_CREATED: "created environment {environment}",
+    E.ENVIRONMENT_UPDATED: "changed environment {environment}",
+    E.ENVIRONMENT_DELETED: "deleted environment {environment}",
+    E.FEATURE_CREATED: "created flag {feature}",
+    E.FEATURE_METADATA_UPDATED: "changed the description of flag {feature}",
+    E.FEATURE_STALE_ON: "marked flag {feature} as stale",
+    E.FEATURE_STALE_OFF: "marked flag {feature} as not stale",
+    E.FEATURE_ARCHIVED: "archived flag {feature}",
+    E.FEATURE_REVIVED: "revived flag {feature}",
+    E.FEATURE_DELETED: "deleted flag {feature}",
+    E.FEATURE_PROJECT_CHANGE: "moved flag {feature} to project {project}",
+    E.FEATURE_ENVIRONMENT_ENABLED: "switched on {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_DISABLED: "switched off {feature} in {environment}",
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: "changed the variants of {feature} in {environment}",
+    E.FEATURE_STRATEGY_ADD: "added a strategy to {feature} in {environment}",
+    E.FEATURE_STRATEGY_UPDATE: "changed a strategy of {feature} in {environment}",
+    E.FEATURE_STRATEGY_REMOVE: "removed a strategy of {feature} in {environment}",
+    E.FEATURE_STRATEGY_ORDER_CHANGED: "reordered the strategies of {feature} in {environment}",
+    E.FEATURE_TAGGED: "tagged flag {feature}",
+    E.FEATURE_UNTAGGED: "removed a tag from flag {feature}",
+    E.FEATURE_DEPENDENCY_ADDED: "gave flag {feature} a parent",
+    E.FEATURE_DEPENDENCY_REMOVED: "removed a parent of flag {feature}",
+    E.FEATURE_LINK_ADDED: "added a link to flag {feature}",
+    E.FEATURE_LINK_UPDATED: "changed a link of flag {feature}",
+    E.FEATURE_LINK_REMOVED: "removed a link from flag {feature}",
+    E.FEATURE_FAVORITED: "made flag {feature} a favourite",
+    E.FEATURE_UNFAVORITED: "took flag {feature} from the favourites",
+    E.PROJECT_FAVORITED: "made project {project} a favourite",
+    E.PROJECT_UNFAVORITED: "took project {project} from the favourites",
+    E.FEATURES_IMPORTED: "imported flags into {project} / {environment}",
+    E.FEATURES_EXPORTED: "exported flags from {environment}",
+    E.FEATURE_IMPORTED: "imported flag {feature} into {environment}",
+    E.IMPORT_UNDONE: "undid an import into {project} / {environment}",
+    E.USER_LOGGED_IN: "logged in",
+    E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",
+    E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
+    E.PROJECT_ACCESS_ADDED: "gave {subject} access to project {project}",
+    E.PROJECT_ACCESS_UPDATED: "changed the access of {subject} to project {project}",
+    E.PROJECT_ACCESS_REMOVED: "took the access of {subject} to project {project} away",
+    E.PAT_CREATED: "created the personal token {subject}",
+    E.PAT_DELETED: "revoked the personal token {subject}",
+    E.API_TOKEN_DELETED: "revoked the API token {subject}",
+    E.STRATEGY_CREATED: "created strategy type {subject}",
+    E.STRATEGY_UPDATED: "changed strategy type {subject}",
+    E.STRATEGY_DELETED: "deleted strategy type {subject}",
+    E.STRATEGY_DEPRECATED: "deprecated strategy type {subject}",
+    E.STRATEGY_REACTIVATED: "reactivated strategy type {subject}",
+}
+_VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
+
+
+def sentence(event: AuditEvent) -> str:
+    """The sentence of an event. Types of the form ``tag-type-created`` need none of their own."""
+    written = _SENTENCES.get(event.type)
+    if written is None:
+        thing, _, verb = event.type.rpartition("-")
+        written = f"{_VERBS.get(verb, verb)} {thing.replace('-', ' ').replace('api', 'API')} {{subject}}"
+    return written.format(
+        project=event.project or "no project",
+        environment=event.environment or "every environment",
+        feature=event.feature or "",
+        subject=event.subject or "",
+    ).strip()

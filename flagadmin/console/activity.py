@@ -1,0 +1,105 @@
+"""/activity/: who did what, newest first."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+from django.db.models import Q, QuerySet
+from django.urls import path
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.sentences import sentence
+from flagadmin.pages import Column, Filter, curl_for
+from groups.access import Caller
+from groups.pages.base import ListPage
+from projects.access import readable_projects
+
+# What the kinds of the filter stand for: the beginnings of event types.
+KINDS = {
+    "flags": ("feature-", "strategy-order"),
+    "imports": ("features-", "feature-imported", "import-"),
+    "projects": ("project-", "default-strategy", "environment-"),
+    "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
+    "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
+}
+
+
+def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
+    """All events for those who read all projects, else those of the projects they may read."""
+    allowed = caller.readable_projects
+    events = AuditEvent.objects.all()
+    return events if allowed is None else events.filter(project__in=allowed)
+
+
+class ActivityPage(ListPage):
+    template_name = "console/activity.html"
+    title = "Activity"
+    csv_name = "activity"
+    default_sort = "-when"
+    columns = (
+        Column("when", "When", by=("id",)),
+        Column("who", "Who"),
+        Column("what", "What"),
+        Column("project", "Project"),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        projects = readable_projects(self.caller).values_list("id", flat=True)
+        return (
+            Filter("q", "Flag or name"),
+            Filter("project", "Project", [(project, project) for project in projects]),
+            Filter("kind", "Kind", [(kind, kind) for kind in KINDS]),
+            Filter("person", "Person"),
+        )
+
+    def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        if values["project"]:
+            events = events.filter(project=values["project"])
+        if values["person"]:
+            events = events.filter(actor_name__icontains=values["person"])
+        if values["kind"]:
+            events = events.filter(type__in=types_of(values["kind"]))
+        if text := values["q"]:
+            events = events.filter(Q(feature__icontains=text) | Q(subject__icontains=text))
+        return events
+
+    def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
+        return (row.created_at, row.actor_name, sentence(row), row.project)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs)
+        rows = context["listing"].rows
+        context["events"] = [(event, sentence(event), change_of(event)) for event in rows]
+        return context
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/events")
+
+
+def told(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
+    """Events with their sentences."""
+    return [(event, sentence(event)) for event in events]
+
+
+def change_of(event: AuditEvent) -> str:
+    """What was before and after, as far as it differs: one line a field, "-" before and "+" after."""
+    before, after = (value if isinstance(value, dict) else {} for value in (event.before, event.after))
+    lines = []
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            lines += [f"- {key}: {_json(before[key])}"] if key in before else []
+            lines += [f"+ {key}: {_json(after[key])}"] if key in after else []
+    return "\n".join(lines)
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def types_of(kind: str) -> list[str]:
+    return [event.value for event in EventType if event.value.startswith(KINDS[kind])]
+
+
+urlpatterns = [path("activity/", ActivityPage.as_view(), name="activity")]

@@ -1,0 +1,86 @@
+// What the pages do beyond what HTML does; every page works without it. By data attributes:
+//   data-search           "/" moves here
+//   data-send             Ctrl+Enter sends this form from wherever one is (else the form one is in)
+//   data-copy="#id"       a button that copies an element's text, data-copy-text="…" a given one
+//   data-copy-link        a button that copies the address of the page
+//   data-first-error      where the focus goes when a form comes back with problems
+//   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
+//   data-add="#template"  a button that appends the template's content before itself
+"use strict";
+
+const find = (selector, within = document) => within.querySelector(selector);
+
+function show(root = document) {
+  for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all]"))
+    hidden.hidden = false;
+}
+
+function focusFirstError() {
+  find("[data-first-error], main [aria-invalid=true]")?.focus();
+}
+
+async function copy(button) {
+  const { copy: selector, copyText } = button.dataset;
+  const text = selector ? find(selector).textContent : (copyText ?? location.href);
+  const label = button.dataset.label ??= button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Copying is not allowed here";
+  }
+  setTimeout(() => { button.textContent = label; }, 1500);
+}
+
+function setTheme(theme, form) {
+  document.documentElement.dataset.theme = theme;
+  find("meta[name=color-scheme]").content = theme;
+  document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
+  const [button, ...others] = form.querySelectorAll("button");
+  for (const other of others) other.remove();
+  const name = theme === "dark" ? "Light colours" : "Dark colours";
+  Object.assign(button, { value: theme === "dark" ? "light" : "dark", className: "plain", title: name });
+  button.textContent = theme === "dark" ? "☀" : "☾";
+  button.setAttribute("aria-label", name);
+}
+
+const isWriting = (element) => element.matches("input, textarea, select, [contenteditable]");
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    (event.target.closest("form") ?? find("form[data-send]"))?.requestSubmit();
+  } else if (isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) {
+    return;
+  } else if (event.key === "/") {
+    const search = find("[data-search]");
+    if (search) { event.preventDefault(); search.focus(); search.select(); }
+  } else if (event.key === "?") {
+    find("#help")?.showModal();
+  }
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button, input[type=checkbox]");
+  if (!button) return;
+  const { add, checkAll } = button.dataset;
+  if (button.matches("[data-copy], [data-copy-text], [data-copy-link]")) copy(button);
+  if (add) {
+    const content = find(add).content.cloneNode(true);
+    const first = find("input, select", content);
+    button.before(content);
+    first?.focus();
+  }
+  if (checkAll)
+    for (const box of button.form.querySelectorAll(`input[name="${checkAll}"]`)) box.checked = button.checked;
+});
+
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("[data-theme-form]")) {
+    event.preventDefault();
+    setTheme(event.submitter.value, event.target);
+  }
+});
+
+document.addEventListener("htmx:load", (event) => show(event.detail.elt));
+show();
+focusFirstError();

@@ -1,0 +1,140 @@
+"""The pages' common classes. ``flagadmin/pages.py`` says how a page is written."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
+from django_htmx.http import HttpResponseClientRedirect
+
+from flagadmin.errors import AppError, AuthenticationRequired, NotFound
+from flagadmin.pages import Column, Filter, Listing, add_problems, csv_response
+from groups.access import Caller
+from groups.authentication import caller_of
+
+
+@method_decorator([gzip_page, never_cache], name="dispatch")
+class ConsolePage(TemplateResponseMixin, ContextMixin, View):
+    """A page for people who are logged in; others are sent to /login/ and back here afterwards."""
+
+    title = ""
+    caller: Caller
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            self.caller = caller_of(request)
+        except AuthenticationRequired:
+            return login_first(request)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def get_title(self) -> str:
+        return self.title
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        """The pages above this one, outermost first: (label, address)."""
+        return ()
+
+    def curl(self) -> str:
+        """The API call behind this page, "" where there is none."""
+        return ""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **{
+                "title": self.get_title(),
+                "crumbs": self.crumbs(),
+                "curl": self.curl(),
+                "caller": self.caller,
+                **kwargs,
+            }
+        )
+
+
+class ListPage(ConsolePage):
+    """A table with filters, sorting, pages and CSV, all of them in the URL."""
+
+    columns: Sequence[Column] = ()
+    default_sort = ""
+    per_page = 50
+    csv_name = "list"
+
+    def get_filters(self) -> Sequence[Filter]:
+        return ()
+
+    def rows(self, values: dict[str, str]) -> Any:
+        """A queryset or a list of what this caller may see, narrowed by the filters' values."""
+        raise NotImplementedError
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        """One CSV line, a cell for each column."""
+        return [getattr(row, column.key) for column in self.columns]
+
+    def listing(self) -> Listing:
+        filters = self.get_filters()
+        values = {field.name: field.value(self.request.GET) for field in filters}
+        return Listing(
+            self.request.GET,
+            self.rows(values),
+            columns=self.columns,
+            filters=filters,
+            default_sort=self.default_sort,
+            per_page=self.per_page,
+        )
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        listing = self.listing()
+        if request.GET.get("format") == "csv":
+            header = [column.label for column in self.columns]
+            return csv_response(self.csv_name, header, map(self.csv_cells, listing.all_rows))
+        return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
+
+
+class FormPage(ConsolePage):
+    """A form whose action answers with the address to go to; what it refuses appears beside the fields."""
+
+    form_class: type[BaseForm]
+    problem_fields: dict[str, str] = {}
+
+    def get_form(self, data: Any = None) -> BaseForm:
+        return self.form_class(data, initial=self.get_initial()) if data else self._empty_form()
+
+    def _empty_form(self) -> BaseForm:
+        return self.form_class(initial=self.get_initial())
+
+    def get_initial(self) -> dict[str, Any]:
+        return {}
+
+    def submit(self, form: Any) -> str:
+        """Calls the action with what the form holds; answers where to go next."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self.render_to_response(self.get_context_data(form=self.get_form(), **kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = self.get_form(request.POST)
+        status = 400
+        if form.is_valid():
+            try:
+                return HttpResponseRedirect(self.submit(form))
+            except NotFound:
+                raise
+            except AppError as error:
+                add_problems(form, error, fields=self.problem_fields)
+                status = error.status
+        return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
+
+
+def login_first(request: HttpRequest) -> HttpResponseBase:
+    """To /login/ and back; a part of a page asked for by script takes the whole page there."""
+    if request.headers.get("HX-Request"):
+        return HttpResponseClientRedirect(redirect_to_login(request.headers.get("HX-Current-URL", "/")).url)
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else request.path)

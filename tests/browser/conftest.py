@@ -1,0 +1,150 @@
+"""Pages in a real browser: a live server, people who are logged in, and a guard over every page opened.
+
+Without Chromium these tests are skipped and say so; FLAGADMIN_BROWSER_TESTS=required makes that a failure.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+
+from groups.models import User
+from groups.permissions import BuiltIn
+from tests.browser.scenery import make_scenery
+from tests.cast import make_user
+
+# pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = [
+    "--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.django_db(transaction=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _chromium() -> None:
+    if CHROMIUM is None:
+        reason = "Chromium is not installed, no page was looked at. `make browser` installs it."
+        if os.environ.get("FLAGADMIN_BROWSER_TESTS") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict:
+    return {"executable_path": CHROMIUM, "args": QUIET}
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """The live server's threads and the tests share one database, so nothing to modify."""
+
+
+@pytest.fixture
+def scenery(transactional_db: None) -> None:
+    make_scenery()
+
+
+class Watch:
+    """What a page must not do: ask another host, break the content security policy, log an error, answer 5xx."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.faults: list[str] = []
+        self.requests: list[Request] = []
+
+    def on(self, context: BrowserContext) -> None:
+        context.on("request", self._request)
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.faults.append(f"script error: {error.error}"))
+        context.on(
+            "response", lambda r: self.faults.append(f"{r.status} {r.url}") if r.status >= 500 else None
+        )
+
+    def _request(self, request: Request) -> None:
+        self.requests.append(request)
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https") and f"{parts.scheme}://{parts.netloc}" != self.origin:
+            self.faults.append(f"request to another host: {request.url}")
+
+    def _console(self, message: ConsoleMessage) -> None:
+        # A refused page (403, 404) is logged by the browser as a failed resource; that is no fault of ours.
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.faults.append(f"console {message.type}: {message.text}")
+
+
+@pytest.fixture
+def watch(live_server) -> Iterator[Watch]:
+    watch = Watch(live_server.url)
+    yield watch
+    assert not watch.faults, "\n".join(watch.faults)
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server, watch: Watch) -> Iterator[Callable[..., Page]]:
+    """``visit("admin", "/projects/", theme="dark", width=360, script=False)``: a page as that person sees it."""
+    opened: list[BrowserContext] = []
+
+    def open_page(
+        who: str | None, address: str, *, theme: Any = "light", width: int = 1440, script: bool = True
+    ) -> Page:
+        context = browser.new_context(
+            base_url=live_server.url, color_scheme=theme, java_script_enabled=script,
+            viewport={"width": width, "height": 900}, permissions=["clipboard-read", "clipboard-write"],
+        )  # fmt: skip
+        context.set_default_timeout(10_000)
+        opened.append(context)
+        watch.on(context)
+        if who is not None:
+            log_in(context, person(who), live_server.url)
+        page = context.new_page()
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+
+
+def person(name: str) -> User:
+    """Somebody of this name: "admin", "editor" and "viewer" have that root role, others none."""
+    roles = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
+    return User.objects.filter(username=name).first() or make_user(name, root_role=roles.get(name))
+
+
+def log_in(context: BrowserContext, user: User, origin: str) -> None:
+    """A session without the login page, for the tests that are not about it."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    context.add_cookies([{"name": "sessionid", "value": str(session.session_key), "url": origin}])
+
+
+@pytest.fixture
+def check_accessible() -> Callable[[Page], None]:
+    """Fails on any violation that axe finds on the page as it stands."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def check(page: Page) -> None:
+        results = Axe().run(page, options=AXE_RULES)
+        assert results.violations_count == 0, results.generate_report()
+
+    return check
