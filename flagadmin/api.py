@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.errors import NotFound
+from flagadmin.errors import AuthenticationRequired, NotFound
 from flagadmin.http import CONTENT_SECURITY_POLICY
 
 # Swagger UI writes inline styles; this page alone may.
@@ -43,8 +43,6 @@ class UnknownRoute(APIView):
     permission_classes = ()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        from flagadmin.errors import AuthenticationRequired
-
         super().initial(request, *args, **kwargs)
         if request.user is None:
             raise AuthenticationRequired

@@ -1,0 +1,148 @@
+"""POST /api/admin/playground and /playground/advanced."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import ValidationError, choices
+from flagadmin.openapi import refusals
+from groups.access import Caller
+from playground import combinations, schema, wire
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.request import read_question
+from playground.snapshot import snapshot_at
+from projects.access import check_environment, unknown_project
+from projects.revision import revisions
+
+# RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
+DEPRECATED = {
+    "Deprecation": "@1767225600",
+    "Link": '</api/admin/playground/advanced>; rel="successor-version"',
+}
+
+
+class PlaygroundView(APIView):
+    @extend_schema(
+        operation_id="getPlayground",
+        summary="Evaluate a context against the flags of projects in one environment",
+        description=schema.PLAYGROUND_DESCRIPTION,
+        tags=["Playground"],
+        deprecated=True,
+        request=schema.PlaygroundRequest,
+        responses={200: schema.PlaygroundResponse} | refusals(400, 403, 413, 415),
+        examples=[
+            OpenApiExample("One user in production", value=schema.REQUEST_EXAMPLE, request_only=True),
+            OpenApiExample(
+                "Evaluated", value=schema.RESPONSE_EXAMPLE, response_only=True, status_codes=["200"]
+            ),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        question = read_question(request.data)
+        [environment] = question.environments
+        current = readable_revisions(request.user, question.projects)
+        check_environment(environment)
+        evaluation = evaluate(
+            snapshot_at(current, environment),
+            Context(question.context),
+            now=timezone.now(),
+            random=random.random,
+        )
+        body = b'{"input":%b,"features":%b}' % (orjson.dumps(question.echo), wire.render_features(evaluation))
+        return Response(body, headers=DEPRECATED)
+
+
+class AdvancedPlaygroundView(APIView):
+    @extend_schema(
+        operation_id="getAdvancedPlayground",
+        summary="Evaluate several contexts against the flags of projects in several environments",
+        description=schema.ADVANCED_DESCRIPTION,
+        tags=["Playground"],
+        request=schema.AdvancedPlaygroundRequest,
+        responses={200: schema.AdvancedPlaygroundResponse} | refusals(400, 403, 413, 415),
+    )
+    def post(self, request: Request) -> Response:
+        body = request.data
+        invalid = combinations.invalid_properties(context_of(body))
+        question = read_question(body, several=True)
+        context = {key: value for key, value in question.context.items() if key not in invalid}
+        current = readable_revisions(request.user, question.projects)
+        for index, environment in enumerate(question.environments):
+            check_environment(environment, f"environments[{index}]")
+        features = advanced_features(current, question.environments, combinations.split_context(context))
+        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(question.echo))
+        if invalid:
+            answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
+        return Response(answer + b"}")
+
+
+def context_of(body: Any) -> dict[str, Any]:
+    """The context as it was sent, with the known fields left out that are coerced whatever their type."""
+    context = body.get("context") if isinstance(body, dict) else None
+    known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}
+    sent = context.items() if isinstance(context, dict) else ()
+    return {key: value for key, value in sent if key not in known}
+
+
+def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
+    """The asked-for projects (None: all) that the caller may read, with their revisions. One query.
+
+    Raises ValidationError for a project that is unknown to the caller, naming the choices.
+    """
+    allowed = caller.readable_projects
+    current = revisions(projects if projects is not None else allowed)
+    unknown = [
+        project
+        for project in projects or ()
+        if project not in current or (allowed is not None and project not in allowed)
+    ]
+    if unknown:
+        raise ValidationError.at("projects", unknown_project(caller, choices(unknown)))
+    return current
+
+
+def advanced_features(
+    current: Mapping[str, int], environments: list[str], fields: Mapping[str, list[str]]
+) -> bytes:
+    """The members of `features`, comma-separated: each flag with its evaluations by environment."""
+    snapshots = {environment: snapshot_at(current, environment) for environment in environments}
+    fields = dict(fields)
+    flags = len(snapshots[environments[0]].names)
+    combinations.check_size(
+        environments=len(environments),
+        flags=flags,
+        contexts=combinations.count_contexts(fields),
+        limit=settings.PLAYGROUND_MAX_EVALUATIONS,
+    )
+    now = timezone.now()
+    found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
+    for environment in environments:
+        for context in combinations.contexts(fields):
+            extra = orjson.dumps({"environment": environment, "context": context})[1:]
+            evaluation = evaluate(snapshots[environment], Context(context), now=now, random=random.random)
+            for flag, item in zip(evaluation.snapshot.flags, wire.render_each(evaluation), strict=True):
+                by_environment = found.setdefault((flag.name, flag.project), {})
+                by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
+    return b",".join(_advanced_feature(*key, by_environment) for key, by_environment in found.items())
+
+
+def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list[bytes]]) -> bytes:
+    head = orjson.dumps({"name": name, "projectId": project})[:-1]
+    lists = b",".join(b"%b:[%b]" % (orjson.dumps(e), b",".join(items)) for e, items in by_environment.items())
+    return head + b',"environments":{' + lists + b"}}"
+
+
+urlpatterns = [
+    path("playground", PlaygroundView.as_view(), name="playground-api"),
+    path("playground/advanced", AdvancedPlaygroundView.as_view(), name="playground-advanced-api"),
+]

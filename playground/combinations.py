@@ -1,0 +1,52 @@
+"""The advanced playground's arithmetic: one body, many contexts.
+
+Every text of the context may hold several values between commas; each combination of them is a context of its own,
+in each environment.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from flagadmin.errors import ValidationError
+
+
+def invalid_properties(context: dict[str, Any]) -> list[str]:
+    """Top-level keys that are no text: left out of the contexts, and warned of, as in the reference."""
+    return [key for key, value in context.items() if key != "properties" and not isinstance(value, str)]
+
+
+def split_context(context: dict[str, Any]) -> dict[str, list[str]]:
+    """Each field's values. Properties are merged into the top level (the later key wins), appName comes last."""
+    fields: dict[str, list[str]] = {}
+    for key, value in context.items():
+        if key == "properties":
+            fields.update((name, text.split(",")) for name, text in value.items())
+        else:
+            fields[key] = value.split(",")
+    if "appName" in fields:
+        fields["appName"] = fields.pop("appName")
+    return fields
+
+
+def count_contexts(fields: dict[str, list[str]]) -> int:
+    total = 1
+    for values in fields.values():
+        total *= len(values)
+    return total
+
+
+def contexts(fields: dict[str, list[str]]) -> Iterator[dict[str, str]]:
+    """Every combination; the first field varies slowest."""
+    for values in product(*fields.values()):
+        yield dict(zip(fields, values, strict=True))
+
+
+def check_size(*, environments: int, flags: int, contexts: int, limit: int) -> None:
+    """Raises ValidationError when there is more to evaluate than the limit."""
+    if environments * flags * contexts > limit:
+        raise ValidationError(
+            f"This would be {environments * flags * contexts:,} evaluations; the limit is {limit:,}. "
+            f"Reduce the environments ({environments}), the flags ({flags:,}) "
+            f"or the combinations of context values ({contexts:,})."
+        )

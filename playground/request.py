@@ -1,0 +1,132 @@
+"""What the playground is asked: reading a request's body, coercing it, and naming everything wrong with it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flagadmin.errors import Problem, ValidationError
+from playground.engine import literals
+from playground.engine.context import TOP_LEVEL
+from playground.engine.reading import string_of, text_of
+
+EVERY_PROJECT = "*"
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request, understood. ``projects`` None means every one the caller may read; ``echo`` is its `input`."""
+
+    environments: list[str]
+    projects: list[str] | None
+    context: Body
+    echo: Body
+
+
+def read_question(body: Any, *, several: bool = False) -> Question:
+    """The question in a body. ``several`` environments: the advanced form. Raises ValidationError with all faults.
+
+    Context values that are numbers or booleans become text, as the reference coerces them, and null means absent;
+    the echo has what was sent, after that.
+    """
+    if not isinstance(body, dict):
+        raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
+    problems: list[Problem] = []
+    environments = _environments(body, several, problems)
+    projects = _projects(body.get("projects"), problems)
+    context = _context(body, problems)
+    if problems:
+        raise ValidationError.of(problems)
+    echo = {key: value for key, value in body.items() if key != "projects" or value is not None}
+    echo["context"] = context
+    echo["environments" if several else "environment"] = environments if several else environments[0]
+    if isinstance(echo.get("projects"), list):
+        echo["projects"] = [text_of(project) for project in echo["projects"]]
+    return Question(environments, projects, context, echo)
+
+
+def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:
+    name = "environments" if several else "environment"
+    value = body.get(name)
+    if value is None:
+        problems.append(Problem(name, "is required"))
+        return []
+    listed = value if several else [value]
+    if not isinstance(listed, list):
+        problems.append(Problem(name, f"must be a list of names, not {kind_of(value)}"))
+        return []
+    if not listed:
+        problems.append(Problem(name, "must name at least one environment"))
+    for index, item in enumerate(listed):
+        path = f"{name}[{index}]" if several else name
+        if string_of(item) is None:
+            problems.append(Problem(path, f"must be a name, not {kind_of(item)}"))
+        elif not text_of(item):
+            problems.append(Problem(path, "must not be empty"))
+    return [text_of(item) for item in listed]
+
+
+def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
+    if value is None or value == EVERY_PROJECT:
+        return None
+    if not isinstance(value, list):
+        message = f'must be a list of project ids, or "*" for all you may see, not {kind_of(value)}'
+        problems.append(Problem("projects", message))
+        return []
+    for index, item in enumerate(value):
+        if string_of(item) is None:
+            problems.append(Problem(f"projects[{index}]", f"must be a project id, not {kind_of(item)}"))
+    named = list(dict.fromkeys(text_of(item) for item in value))
+    return None if EVERY_PROJECT in named else named
+
+
+def _context(body: Body, problems: list[Problem]) -> Body:
+    if "context" not in body:
+        problems.append(Problem("context", "is required; it may be empty: {}"))
+        return {}
+    context = body["context"]
+    if not isinstance(context, dict):
+        problems.append(Problem("context", f"must be an object, not {kind_of(context)}"))
+        return {}
+    read: Body = {}
+    for key, value in context.items():
+        if key == "properties":
+            if value is not None:
+                read[key] = _properties(value, problems)
+        elif isinstance(value, dict | list):
+            hint = "" if key in TOP_LEVEL else "; put nested values into properties as text"
+            problems.append(Problem(f"context.{key}", f"must be text, not {kind_of(value)}{hint}"))
+        elif value is not None:
+            read[key] = text_of(value)
+    problems.extend(_bad_time(read))
+    return read
+
+
+def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
+    if not isinstance(value, dict):
+        problems.append(Problem("context.properties", f"must be an object, not {kind_of(value)}"))
+        return {}
+    for key, item in value.items():
+        if isinstance(item, dict | list):
+            problems.append(Problem(f"context.properties.{key}", f"must be text, not {kind_of(item)}"))
+    return {key: text for key, item in value.items() if (text := string_of(item)) is not None}
+
+
+def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:
+    time = context.get("currentTime")
+    if time is not None and literals.instant(time) is None:
+        message = f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{time}"'
+        yield Problem("context.currentTime", message)
+
+
+def kind_of(value: Any) -> str:
+    """How an error message calls a JSON value of the wrong kind: `a list`, `"x"`, `5`."""
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str):
+        return f'"{value[:80]}"'
+    return text_of(value)

@@ -1,0 +1,128 @@
+"""Reading a playground body: coercion, defaults, and every fault named with its place."""
+
+import pytest
+
+from flagadmin.errors import ValidationError
+from playground.request import read_question
+
+
+def read(**members):
+    return read_question({"environment": "development", "context": {}} | members)
+
+
+def faults(body, **options):
+    with pytest.raises(ValidationError) as refusal:
+        read_question(body, **options)
+    return {problem.path: problem.message for problem in refusal.value.details}
+
+
+def test_the_least_body():
+    question = read()
+    assert question.environments == ["development"]
+    assert question.projects is None
+    assert question.context == {}
+    assert question.echo == {"environment": "development", "context": {}}
+
+
+@pytest.mark.parametrize("everything", [None, "*", ["*"], ["shop", "*"]])
+def test_every_project(everything):
+    assert read(projects=everything).projects is None
+
+
+def test_no_projects_and_some():
+    assert read(projects=[]).projects == []
+    assert read(projects=["b", "a", "b"]).projects == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        (5, "5"),
+        (1.0, "1"),
+        (-0.5, "-0.5"),
+        (1e21, "1e+21"),
+        (12345678901234567890, "12345678901234567000"),
+        (True, "true"),
+        (False, "false"),
+        ("", ""),
+        ("x", "x"),
+    ],
+)
+def test_scalars_become_text_everywhere(sent, text):
+    question = read(context={"userId": sent, "custom": sent, "properties": {"p": sent}})
+    assert question.context == {"userId": text, "custom": text, "properties": {"p": text}}
+    assert question.echo["context"] == question.context
+
+
+def test_null_is_absent():
+    assert read(context={"userId": None, "custom": None, "properties": None}).context == {}
+    assert read(context={"properties": {"p": None, "q": "1"}}).context == {"properties": {"q": "1"}}
+
+
+def test_the_echo_keeps_what_else_was_sent():
+    assert read(extra={"deep": [1]}, projects="*").echo == {
+        "environment": "development",
+        "context": {},
+        "extra": {"deep": [1]},
+        "projects": "*",
+    }
+
+
+def test_all_faults_at_once():
+    assert faults(
+        {
+            "projects": "default",
+            "context": {"userId": {}, "nested": [1], "properties": {"deep": {}}, "currentTime": "junk"},
+        }
+    ) == {
+        "environment": "is required",
+        "projects": 'must be a list of project ids, or "*" for all you may see, not "default"',
+        "context.userId": "must be text, not an object",
+        "context.nested": "must be text, not a list; put nested values into properties as text",
+        "context.properties.deep": "must be text, not an object",
+        "context.currentTime": (
+            'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "junk"'
+        ),
+    }
+
+
+@pytest.mark.parametrize("body", [[], "x", 5, None])
+def test_a_body_that_is_no_object(body):
+    with pytest.raises(ValidationError, match="must be an object"):
+        read_question(body)
+
+
+@pytest.mark.parametrize("context", ["x", [], 5, None])
+def test_a_context_that_is_no_object(context):
+    assert list(faults({"environment": "development", "context": context})) == ["context"]
+
+
+def test_a_body_without_a_context():
+    assert faults({"environment": "development"}) == {"context": "is required; it may be empty: {}"}
+
+
+@pytest.mark.parametrize("environment", ["", {}, ["development"]])
+def test_an_environment_that_is_no_name(environment):
+    assert list(faults({"environment": environment, "context": {}})) == ["environment"]
+
+
+@pytest.mark.parametrize(
+    "time", ["2022-07-05T12:56:41+02:00", "2022-07-05T12:56:41.123Z", "2022-07-05 12:56:41Z"]
+)
+def test_times(time):
+    assert read(context={"currentTime": time}).context == {"currentTime": time}
+
+
+@pytest.mark.parametrize(
+    "time", ["2022-07-05", "2022-02-30T00:00:00Z", "2022-07-05T24:00:00Z", 1643461200000, ""]
+)
+def test_what_is_no_time(time):
+    assert list(faults({"environment": "e", "context": {"currentTime": time}})) == ["context.currentTime"]
+
+
+def test_several_environments():
+    question = read_question({"environments": ["a", 5], "context": {}}, several=True)
+    assert question.environments == ["a", "5"]
+    assert list(faults({"environments": [], "context": {}}, several=True)) == ["environments"]
+    assert list(faults({"environments": "a", "context": {}}, several=True)) == ["environments"]
+    assert list(faults({"environments": ["a", ""], "context": {}}, several=True)) == ["environments[1]"]
