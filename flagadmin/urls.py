@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/admin/", include("groups.api.urls")),
     path("api/admin/", include("projects.api.urls")),
+    path("api/admin/", include("playground.urls")),
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
     path("", include("groups.pages.urls")),
     path("", include("projects.pages.urls")),

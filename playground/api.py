@@ -9,13 +9,13 @@ from django.conf import settings
 from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError, choices
 from flagadmin.openapi import refusals
 from groups.access import Caller
+from groups.authentication import ApiRequest
 from playground import combinations, schema, wire
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
@@ -47,7 +47,7 @@ class PlaygroundView(APIView):
             ),
         ],
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: ApiRequest) -> Response:
         question = read_question(request.data)
         [environment] = question.environments
         current = readable_revisions(request.user, question.projects)
@@ -71,7 +71,7 @@ class AdvancedPlaygroundView(APIView):
         request=schema.AdvancedPlaygroundRequest,
         responses={200: schema.AdvancedPlaygroundResponse} | refusals(400, 403, 413, 415),
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: ApiRequest) -> Response:
         body = request.data
         invalid = combinations.invalid_properties(context_of(body))
         question = read_question(body, several=True)

@@ -60,13 +60,13 @@ class EvaluationContext(s.Serializer[Any]):
 class PlaygroundRequest(s.Serializer[Any]):
     environment = s.CharField(help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
-    context = EvaluationContext()
+    context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
 
 
 class AdvancedPlaygroundRequest(s.Serializer[Any]):
     environments = s.ListField(child=s.CharField(), min_length=1)
     projects = ProjectsField(required=False, allow_null=True)
-    context = EvaluationContext()
+    context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
 
 
 class Payload(s.Serializer[Any]):
@@ -145,7 +145,7 @@ class EvaluatedStrategy(s.Serializer[Any]):
 
 class EvaluatedStrategies(s.Serializer[Any]):
     result = OutcomeField()
-    data = EvaluatedStrategy(many=True)
+    data = EvaluatedStrategy(many=True)  # type: ignore[assignment]  # as above
 
 
 class PlaygroundFeature(s.Serializer[Any]):
@@ -168,7 +168,7 @@ class PlaygroundResponse(s.Serializer[Any]):
 
 class AdvancedEvaluation(PlaygroundFeature):
     environment = s.CharField()
-    context = s.DictField(child=s.CharField())
+    context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # as above
 
 
 class AdvancedFeature(s.Serializer[Any]):

@@ -1,0 +1,3 @@
+from playground.api import urlpatterns
+
+__all__ = ["urlpatterns"]
