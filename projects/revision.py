@@ -10,6 +10,7 @@ three triggers, and an update is told apart from a touch by comparing the column
 from collections.abc import Iterable, Sequence
 
 import pgtrigger
+from django.db import connection
 
 TOUCH_SQL = """
 CREATE SEQUENCE IF NOT EXISTS projects_revision_seq;
@@ -93,11 +94,14 @@ def project_triggers() -> list[pgtrigger.Trigger]:
     return [revision_triggers(["id"], OF_SELF)[0], forget]
 
 
+_REVISIONS = "SELECT project_id, revision FROM projects_projectrevision {where} ORDER BY project_id"
+
+
 def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
     """The revision of each of these projects that exists (all of them for None), by id. One indexed read."""
-    from projects.models import ProjectRevision
-
-    rows = ProjectRevision.objects.order_by("project_id")
-    if projects is not None:
-        rows = rows.filter(project_id__in=list(projects))
-    return dict(rows.values_list("project_id", "revision"))
+    with connection.cursor() as cursor:
+        if projects is None:
+            cursor.execute(_REVISIONS.format(where=""))
+        else:
+            cursor.execute(_REVISIONS.format(where="WHERE project_id = ANY(%s)"), [list(projects)])
+        return dict(cursor.fetchall())
