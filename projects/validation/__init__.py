@@ -18,6 +18,7 @@ from projects.validation.dependencies import (
 from projects.validation.limits import Limits
 from projects.validation.links import link_problems, normalised_url
 from projects.validation.names import name_problem, pattern_problem
+from projects.validation.refusal import check_problems
 from projects.validation.strategies import (
     StrategyDefaults,
     default_strategy_document,
@@ -37,6 +38,7 @@ __all__ = [
     "StrategyDefaults",
     "Vocabulary",
     "Wish",
+    "check_problems",
     "constraint_document",
     "constraint_problems",
     "constraints_problems",

@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flagadmin.errors import Problem, choices
+from playground.engine.operators import OPERATORS, problem
 from projects.validation.limits import Limits
-from projects.validation.operators import OPERATORS, PARTIAL, takes, value_problem
 from projects.validation.texts import text_of
 
 Document = dict[str, Any]
+
+# These look for a part of a value or for a set of them, so legal values, which are whole ones, do not bind them.
+PARTIAL = frozenset({"text", "regex", "network"})
 
 
 def constraint_document(given: Mapping[str, Any]) -> Document:
@@ -53,7 +56,7 @@ def constraint_problems(
         return
     if operator == "REGEX" and constraint.get("inverted"):
         yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
-    legal = None if operator in PARTIAL else legal_values.get(constraint["contextName"])
+    legal = None if OPERATORS[operator].family in PARTIAL else legal_values.get(constraint["contextName"])
     for value, place in _operands(constraint, path):
         yield from _value_problems(operator, value, place, legal, constraint["contextName"])
     yield from _missing(constraint, path)
@@ -61,7 +64,7 @@ def constraint_problems(
 
 def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
     """The values that the operator reads, with their places. A ``value`` beside ``values`` is kept and not read."""
-    if takes(constraint["operator"]) == "values":
+    if OPERATORS[constraint["operator"]].takes == "values":
         yield from ((value, f"{path}.values[{index}]") for index, value in enumerate(constraint["values"]))
     elif constraint.get("value"):
         yield constraint["value"], f"{path}.value"
@@ -69,7 +72,7 @@ def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
 
 def _missing(constraint: Document, path: str) -> Iterator[Problem]:
     operator = constraint["operator"]
-    if takes(operator) == "values":
+    if OPERATORS[operator].takes == "values":
         if not constraint["values"]:
             yield Problem(f"{path}.values", f"{operator} needs at least one value")
     elif not constraint.get("value"):
@@ -92,7 +95,7 @@ def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator
 def _value_problems(
     operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
 ) -> Iterator[Problem]:
-    if value and (fault := value_problem(operator, value)):
+    if value and (fault := problem(operator, value)):
         yield Problem(path, f"{shortened(value)} {fault}")
     elif value and legal is not None and value not in legal:
         yield Problem(path, f"{shortened(value)} is no legal value of {field}. There are: {choices(legal)}")

@@ -1,0 +1,45 @@
+"""A flag's switch in an environment, and what keeps it sound.
+
+An SDK takes a flag without strategies as on for everyone. So switching on a flag that has no enabled strategy gives
+it one, and a flag that loses its last enabled strategy is switched off.
+"""
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+
+
+def project_environment(project_id: str, environment: str) -> ProjectEnvironment:
+    """An environment that is in use in the project, by the name in a path. Raises NotFound."""
+    rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
+    found = rows.select_related("project").first()
+    if found is None:
+        raise NotFound(f"Project {project_id} has no environment {environment}.")
+    return found
+
+
+def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:
+    """Switches, and records the change if it is one. The flag is locked, the permission checked."""
+    row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=place.environment_id)
+    if row.enabled == enabled:
+        return False
+    row.enabled = enabled
+    row.save(update_fields=["enabled"])
+    kind = EventType.FEATURE_ENVIRONMENT_ENABLED if enabled else EventType.FEATURE_ENVIRONMENT_DISABLED
+    record(
+        Event(type=kind, project=flag.project_id, environment=place.environment_id, feature=flag.name),
+        actor=caller,
+    )
+    return True
+
+
+def keep_off_without_strategies(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
+    """Switches the flag off where no enabled strategy is left."""
+    if not has_enabled_strategy(flag, place.environment_id):
+        set_switch(flag, place, False, caller=caller)
+
+
+def has_enabled_strategy(flag: Flag, environment: str) -> bool:
+    return Strategy.objects.filter(flag=flag, environment_id=environment, disabled=False).exists()
