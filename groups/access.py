@@ -152,6 +152,13 @@ class Caller:
         if not any(self.can(p, project=project, environment=environment) for p in permissions):
             raise missing(permissions, project=project, environment=environment)
 
+    def check_anywhere(self, permissions: Iterable[Permission]) -> None:
+        """Raises NoAccess naming all of them unless one is held in some project, or for all."""
+        permissions = list(permissions)
+        wanted = {permission.value for permission in permissions}
+        if not self.is_admin and not any(held in wanted for held, _, _ in self.rights.held):
+            raise missing(permissions)
+
     def can_read(self, project: str) -> bool:
         rights = self.rights
         return rights.is_admin or rights.reads_all_projects or project in rights.projects

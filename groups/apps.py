@@ -8,6 +8,8 @@ class GroupsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from groups.actions import housekeeping
         from groups.seed import seed_roles
 
+        housekeeping.register()
         post_migrate.connect(seed_roles, sender=self)

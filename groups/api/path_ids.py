@@ -1,12 +1,17 @@
 """Ids of people, groups and roles as they stand in a path."""
 
-from flagadmin.errors import ValidationError
+import re
 
+from flagadmin.errors import NotFound, ValidationError
+
+_NUMBER = re.compile(r"-?[0-9]+")
 _LARGEST = 2**63 - 1
 
 
 def path_id(text: str, name: str = "id") -> int:
-    """A positive whole number. Raises ValidationError for anything else: 400, as the specification has it."""
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:20]) <= _LARGEST:
+    """A whole number. Raises ValidationError for anything else, NotFound for one that no row can have."""
+    if not _NUMBER.fullmatch(text):
         raise ValidationError.at(name, f"{text[:100]} is not an id; give a whole number.")
+    if len(text) > 20 or not 0 < int(text) <= _LARGEST:
+        raise NotFound(f"There is nothing with the id {text[:100]}.")
     return int(text)

@@ -1,18 +1,32 @@
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Lower
+from django.utils.crypto import salted_hmac
 
 from groups.permissions import BuiltIn
 
 
 class UserManager(BaseUserManager["User"]):
+    def named(self, name: str) -> "User | None":
+        """The person of this user name or email address, in any case. A user name counts before an address."""
+        people = self.filter(is_service=False)
+        return people.filter(username__iexact=name).first() or people.filter(email__iexact=name).first()
+
+    def taken(self, name: str, *, but: "User | None" = None) -> bool:
+        """Whether an account other than ``but`` has this user name or email address: one name, one account."""
+        holders = self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
+        return (holders if but is None or but.pk is None else holders.exclude(pk=but.pk)).exists()
+
     def get_by_natural_key(self, username: str | None) -> "User":
         """People log in with their user name or their email address, in any case."""
-        return self.get(
-            models.Q(username__iexact=username) | models.Q(email__iexact=username), is_service=False
-        )
+        user = self.named(username or "")
+        if user is None:
+            raise self.model.DoesNotExist
+        return user
 
 
 class User(AbstractBaseUser):
@@ -32,6 +46,9 @@ class User(AbstractBaseUser):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(null=True, blank=True)
+    session_generation = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Sessions of an earlier generation are over."
+    )
 
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -59,6 +76,18 @@ class User(AbstractBaseUser):
         return self.root_role_id == BuiltIn.ADMIN or (
             self.pk is not None and self.groups.filter(root_role_id=BuiltIn.ADMIN).exists()
         )
+
+    def get_session_auth_hash(self) -> str:
+        return self._session_hash()
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        for secret in settings.SECRET_KEY_FALLBACKS:
+            yield self._session_hash(secret)
+
+    def _session_hash(self, secret: str | bytes | None = None) -> str:
+        """Sessions hold it: they end when the password changes, and on "log out everywhere"."""
+        value = f"{self.session_generation} {self.password}"
+        return salted_hmac("groups.session", value, secret=secret, algorithm="sha256").hexdigest()
 
     # What the Django admin site asks. Only people with the Admin root role enter it.
 

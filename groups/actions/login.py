@@ -1,0 +1,38 @@
+"""Logging in with a password."""
+
+from django.contrib.auth import authenticate
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.errors import AuthenticationRequired
+from flagadmin.transactions import transactional
+from groups.access import Caller
+from groups.actions.throttle import Try, count_try, forget_tries
+from groups.models import User
+
+WRONG = "The user name or the password is not right."
+
+
+def check_login(name: str, password: str, *, address: str) -> User:
+    """The person of this user name (or email address) and password.
+
+    Raises TooManyRequests, or AuthenticationRequired in the same words and time whatever is wrong.
+    """
+    attempt = Try.of(User.objects.named(name), name, address)
+    count_try(attempt)
+    user = authenticate(username=name, password=password)
+    if not isinstance(user, User):
+        raise AuthenticationRequired(WRONG)
+    forget_tries(attempt)
+    return user
+
+
+@transactional
+def note_login(user: User, *, how: str) -> None:
+    """``how``: password, link or set-up."""
+    User.objects.filter(pk=user.pk).update(seen_at=timezone.now())
+    record(
+        Event(type=EventType.USER_LOGGED_IN, subject=user.username, after={"how": how}),
+        actor=Caller(user=user),
+    )

@@ -1,0 +1,102 @@
+"""Slowing down whoever guesses passwords: per account and per address, with a wait that doubles.
+
+A try is counted before the password is looked at, under a lock, so that many tries at once are no way around it.
+"""
+
+import hashlib
+import ipaddress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.models import Count, Max, Q
+from django.utils import timezone
+
+from flagadmin.errors import TooManyRequests
+from groups.models import LoginFailure, User
+
+WINDOW = timedelta(minutes=15)
+FREE_TRIES_ACCOUNT = 5
+FREE_TRIES_ADDRESS = 20  # many people may share one
+FIRST_WAIT = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """Who is tried from where. Neither holds what was typed: some type their password into the name field."""
+
+    account: str
+    address: str
+
+    @classmethod
+    def of(cls, user: User | None, typed_name: str, address: str) -> "Try":
+        typed = hashlib.sha256(typed_name.strip().casefold().encode()).hexdigest()
+        return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_network(address))
+
+
+def count_try(attempt: Try, *, now: datetime | None = None) -> None:
+    """Counts it as failed until `forget_tries` is called. Raises TooManyRequests saying how long to wait."""
+    now = now or timezone.now()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            # In one order, so that two tries never wait for each other.
+            for key in sorted((f"account {attempt.account}", f"address {attempt.address}")):
+                cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
+        wait = _wait(attempt, now)
+        if wait <= timedelta(0):
+            failure = LoginFailure.objects.create(account=attempt.account, address=attempt.address)
+            LoginFailure.objects.filter(pk=failure.pk).update(failed_at=now)
+            return
+    seconds = int(wait.total_seconds()) + 1
+    raise TooManyRequests(
+        f"Too many tries. Wait {in_words(seconds)} and try again.", headers={"Retry-After": str(seconds)}
+    )
+
+
+def forget_tries(attempt: Try) -> None:
+    """After a success: the account begins anew; the address loses only the tries at this account."""
+    LoginFailure.objects.filter(account=attempt.account).delete()
+
+
+def forget_old_tries() -> None:
+    LoginFailure.objects.filter(failed_at__lt=timezone.now() - WINDOW).delete()
+
+
+def in_words(seconds: int) -> str:
+    if seconds < 120:
+        return "1 second" if seconds == 1 else f"{seconds} seconds"
+    return f"{(seconds + 59) // 60} minutes"
+
+
+def _wait(attempt: Try, now: datetime) -> timedelta:
+    is_account, is_address = Q(account=attempt.account), Q(address=attempt.address)
+    counts = LoginFailure.objects.filter(is_account | is_address, failed_at__gt=now - WINDOW).aggregate(
+        account_tries=Count("id", filter=is_account),
+        account_last=Max("failed_at", filter=is_account),
+        address_tries=Count("id", filter=is_address),
+        address_last=Max("failed_at", filter=is_address),
+    )
+    return max(
+        _left(counts["account_tries"], FREE_TRIES_ACCOUNT, counts["account_last"], now),
+        _left(counts["address_tries"], FREE_TRIES_ADDRESS, counts["address_last"], now),
+    )
+
+
+def _left(tries: int, free: int, last: datetime | None, now: datetime) -> timedelta:
+    """5 s after the last free try, then doubling up to the whole window."""
+    if last is None or tries < free:
+        return timedelta(0)
+    return last + min(WINDOW, FIRST_WAIT * 2 ** min(tries - free, 20)) - now
+
+
+def _network(address: str) -> str:
+    """The address; for IPv6 its /64, which one machine has all of."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if parsed.version == 4:
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed, 64), strict=False))

@@ -1,0 +1,124 @@
+"""People, service accounts and roles on the wire, in the reference's shape."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from flagadmin.times import iso
+from groups.models import Role, User
+
+
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+class RootRoleField(serializers.Field):
+    """A root role's id or its name; null for none."""
+
+    def to_internal_value(self, data: Any) -> int | str:
+        if isinstance(data, bool) or not isinstance(data, int | str) or data == "":
+            raise serializers.ValidationError("Give a root role's id or its name.")
+        return int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class PersonBody(serializers.Serializer):
+    username = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    password = serializers.CharField(
+        max_length=1000, required=False, allow_null=True, trim_whitespace=False, write_only=True
+    )
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+    sendEmail = serializers.BooleanField(required=False, help_text="Accepted and not used: no mail is sent.")
+
+
+class ServiceAccountUpdateBody(serializers.Serializer):
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+    isActive = serializers.BooleanField(
+        required=False, help_text="false: no login, and its keys do not work."
+    )
+
+    def changes(self) -> dict[str, Any]:
+        names = {"email": "email", "name": "name", "rootRole": "root_role", "isActive": "is_active"}
+        return {names[key]: value for key, value in self.validated_data.items()}
+
+
+class PersonUpdateBody(ServiceAccountUpdateBody):
+    email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+
+
+class ServiceAccountBody(serializers.Serializer):
+    username = serializers.CharField(max_length=255)
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+
+
+class PasswordBody(serializers.Serializer):
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+
+
+class RoleRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    type = serializers.ChoiceField(choices=[choice.value for choice in Role.Type])
+    name = serializers.CharField()
+    description = serializers.CharField()
+    project = serializers.CharField(allow_null=True, help_text="Always null: roles belong to no project.")
+
+
+class AccountRecord(serializers.Serializer):
+    """A person or a service account."""
+
+    id = serializers.IntegerField()
+    isAPI = serializers.BooleanField(help_text="Always false: keys without a person are no accounts.")
+    accountType = serializers.ChoiceField(choices=["User", "Service Account"])
+    username = serializers.CharField()
+    name = serializers.CharField()
+    email = serializers.CharField(allow_null=True)
+    rootRole = serializers.IntegerField(allow_null=True)
+    isActive = serializers.BooleanField()
+    seenAt = serializers.DateTimeField(allow_null=True)
+    createdAt = serializers.DateTimeField()
+
+
+class CreatedPersonRecord(AccountRecord):
+    inviteLink = serializers.CharField(
+        required=False, help_text="Works once, for a day: how a person made without a password logs in."
+    )
+    emailSent = serializers.BooleanField()
+
+
+class PeopleList(serializers.Serializer):
+    users = AccountRecord(many=True)
+    rootRoles = RoleRecord(many=True)
+
+
+class ServiceAccountList(serializers.Serializer):
+    serviceAccounts = AccountRecord(many=True)
+    rootRoles = RoleRecord(many=True)
+
+
+def role_record(role: Role) -> dict[str, Any]:
+    return {
+        "id": role.pk,
+        "type": role.type,
+        "name": role.name,
+        "description": role.description,
+        "project": None,
+    }
+
+
+def account_record(user: User) -> dict[str, Any]:
+    return {
+        "id": user.pk,
+        "isAPI": False,
+        "accountType": "Service Account" if user.is_service else "User",
+        "username": user.username,
+        "name": user.name,
+        "email": user.email,
+        "rootRole": user.root_role_id,
+        "isActive": user.is_active,
+        "seenAt": iso(user.seen_at),
+        "createdAt": iso(user.created_at),
+    }

@@ -1,0 +1,159 @@
+"""/api/admin/service-account: accounts of programs, with keys of their own."""
+
+from django.urls import path
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.openapi import refusals
+from groups.actions import accounts as actions
+from groups.actions.accounts import NewAccount
+from groups.actions.personal_tokens import (
+    create_personal_token,
+    delete_personal_token,
+    personal_tokens,
+)
+from groups.api.account_documents import (
+    AccountRecord,
+    ServiceAccountBody,
+    ServiceAccountList,
+    ServiceAccountUpdateBody,
+    account_record,
+    role_record,
+)
+from groups.api.path_ids import path_id
+from groups.api.personal_tokens import (
+    PersonalToken,
+    PersonalTokenBody,
+    PersonalTokenList,
+    personal_token_record,
+)
+from groups.authentication import ApiRequest
+from groups.models import User
+from groups.permissions import Permission
+
+TAGS = ["Service accounts"]
+
+
+class ServiceAccountsView(APIView):
+    @extend_schema(
+        operation_id="getServiceAccounts", tags=TAGS, responses={200: ServiceAccountList} | refusals(403)
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """All service accounts, and the root roles there are."""
+        found = actions.accounts(request.user, is_service=True)
+        roles = [role_record(role) for role in actions.root_roles()]
+        return Response({"serviceAccounts": [account_record(user) for user in found], "rootRoles": roles})
+
+    @extend_schema(
+        operation_id="createServiceAccount",
+        tags=TAGS,
+        request=ServiceAccountBody,
+        responses={201: AccountRecord} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Add a service account. It cannot log in; its keys are made below it."""
+        request.user.check(Permission.ADMIN)
+        body = ServiceAccountBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        data = body.validated_data
+        new = NewAccount(
+            username=data["username"],
+            name=data.get("name") or "",
+            root_role=data.get("rootRole"),
+            is_service=True,
+        )
+        return Response(account_record(actions.create_account(new, caller=request.user)), status=201)
+
+
+class ServiceAccountView(APIView):
+    @extend_schema(
+        operation_id="getServiceAccount",
+        tags=TAGS,
+        responses={200: AccountRecord} | refusals(400, 403, 404),
+    )
+    def get(self, request: ApiRequest, account_id: str) -> Response:
+        """One service account."""
+        return Response(account_record(_account(request, account_id)))
+
+    @extend_schema(
+        operation_id="updateServiceAccount",
+        tags=TAGS,
+        request=ServiceAccountUpdateBody,
+        responses={200: AccountRecord} | refusals(400, 403, 404, 415),
+    )
+    def put(self, request: ApiRequest, account_id: str) -> Response:
+        """Change a service account; what is not named stays."""
+        request.user.check(Permission.ADMIN)
+        body = ServiceAccountUpdateBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        account = actions.update_account(
+            path_id(account_id), body.changes(), is_service=True, caller=request.user
+        )
+        return Response(account_record(account))
+
+    @extend_schema(
+        operation_id="deleteServiceAccount", tags=TAGS, responses={200: None} | refusals(400, 403, 404)
+    )
+    def delete(self, request: ApiRequest, account_id: str) -> Response:
+        """Delete a service account with its keys, roles and memberships."""
+        request.user.check(Permission.ADMIN)
+        actions.delete_account(path_id(account_id), is_service=True, caller=request.user)
+        return Response()
+
+
+class ServiceAccountTokensView(APIView):
+    @extend_schema(
+        operation_id="getServiceAccountTokens",
+        tags=TAGS,
+        responses={200: PersonalTokenList} | refusals(400, 403, 404),
+    )
+    def get(self, request: ApiRequest, account_id: str) -> Response:
+        """Its keys, without their secrets."""
+        tokens = personal_tokens(_account(request, account_id))
+        return Response({"pats": [personal_token_record(token) for token in tokens]})
+
+    @extend_schema(
+        operation_id="createServiceAccountToken",
+        tags=TAGS,
+        request=PersonalTokenBody,
+        responses={201: PersonalToken} | refusals(400, 403, 404, 409, 415),
+    )
+    def post(self, request: ApiRequest, account_id: str) -> Response:
+        """Make a key that acts as the service account. Only this answer shows it."""
+        account = _account(request, account_id)
+        body = PersonalTokenBody(data=request.data)
+        body.is_valid(raise_exception=True)
+        token, secret = create_personal_token(
+            account,
+            name=body.validated_data["description"],
+            expires_at=body.validated_data.get("expiresAt"),
+            caller=request.user,
+        )
+        return Response(personal_token_record(token, secret), status=201)
+
+
+class ServiceAccountTokenView(APIView):
+    @extend_schema(
+        operation_id="deleteServiceAccountToken",
+        tags=TAGS,
+        responses={200: None} | refusals(400, 403, 404),
+    )
+    def delete(self, request: ApiRequest, account_id: str, token_id: str) -> Response:
+        """Revoke one of its keys, at once."""
+        account = _account(request, account_id)
+        delete_personal_token(account, path_id(token_id), caller=request.user)
+        return Response()
+
+
+def _account(request: ApiRequest, account_id: str) -> User:
+    request.user.check(Permission.ADMIN)
+    return actions.access_account(request.user, path_id(account_id), is_service=True)
+
+
+urlpatterns = [
+    path("service-account", ServiceAccountsView.as_view()),
+    path("service-account/<str:account_id>", ServiceAccountView.as_view()),
+    path("service-account/<str:account_id>/token", ServiceAccountTokensView.as_view()),
+    path("service-account/<str:account_id>/token/<str:token_id>", ServiceAccountTokenView.as_view()),
+]
