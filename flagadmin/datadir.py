@@ -18,9 +18,11 @@ def make_data_dir(path: Path) -> Path:
     """
     path = path.expanduser().resolve()
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    # An account that runs the database for root must get through, but see nothing.
+    mode = 0o711 if os.geteuid() == 0 else 0o700
     for folder in reversed(missing):
-        # 0711: an account that runs the database for root must get through, but see nothing.
-        folder.mkdir(mode=0o711, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        folder.chmod(mode)
         give_to_owner_of(folder.parent, folder)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         raise PermissionError(

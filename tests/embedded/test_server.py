@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from flagadmin.datadir import make_data_dir
+from flagadmin.embedded import binaries
+from flagadmin.embedded.account import Account
 from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
 from tests.paths import ROOT
 
@@ -209,3 +213,21 @@ def test_as_root_the_folders_owner_runs_the_server_and_owns_the_data(tmp_path: P
         visitor.leave()
     finally:
         visitor.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root changes the account")
+def test_programs_in_a_closed_folder_are_copied_beside_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = Account(name="nobody", uid=65534, gid=65534)
+    wheel = binaries.wheel_root()
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        base.chmod(0o755)
+        closed, data_dir = base / "closed", base / "data"
+        closed.mkdir(mode=0o700)
+        (closed / wheel.parent.name).symlink_to(wheel.parent)
+        (closed / f"{wheel.parent.name}.libs").symlink_to(wheel.parent.with_name(f"{wheel.parent.name}.libs"))
+        monkeypatch.setattr(binaries, "wheel_root", lambda: closed / wheel.parent.name / wheel.name)
+        copy = binaries.runnable_root(make_data_dir(data_dir), nobody)
+        assert copy.is_relative_to(data_dir)
+        assert binaries.runnable_root(data_dir, nobody) == copy
+        assert closed.stat().st_mode & 0o777 == 0o700

@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connection, connections
@@ -37,6 +38,8 @@ class Command(BaseCommand):
             runtime.run_at_start()
         except OperationalError as error:
             raise CommandError(f"The database is not available: {error}") from error
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
         # The workers make their own; none may be shared.
         connections.close_all()
         self.serve(server(host, port, workers), f"http://{in_address(host)}:{port}/")

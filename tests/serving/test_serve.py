@@ -1,0 +1,122 @@
+"""`manage.py serve` as an operator sees it: a process that starts, answers, and stops when told to."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flagadmin.embedded.cluster import Cluster
+from tests.paths import ROOT
+
+
+def environment(data_dir: Path, **more: str) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FLAGADMIN_", "INIT_", "DJANGO_"))
+        and name not in ("DATABASE_URL", "SECRET_KEY")
+    }
+    return kept | {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"} | more
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def serve(data_dir: Path, port: int, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", "2"],
+        cwd=ROOT,
+        env=environment(data_dir, **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, dict(answer.headers), answer.read()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, dict(refusal.headers), refusal.read()
+
+
+def wait_until_it_answers(port: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            if get(port, "/readyz")[0] == 200:
+                return
+        except OSError:
+            pass
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "data"
+    yield folder
+    Cluster(folder, durable=False).stop()
+
+
+def test_serves_an_empty_folder_and_stops_clean_when_told(data_dir: Path) -> None:
+    port = free_port()
+    with serve(data_dir, port, INIT_ADMIN_API_TOKENS="*:*.unsafe-for-this-test") as process:
+        try:
+            wait_until_it_answers(port, process)
+            assert get(port, "/api/admin/projects", Authorization="*:*.wrong")[0] == 401
+            status, headers, body = get(
+                port,
+                "/api/admin/nosuch",
+                Authorization="*:*.unsafe-for-this-test",
+                **{"X-Request-Id": "trace-12345"},
+            )
+            assert (status, json.loads(body)["name"]) == (404, "NotFoundError")
+            assert headers["x-request-id"] == "trace-12345"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert f"Serving at http://127.0.0.1:{port}" in said
+    assert any(
+        json.loads(line).get("requestId") == "trace-12345" for line in said.splitlines() if line[0] == "{"
+    )
+    assert not Cluster(data_dir, durable=False).is_listening()
+
+
+def test_says_so_when_the_port_is_taken(data_dir: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with serve(data_dir, port) as process:
+            said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in said
+
+
+def test_tells_what_is_wrong_with_a_given_token(data_dir: Path) -> None:
+    with serve(data_dir, free_port(), INIT_ADMIN_API_TOKENS="not a key") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "INIT_ADMIN_API_TOKENS" in said
+    assert "Traceback" not in said
+    assert not re.search("not a key", said)

@@ -1,0 +1,71 @@
+"""Settings: safe without any variable set, and clear about what is missing or wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flagadmin.datadir import kept_secret_key, make_data_dir
+from tests.paths import ROOT
+from tests.serving.test_serve import environment
+
+SHOW = """
+import django
+from django.conf import settings
+django.setup()
+print({name: getattr(settings, name) for name in ["DEBUG", "ALLOWED_HOSTS", "SECRET_KEY", "SESSION_COOKIE_SECURE"]})
+"""
+
+
+def run(data_dir: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment(data_dir, DJANGO_SETTINGS_MODULE="flagadmin.settings", **more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_safe_without_any_variable(tmp_path: Path) -> None:
+    shown = run(tmp_path, "-c", SHOW)
+    assert "'DEBUG': False" in shown.stdout, shown.stderr
+    assert "'ALLOWED_HOSTS': ['127.0.0.1', 'localhost', '[::1]']" in shown.stdout
+
+
+def test_the_generated_key_is_kept_and_nobody_else_reads_it(tmp_path: Path) -> None:
+    first, second = (run(tmp_path, "-c", SHOW).stdout for _ in range(2))
+    assert first == second
+    kept = tmp_path / "secret_key"
+    assert kept.read_text() in first
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret_key"]
+
+
+def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").write_text("mine\n")
+    assert kept_secret_key(make_data_dir(tmp_path)) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        ({"DATABASE_URL": "postgresql://here/flags"}, "SECRET_KEY must be given too"),
+        ({"DATABASE_URL": "sqlite:///flags.db", "SECRET_KEY": "k"}, "no other database works"),
+        ({"DATABASE_URL": "nonsense://x", "SECRET_KEY": "k"}, "The database URL"),
+        ({"FLAGADMIN_DEBUG": "maybe"}, "FLAGADMIN_DEBUG is 'maybe'"),
+        ({"FLAGADMIN_BODY_LIMIT": "1MB"}, "FLAGADMIN_BODY_LIMIT is '1MB'"),
+        ({"FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS": "0"}, "give 1 or more"),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, variables: dict[str, str], complaint: str) -> None:
+    refused = run(tmp_path, "-c", SHOW, **variables)
+    assert refused.returncode != 0
+    assert complaint in refused.stderr
+
+
+def test_the_deployment_check_is_clean_behind_https(tmp_path: Path) -> None:
+    checked = run(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", FLAGADMIN_HTTPS="1")
+    assert checked.returncode == 0, checked.stderr
