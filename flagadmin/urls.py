@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
+    path("api/admin/features-batch/", include("importer.urls")),
     path("api/admin/", include("groups.api.urls")),
     path("api/admin/", include("projects.api.urls")),
     path("api/admin/", include("playground.urls")),

@@ -1,0 +1,110 @@
+"""What pydantic found wrong with an import body, as problems that a person can act on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import orjson
+from pydantic import ValidationError
+from typing_extensions import is_typeddict
+
+from flagadmin.errors import Problem, choices
+from importer.reading import WANTED
+
+Location = tuple[int | str, ...]
+
+MOST_TOLD = 2_000
+"""Problems told of one body, that the answer stays readable and small; the last one says how many more there are."""
+
+
+def problems_of(invalid: ValidationError, raw: Any, shape: Any) -> list[Problem]:
+    """Every fault with its JSON path; where it lies within a flag's entry, the message begins with the flag's name."""
+    faults = invalid.errors(include_url=False, include_input=True, include_context=True)
+    problems = [_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]]
+    return [*problems, *more_than_told(len(faults))]
+
+
+def more_than_told(count: int) -> Iterator[Problem]:
+    if count > MOST_TOLD:
+        yield Problem("", f"there are {count - MOST_TOLD:,} more problems like these")
+
+
+def json_path(location: Location) -> str:
+    """``("data", "features", 3, "name")`` → ``data.features[3].name``"""
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def shown(value: Any, limit: int = 80) -> str:
+    """A value as JSON, cut where it is long."""
+    text = orjson.dumps(value, default=str).decode()
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _problem(fault: Mapping[str, Any], raw: Any, shape: Any) -> Problem:
+    location = tuple(step for step in fault["loc"] if step != "[key]")
+    flag = flag_at(raw, location)
+    message = _message(fault, location, shape)
+    return Problem(json_path(location), f"{flag}: {message}" if flag else message)
+
+
+def _message(fault: Mapping[str, Any], location: Location, shape: Any) -> str:
+    kind = fault["type"]
+    if kind == "missing":
+        return "this is required"
+    if kind == "extra_forbidden":
+        return _unknown_key(str(location[-1]), valid_keys(shape, location[:-1]))
+    return f"must be {_wanted(fault)}; this is {shown(fault['input'])}"
+
+
+def _wanted(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == WANTED:
+        return fault["ctx"]["wanted"]
+    return {"list_type": "a list", "dict_type": "an object", "typed_dict_type": "an object"}.get(
+        fault["type"], fault["msg"]
+    )
+
+
+def _unknown_key(key: str, valid: Sequence[str]) -> str:
+    nearest = get_close_matches(key, valid, n=1, cutoff=0.5)
+    meant = f"Did you mean {nearest[0]}?" if nearest else f"There are: {choices(valid)}."
+    return f"there is no such key here. {meant}"
+
+
+def valid_keys(shape: Any, location: Location) -> list[str]:
+    """The keys an object at this place may have."""
+    for step in location:
+        shape = _bare(shape)
+        if isinstance(step, int):
+            shape = get_args(shape)[0] if get_origin(shape) is list else shape
+        elif is_typeddict(shape):
+            shape = shape.__annotations__[step]
+    shape = _bare(shape)
+    return list(shape.__annotations__) if is_typeddict(shape) else []
+
+
+def _bare(shape: Any) -> Any:
+    """The type behind NotRequired, Annotated and ``| None``."""
+    while (origin := get_origin(shape)) is not None and origin is not list and origin is not dict:
+        args = [arg for arg in get_args(shape) if arg is not type(None)]
+        if origin is Annotated or len(args) == 1 or origin is Union:
+            shape = args[0]
+        else:
+            break
+    return shape
+
+
+def flag_at(raw: Any, location: Location) -> str | None:
+    """The flag whose entry this place lies in: ``data.LIST[n]`` names it."""
+    if len(location) < 3 or location[0] != "data" or not isinstance(location[2], int):
+        return None
+    try:
+        entry = raw["data"][location[1]][location[2]]
+        name = entry.get("featureName") or entry.get("feature") or entry.get("name")
+    except (AttributeError, KeyError, TypeError, IndexError):
+        return None
+    named = location[1] in ("features", "featureStrategies", "featureEnvironments", "featureTags")
+    about = named or location[1] in ("dependencies", "links")
+    return name[:100] if about and isinstance(name, str) else None

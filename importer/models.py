@@ -1,0 +1,57 @@
+"""Imports that were made, are being made, or wait for a confirmation."""
+
+import uuid
+
+from django.db import models
+
+
+class ImportRun(models.Model):
+    """One import: who, from where, into what, what it did, and what it takes to undo it.
+
+    No foreign keys: a run outlives its caller and its project, which it names. ``before`` holds the documents of the
+    flags that were changed, ``after`` a digest of every flag written, ``body`` the packed body of a pending run.
+    """
+
+    class Source(models.TextChoices):
+        API = "api"
+        CONSOLE = "console"
+        COMMAND = "command"
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        UNDONE = "undone"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    source = models.CharField(max_length=16, choices=Source.choices)
+    state = models.CharField(max_length=16, choices=State.choices)
+    caller_id = models.BigIntegerField(null=True, blank=True)
+    caller_name = models.CharField(max_length=255)
+    project = models.TextField()
+    environment = models.TextField()
+    file_name = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    counts = models.JSONField(default=dict, blank=True)
+    fingerprint = models.CharField(max_length=64, blank=True)
+    result = models.JSONField(default=list, blank=True)
+    before = models.JSONField(default=dict, blank=True)
+    after = models.JSONField(default=dict, blank=True)
+    left_out = models.JSONField(default=list, blank=True)
+    body = models.BinaryField(null=True, blank=True)
+    step = models.TextField(blank=True)
+    progress_done = models.PositiveIntegerField(default=0)
+    progress_total = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["project", "-created_at"], name="import_run_project"),
+            models.Index(fields=["state", "expires_at"], name="import_run_expiry"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_state_display()} import into {self.project} / {self.environment}"

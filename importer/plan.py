@@ -1,0 +1,295 @@
+"""Body + present state → what an import would do, flag by flag. Reads only, in a fixed number of statements."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from flagadmin import errors
+from groups.access import Caller
+from groups.permissions import Permission
+from importer.dependencies import dependency_findings
+from importer.entries import Entries, Entry, gather, wrong_children
+from importer.findings import Finding, Kind
+from importer.state import Document, StoredFlag, read_flags
+from importer.target import Target, find_target
+from importer.wanted import wanted_document
+from importer.wire import Body
+from importer.words import Words, read_words
+from projects.validation import name_problem, pattern_problem
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    CHANGE = "change"
+    SAME = "same"
+    SKIP = "skip"
+    REFUSE = "refuse"
+
+
+@dataclass(slots=True)
+class FlagPlan:
+    """What happens to one flag. ``before`` is None for a new one, ``after`` for one that is skipped or refused."""
+
+    name: str
+    path: str
+    action: Action
+    stored: StoredFlag | None = None
+    after: Document | None = None
+    feature: Any = None
+    reason: str = ""
+
+    @property
+    def before(self) -> Document | None:
+        return self.stored.document if self.stored else None
+
+
+@dataclass
+class Plan:
+    """``findings`` stand against the import, as do ``missing`` permissions; ``notes`` do not."""
+
+    body: Body
+    target: Target | None
+    flags: dict[str, FlagPlan] = field(default_factory=dict)
+    words: Words | None = None
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    missing: list[Permission] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+    @property
+    def is_green(self) -> bool:
+        return not self.findings and not self.missing
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many flags are created, changed, the same, skipped, refused, by the action's name."""
+        counted = Counter(flag.action for flag in self.flags.values())
+        return {action.value: counted[action] for action in Action}
+
+    def with_action(self, *actions: Action) -> Iterator[FlagPlan]:
+        return (flag for flag in self.flags.values() if flag.action in actions)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the state that the plan was made on: another one means that something it depends on has changed."""
+        state: list[Any] = [
+            [flag.name, flag.stored and [flag.stored.project, flag.stored.archived, flag.stored.document]]
+            for flag in sorted(self.flags.values(), key=lambda flag: flag.name)
+        ]
+        if self.words is not None and self.target is not None:
+            words = self.words
+            state += [
+                sorted(words.vocabulary.strategy_types),
+                [[field, sorted(values)] for field, values in sorted(words.vocabulary.legal_values.items())],
+                sorted((float(key), value) for key, value in words.segment_ids.items()),
+                [words.new_fields, words.new_tag_types, words.new_segments],
+                [
+                    self.target.default_strategy,
+                    self.target.environments,
+                    self.target.project.default_stickiness,
+                ],
+            ]
+        state.append(sorted((finding.path, finding.message) for finding in self.findings))
+        return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def check(self) -> None:
+        """Raises NoAccess for missing permissions first, else ValidationError with everything that is wrong."""
+        if self.missing:
+            wanted = " and ".join(
+                f'"{permission.display[:1].lower()}{permission.display[1:]}"' for permission in self.missing
+            )
+            raise errors.NoAccess.missing(self.missing, f"You need {wanted} in {self.body.project}.")
+        if self.findings:
+            raise errors.ValidationError.of(finding.problem() for finding in self.findings)
+
+
+def plan_import(body: Body, *, caller: Caller) -> Plan:
+    """What importing this body would do now."""
+    target, findings = find_target(body.project, body.environment, caller=caller)
+    plan = Plan(body, target, findings=findings)
+    if target is None:
+        return plan
+    entries = gather(body)
+    names = {*entries.flags, *(p["feature"] for e in entries.flags.values() for _, p in e.parents or ())}
+    stored = read_flags(names, project=target.project.id, environment=target.environment)
+    live = {name: entry for name, entry in entries.flags.items() if not _is_skipped(entry, stored.get(name))}
+    plan.words = read_words(body.data, target, {tag[1] for entry in live.values() for tag in entry.tags})
+    plan.findings += [*entries.findings, *plan.words.findings]
+    for entry in entries.flags.values():
+        plan.flags[entry.name] = _plan_flag(entry, stored.get(entry.name), plan, caller)
+    plan.findings += dependency_findings(plan, live, stored, caller)
+    plan.findings += _limit_findings(plan)
+    plan.missing = [p for p in needed_permissions(plan, entries) if not _may(caller, p, target)]
+    plan.notes = [*entries.notes, *plan.words.notes, *wrong_children(entries), *_notes(plan, entries)]
+    plan.sources = sorted(entries.sources)
+    _refuse_found(plan)
+    return plan
+
+
+def _is_skipped(entry: Entry, stored: StoredFlag | None) -> bool:
+    """An archived flag is not brought back by an import. To switch it or to link it is refused."""
+    if stored is None or not stored.archived:
+        return False
+    return entry.links is None and (entry.feature is not None or entry.enabled is None)
+
+
+def _plan_flag(entry: Entry, stored: StoredFlag | None, plan: Plan, caller: Caller) -> FlagPlan:
+    name, target, words = entry.name, plan.target, plan.words
+    assert target is not None
+    assert words is not None
+    flag = FlagPlan(name, entry.path, Action.REFUSE, stored, feature=entry.feature)
+    if _is_skipped(entry, stored):
+        flag.action = Action.SKIP
+        flag.reason = f"{name} is archived{_where(stored, target, caller)} and will be skipped."
+    elif found := _place_finding(entry, stored, target, caller):
+        plan.findings.append(found)
+    else:
+        if stored is None:
+            plan.findings += _name_findings(entry, target)
+        flag.after = wanted_document(entry, flag.before, words, target, plan.findings)
+        same = flag.before == flag.after
+        flag.action = Action.CREATE if stored is None else Action.SAME if same else Action.CHANGE
+    return flag
+
+
+def _where(stored: StoredFlag | None, target: Target, caller: Caller) -> str:
+    if stored is None or stored.project == target.project.id:
+        return " here"
+    return f" in project {stored.project}" if caller.can_read(stored.project) else " in another project"
+
+
+def _place_finding(entry: Entry, stored: StoredFlag | None, target: Target, caller: Caller) -> Finding | None:
+    """A flag must be of this project and active, or new and listed in ``features``."""
+    name, path = entry.name, f"{entry.path}.name" if entry.feature is not None else entry.path
+    if stored is None and entry.feature is None:
+        return Finding(Kind.VALUE, path, f"there is no flag {name}, here or in data.features", name)
+    if stored is not None and stored.project != target.project.id:
+        where = _where(stored, target, caller).strip()
+        return Finding(Kind.OTHER_PROJECT, path, f"{name} exists already, {where}", name, f"{name} ({where})")
+    if stored is not None and stored.archived:
+        return Finding(Kind.VALUE, path, f"{name} is archived here. Restore it first", name)
+    return None
+
+
+def _name_findings(entry: Entry, target: Target) -> Iterator[Finding]:
+    path, name = f"{entry.path}.name", entry.name
+    if problem := name_problem(name):
+        yield Finding(Kind.VALUE, path, f'"{name[:120]}": {problem}', name)
+    elif problem := pattern_problem(name, target.project):
+        yield Finding(Kind.PATTERN, path, problem, name, name)
+
+
+def _limit_findings(plan: Plan) -> Iterator[Finding]:
+    target = plan.target
+    assert target is not None
+    new = sum(not flag.after["archived"] for flag in plan.with_action(Action.CREATE) if flag.after)
+    if not new:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), count(*) FILTER (WHERE project_id = %s) FROM projects_flag WHERE archived_at IS NULL",
+            [target.project.id],
+        )
+        everywhere, here = cursor.fetchone()
+    limit = target.project.flag_limit
+    if limit is not None and here + new > limit:
+        yield Finding(
+            Kind.FLAG_LIMIT,
+            "data.features",
+            f"We detected you want to create {new} new features to a project that already has {here} existing "
+            f"features, exceeding the maximum limit of {limit}.",
+        )
+    if everywhere + new > target.limits.flags:
+        yield Finding(
+            Kind.VALUE,
+            "data.features",
+            f"{new} new flags would make {everywhere + new}; at most {target.limits.flags} are allowed here",
+        )
+
+
+def _may(caller: Caller, permission: Permission, target: Target) -> bool:
+    return caller.can(permission, project=target.project.id, environment=target.environment)
+
+
+def needed_permissions(plan: Plan, entries: Entries) -> list[Permission]:
+    """What the caller must hold for what this plan does, in the order in which the reference lists them."""
+    words = plan.words
+    assert words is not None
+    flags = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
+    said = [entries.flags[flag.name] for flag in flags]
+    replaced = any(flag.feature is not None and (flag.before or {}).get("strategies") for flag in flags)
+    variants = any(
+        entry.variants is not None
+        and (entry.variants[1] or (plan.flags[entry.name].before or {}).get("variants"))
+        for entry in said
+    )
+    needed = {
+        Permission.CREATE_CONTEXT_FIELD: bool(words.new_fields),
+        Permission.CREATE_FEATURE_STRATEGY: any(entry.strategies for entry in said)
+        or any(entry.enabled and entry.enabled[1] for entry in said),
+        Permission.DELETE_FEATURE_STRATEGY: replaced,
+        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: variants,
+        Permission.CREATE_FEATURE: any(flag.stored is None for flag in flags),
+        Permission.UPDATE_FEATURE: True,
+        Permission.CREATE_TAG_TYPE: bool(words.new_tag_types),
+        Permission.CREATE_SEGMENT: bool(words.new_segments),
+        Permission.DELETE_FEATURE: any(
+            flag.before and flag.after and flag.after["archived"] and not flag.before["archived"]
+            for flag in flags
+        ),
+    }
+    return [permission for permission, is_needed in needed.items() if is_needed]
+
+
+def _notes(plan: Plan, entries: Entries) -> Iterator[str]:
+    for flag in plan.flags.values():
+        entry = entries.flags[flag.name]
+        if flag.after is None:
+            continue
+        kept = (flag.before or {}).get("strategies", ()) if entry.feature is None else ()
+        if len(flag.after["strategies"]) > len(entry.strategies) + len(kept):
+            yield f"{flag.name} is on and has no strategy that is on: it gets the default strategy."
+        if entry.feature is None:
+            yield f"{flag.name} is not in data.features: what the file says of it is added to what it has."
+
+
+def _refuse_found(plan: Plan) -> None:
+    """A flag that a finding is about is refused, and so is what it would become."""
+    reasons: dict[str, str] = {}
+    for finding in plan.findings:
+        if finding.flag is not None:
+            reasons.setdefault(finding.flag, f"{finding.path}: {finding.message}")
+    for name, reason in reasons.items():
+        if flag := plan.flags.get(name):
+            flag.action, flag.reason = Action.REFUSE, reason
+
+
+def without(body: Body, names: Iterable[str]) -> Body:
+    """The body with some flags left out."""
+    left_out = frozenset(names)
+    data: dict[str, Any] = dict(body.data)
+    for part, keys in _OWNERS.items():
+        if part in data:
+            data[part] = [
+                given
+                for given in data[part]
+                if not left_out & {given.get(key) for key in keys if given.get(key)}
+            ]
+    return Body(body.project, body.environment, data)  # type: ignore[arg-type]
+
+
+_OWNERS = {
+    "features": ("name",),
+    "featureStrategies": ("featureName",),
+    "featureEnvironments": ("featureName", "name"),
+    "featureTags": ("featureName",),
+    "dependencies": ("feature",),
+    "links": ("feature",),
+}

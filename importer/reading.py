@@ -1,0 +1,145 @@
+"""How single values of the import body are read: the right type as it is, others as the reference takes them.
+
+The right type is pydantic's own work; only what has another type costs a call of ours.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic_core import core_schema
+
+from projects.validation.variants import TOTAL_WEIGHT
+
+WANTED = "wanted"
+"""The type of pydantic error that says, in its context, what was wanted."""
+
+
+class Reads:
+    """A value as ``own`` reads it, else as ``convert`` does, which raises ValueError where it cannot."""
+
+    def __init__(
+        self, wanted: str, own: core_schema.CoreSchema | None, convert: Callable[[Any], Any]
+    ) -> None:
+        self.wanted, self.own, self.convert = wanted, own, convert
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        converted = core_schema.no_info_plain_validator_function(self.convert)
+        return core_schema.union_schema(
+            [converted if self.own is None else self.own, converted],
+            mode="left_to_right",
+            custom_error_type=WANTED,
+            custom_error_message="{wanted}",
+            custom_error_context={"wanted": self.wanted},
+        )
+
+
+def as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    if isinstance(value, int | float):
+        return str(value)
+    raise ValueError(value)
+
+
+def as_filled_text(value: Any) -> str:
+    text = as_text(value)
+    if not text:
+        raise ValueError(value)
+    return text
+
+
+def as_boolean(value: Any) -> bool:
+    if value is None or value == "false" or value == 0:
+        return False
+    if value == "true" or value == 1:
+        return True
+    raise ValueError(value)
+
+
+def as_number(value: Any) -> int | float:
+    if value is None or isinstance(value, bool):
+        return int(value or 0)
+    if isinstance(value, str) and value.strip() and "_" not in value:
+        number = float(value)
+        if number - number == 0:  # neither endless nor NaN
+            return int(number) if number.is_integer() else number
+    raise ValueError(value)
+
+
+def as_integer(value: Any) -> int:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else as_number(value)
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError(value)
+    return int(number)
+
+
+def as_weight(value: Any) -> int:
+    weight = as_integer(value)
+    if not 0 <= weight <= TOTAL_WEIGHT:
+        raise ValueError(value)
+    return weight
+
+
+def as_share(value: Any) -> int | float:
+    share = value if isinstance(value, int | float) and not isinstance(value, bool) else as_number(value)
+    if not 0 <= share <= TOTAL_WEIGHT:
+        raise ValueError(value)
+    return share
+
+
+def as_moment(value: Any) -> datetime:
+    """A date-time of RFC 3339, in UTC. The first and the last year are out: no time zone could show them all."""
+    if not isinstance(value, str) or len(value) < 20:
+        raise ValueError(value)
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is None or not 1 < moment.year < 9999:
+        raise ValueError(value)
+    return moment.astimezone(UTC)
+
+
+def refused(value: Any) -> Any:
+    """For what has no second reading."""
+    raise ValueError(value)
+
+
+def as_choice(*names: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value in names:
+            return value
+        raise ValueError(value)
+
+    return convert
+
+
+_TEXT = core_schema.str_schema(strict=True)
+_NUMBER = core_schema.union_schema(
+    [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True, allow_inf_nan=False)],
+    mode="left_to_right",
+)
+_WHOLE = core_schema.int_schema(strict=True)
+_WEIGHT = core_schema.int_schema(strict=True, ge=0, le=TOTAL_WEIGHT)
+
+Text = Annotated[str, Reads("a text", _TEXT, as_text)]
+FilledText = Annotated[
+    str, Reads("a text that is not empty", core_schema.str_schema(strict=True, min_length=1), as_filled_text)
+]
+Boolean = Annotated[bool, Reads("true or false", core_schema.bool_schema(strict=True), as_boolean)]
+Number = Annotated[float, Reads("a number", _NUMBER, as_number)]
+Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer)]
+Weight = Annotated[int, Reads(f"a whole number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight)]
+Share = Annotated[float, Reads(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share)]
+Colour = Annotated[
+    str,
+    Reads("a colour like #00AAFF", core_schema.str_schema(pattern="^#[0-9A-Fa-f]{6}$", strict=True), refused),
+]
+Moment = Annotated[datetime, Reads("a time like 2026-11-21T09:00:00Z", None, as_moment)]
+
+
+def one_of(*names: str) -> Reads:
+    """A text that is one of these names."""
+    return Reads(f"one of {', '.join(names)}", core_schema.literal_schema(list(names)), as_choice(*names))

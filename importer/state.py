@@ -1,0 +1,146 @@
+"""Flags as they are stored now, as documents. A fixed number of statements whatever the number of flags.
+
+A flag's document is what an import can change of it, in one environment:
+``type description stale impressionData archived enabled variants strategies tags links parents``.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.db import connection
+
+Document = dict[str, Any]
+
+
+@dataclass(slots=True)
+class StoredFlag:
+    """A flag that exists. ``document`` is None for one of another project or an archived one: nothing to change.
+
+    ``strategy_ids`` belong to the document's strategies, one by one.
+    """
+
+    id: int
+    name: str
+    project: str
+    archived: bool
+    document: Document | None = None
+    strategy_ids: list[str] = field(default_factory=list)
+
+
+_FLAGS = """
+SELECT f.id, f.name, f.project_id, f.archived_at IS NOT NULL, f.type, f.description, f.stale, f.impression_data,
+       coalesce(e.enabled, false), e.variants
+  FROM projects_flag f
+  LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
+ WHERE f.name = ANY(%(names)s)
+"""
+_STRATEGIES = """
+SELECT s.flag_id, s.id::text, s.name, s.title, s.disabled, s.sort_order, s.parameters, s.constraints, s.variants,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+  FROM projects_strategy s
+ WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = %(environment)s
+ ORDER BY s.flag_id, s.sort_order, s.id
+"""
+_TAGS = """
+SELECT flag_id, tag_type_id, value FROM projects_flagtag WHERE flag_id = ANY(%(flags)s)
+"""
+_LINKS = """
+SELECT flag_id, url, title FROM projects_flaglink WHERE flag_id = ANY(%(flags)s) ORDER BY flag_id, created_at, id
+"""
+_PARENTS = """
+SELECT d.flag_id, p.name, d.enabled, d.variants
+  FROM projects_dependency d JOIN projects_flag p ON p.id = d.parent_id
+ WHERE d.flag_id = ANY(%(flags)s) ORDER BY d.flag_id, d.id
+"""
+
+
+def read_flags(
+    names: Collection[str], *, project: str, environment: str, archived: bool = False
+) -> dict[str, StoredFlag]:
+    """Those of the names that exist, by name; documents for the active flags of the project (with ``archived`` for
+    the archived ones too). At most five statements."""
+    if not names:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_FLAGS, {"names": list(names), "environment": environment})
+        stored = {}
+        for flag_id, name, owner, is_archived, *values in cursor.fetchall():
+            flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived)
+            if owner == project and (archived or not is_archived):
+                flag.document = _document(is_archived, *values)
+        _add_details(cursor, stored.values(), environment)
+    return stored
+
+
+def _document(
+    archived: bool,
+    kind: str,
+    description: str | None,
+    stale: bool,
+    impression_data: bool,
+    enabled: bool,
+    variants: str | None,
+) -> Document:
+    return {
+        "type": kind,
+        "description": description,
+        "stale": stale,
+        "impressionData": impression_data,
+        "archived": archived,
+        "enabled": enabled,
+        "variants": orjson.loads(variants) if variants else [],
+        "strategies": [],
+        "tags": [],
+        "links": [],
+        "parents": [],
+    }
+
+
+def _add_details(cursor: Any, flags: Iterable[StoredFlag], environment: str) -> None:
+    known = {flag.id: flag for flag in flags if flag.document is not None}
+    if not known:
+        return
+    where = {"flags": list(known), "environment": environment}
+    cursor.execute(_STRATEGIES, where)
+    for flag_id, strategy_id, *values in cursor.fetchall():
+        known[flag_id].document["strategies"].append(_strategy(*values))  # type: ignore[index]
+        known[flag_id].strategy_ids.append(strategy_id)
+    cursor.execute(_TAGS, where)
+    tags: dict[int, list[list[str]]] = defaultdict(list)
+    for flag_id, tag_type, value in cursor.fetchall():
+        tags[flag_id].append([tag_type, value])
+    for flag_id, listed in tags.items():
+        known[flag_id].document["tags"] = sorted(listed)  # type: ignore[index]
+    cursor.execute(_LINKS, where)
+    for flag_id, url, title in cursor.fetchall():
+        known[flag_id].document["links"].append({"url": url, "title": title})  # type: ignore[index]
+    cursor.execute(_PARENTS, where)
+    for flag_id, parent, enabled, variants in cursor.fetchall():
+        known[flag_id].document["parents"].append(  # type: ignore[index]
+            {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
+        )
+
+
+def _strategy(
+    name: str,
+    title: str | None,
+    disabled: bool,
+    sort_order: int,
+    parameters: str,
+    constraints: str,
+    variants: str,
+    segments: list[int],
+) -> Document:
+    return {
+        "name": name,
+        "title": title,
+        "disabled": disabled,
+        "parameters": orjson.loads(parameters),
+        "constraints": orjson.loads(constraints),
+        "variants": orjson.loads(variants),
+        "segments": segments,
+        "sortOrder": sort_order,
+    }

@@ -1,0 +1,284 @@
+"""The import body: its shape, read from bytes. No database.
+
+The shape is the specification's ("Exported feature (import data)" and what follows it) with what the reference's
+exports write beside it (``links``, ``color``, ``project`` of a context field) and one extension of ours: a segment's
+``constraints``. All faults of a body are reported at once.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, Required
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from flagadmin import errors
+from flagadmin.bodies import parse_json
+from importer.faults import problems_of
+from importer.reading import (
+    Boolean,
+    Colour,
+    FilledText,
+    Integer,
+    Moment,
+    Number,
+    Share,
+    Text,
+    Weight,
+    one_of,
+)
+from playground.engine.operators import OPERATORS
+from projects.validation.variants import PAYLOAD_TYPES, WEIGHT_TYPES
+
+Texts = Annotated[list[Text], Field(fail_fast=True)]
+Numbers = Annotated[list[Number], Field(fail_fast=True)]
+PayloadType = Annotated[str, one_of(*PAYLOAD_TYPES)]
+WeightType = Annotated[str, one_of(*WEIGHT_TYPES)]
+Operator = Annotated[str, one_of(*OPERATORS)]
+Stage = Annotated[str, one_of("initial", "pre-live", "live", "completed", "archived")]
+strict = with_config(ConfigDict(extra="forbid"))
+
+MOST_ENTRIES = 2_000_000
+"""Of one body's lists together: what it takes to tell of each must stay bounded too."""
+
+
+@strict
+class Payload(TypedDict):
+    type: PayloadType
+    value: Text
+
+
+@strict
+class Override(TypedDict):
+    contextName: Text
+    values: Texts
+
+
+@strict
+class StrategyVariant(TypedDict):
+    name: Text
+    weight: Weight
+    weightType: WeightType
+    stickiness: Text
+    payload: NotRequired[Payload]
+
+
+@strict
+class FeatureVariant(TypedDict):
+    name: Text
+    weight: Share
+    weightType: NotRequired[WeightType]
+    stickiness: NotRequired[Text]
+    payload: NotRequired[Payload]
+    overrides: NotRequired[list[Override]]
+
+
+@strict
+class Constraint(TypedDict):
+    contextName: Text
+    operator: Operator
+    caseInsensitive: NotRequired[Boolean]
+    inverted: NotRequired[Boolean]
+    values: NotRequired[Texts]
+    value: NotRequired[FilledText]
+
+
+@strict
+class Strategy(TypedDict, total=False):
+    id: Text
+    name: Required[Text]
+    title: Text | None
+    disabled: Boolean | None
+    featureName: Text
+    sortOrder: Number
+    segments: Numbers
+    constraints: list[Constraint]
+    variants: list[StrategyVariant]
+    parameters: dict[str, Text]
+
+
+@strict
+class FeatureEnvironment(TypedDict, total=False):
+    name: Required[Text]
+    featureName: Text
+    environment: Text
+    type: Text
+    enabled: Required[Boolean]
+    sortOrder: Number
+    variantCount: Number
+    strategies: list[Strategy]
+    variants: list[FeatureVariant]
+    lastSeenAt: Moment | None
+    hasStrategies: Boolean
+    hasEnabledStrategies: Boolean
+
+
+@strict
+class Tag(TypedDict):
+    value: Text
+    type: Text
+
+
+@strict
+class Lifecycle(TypedDict):
+    stage: Stage
+    enteredStageAt: Moment
+
+
+@strict
+class Parent(TypedDict):
+    feature: Text
+    enabled: NotRequired[Boolean]
+    variants: NotRequired[Texts]
+
+
+@strict
+class Link(TypedDict):
+    id: NotRequired[Text]
+    url: Text
+    title: NotRequired[Text | None]
+
+
+@strict
+class Feature(TypedDict, total=False):
+    name: Required[Text]
+    type: Text
+    description: Text | None
+    archived: Boolean
+    project: Text
+    enabled: Boolean
+    stale: Boolean
+    favorite: Boolean
+    impressionData: Boolean
+    createdAt: Moment | None
+    archivedAt: Moment | None
+    lastSeenAt: Moment | None
+    environments: list[FeatureEnvironment]
+    variants: list[FeatureVariant]
+    strategies: list[Strategy]
+    tags: list[Tag] | None
+    children: Texts
+    lifecycle: Lifecycle
+    dependencies: list[Parent]
+    links: list[Link]
+
+
+@strict
+class LegalValue(TypedDict):
+    value: Text
+    description: NotRequired[Text]
+
+
+@strict
+class ContextField(TypedDict, total=False):
+    name: Required[Text]
+    description: Text | None
+    stickiness: Boolean
+    sortOrder: Integer
+    createdAt: Moment | None
+    usedInFeatures: Integer | None
+    usedInProjects: Integer | None
+    legalValues: list[LegalValue]
+    project: Text
+
+
+@strict
+class FeatureTag(TypedDict, total=False):
+    featureName: Required[Text]
+    tagType: Text
+    tagValue: Text
+    type: Text
+    value: Text
+    createdByUserId: Number | None
+
+
+@strict
+class Segment(TypedDict):
+    id: Number
+    name: Text
+    constraints: NotRequired[list[Constraint]]
+
+
+@strict
+class TagType(TypedDict, total=False):
+    name: Required[Text]
+    description: Text
+    icon: Text | None
+    color: Colour | None
+
+
+@strict
+class Dependencies(TypedDict):
+    feature: Text
+    dependencies: list[Parent]
+
+
+@strict
+class Links(TypedDict):
+    feature: Text
+    links: list[Link]
+
+
+@strict
+class Data(TypedDict):
+    features: list[Feature]
+    featureStrategies: list[Strategy]
+    featureEnvironments: NotRequired[list[FeatureEnvironment]]
+    contextFields: NotRequired[list[ContextField]]
+    featureTags: NotRequired[list[FeatureTag]]
+    segments: NotRequired[list[Segment]]
+    tagTypes: list[TagType]
+    dependencies: NotRequired[list[Dependencies]]
+    links: NotRequired[list[Links]]
+
+
+@strict
+class WireBody(TypedDict):
+    project: Text
+    environment: Text
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is to be imported, and where to."""
+
+    project: str
+    environment: str
+    data: Data
+
+
+_BODY: TypeAdapter[WireBody] = TypeAdapter(WireBody)
+
+
+def parse_body(body: bytes, *, project: str | None = None, environment: str | None = None) -> Body:
+    """The body of an import or validate request; ``project`` and ``environment`` stand in for its own.
+
+    Raises ValidationError with every fault and its JSON path ("data.features[3].name").
+    """
+    if not body.strip():
+        body = b"{}"
+    return read_body(parse_json(body), project=project, environment=environment)
+
+
+def read_body(raw: Any, *, project: str | None = None, environment: str | None = None) -> Body:
+    """The same from a parsed document; a bare export result (without ``data``) is taken where a target is given."""
+    if isinstance(raw, dict) and (project or environment):
+        raw = raw if "data" in raw else {"data": raw}
+        given = {"project": project, "environment": environment}
+        raw = {**raw, **{name: value for name, value in given.items() if value}}
+    _check_size(raw)
+    try:
+        wire = _BODY.validate_python(raw)
+    except ValidationError as invalid:
+        raise errors.ValidationError.of(problems_of(invalid, raw, WireBody)) from None
+    return Body(wire["project"], wire["environment"], wire["data"])
+
+
+def _check_size(raw: Any) -> None:
+    data = raw.get("data") if isinstance(raw, dict) else None
+    lists = data.values() if isinstance(data, dict) else ()
+    entries = sum(len(entry) for entry in lists if isinstance(entry, list))
+    if entries > MOST_ENTRIES:
+        raise errors.ValidationError.at(
+            "data", f"it has {entries:,} entries; at most {MOST_ENTRIES:,} are accepted"
+        )

@@ -1,0 +1,207 @@
+"""What flags refer to: strategy types, segments, context fields and tag types, those here and those the file brings."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from importer.findings import Finding, Kind
+from importer.target import Target
+from importer.wire import Data
+from projects.models import ContextField, Segment, StrategyType
+from projects.validation import (
+    Vocabulary,
+    constraint_document,
+    constraints_problems,
+    load_vocabulary,
+    name_problem,
+)
+
+TAG_TYPE_LENGTHS = range(2, 51)
+
+
+@dataclass(slots=True)
+class Words:
+    """The vocabulary as it will be after the import.
+
+    ``segment_ids`` leads from the file's segment ids to those here; a segment that the import makes has a negative id
+    until it has a real one.
+    """
+
+    vocabulary: Vocabulary
+    custom_types: frozenset[str] = frozenset()
+    segment_ids: dict[float, int] = field(default_factory=dict)
+    listed_segments: frozenset[float] = frozenset()
+    new_segments: list[dict[str, Any]] = field(default_factory=list)
+    new_fields: list[dict[str, Any]] = field(default_factory=list)
+    new_tag_types: list[dict[str, Any]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_words(data: Data, target: Target, used_tag_types: Iterable[str]) -> Words:
+    """At most seven statements."""
+    types = dict(StrategyType.objects.values_list("name", "built_in"))
+    words = Words(load_vocabulary(target.project.id), frozenset(name for name in types if not types[name]))
+    _context_fields(words, data.get("contextFields", []), target)
+    _segments(words, data, target)
+    _tag_types(words, data["tagTypes"], set(used_tag_types))
+    return words
+
+
+# Context fields --------------------------------------------------------------------------------------------
+
+
+def _context_fields(words: Words, listed: list[Any], target: Target) -> None:
+    names = [given["name"] for given in listed]
+    present = {row.name: row for row in ContextField.objects.filter(name__in=names)} if names else {}
+    legal = dict(words.vocabulary.legal_values)
+    seen: set[str] = set()
+    for index, given in enumerate(listed):
+        path, name = f"data.contextFields[{index}]", given["name"]
+        if name in seen:
+            words.findings.append(
+                Finding(Kind.VALUE, f"{path}.name", f"context field {name} is listed more than once")
+            )
+        elif name in present:
+            _compare_field(words, path, given, present[name], target)
+        else:
+            _new_field(words, path, given, target)
+            if values := _legal_values(given):
+                legal[name] = frozenset(values)
+        seen.add(name)
+    words.vocabulary = replace(words.vocabulary, legal_values=legal)
+
+
+def _legal_values(given: Any) -> list[str]:
+    return [value["value"] for value in given.get("legalValues", [])]
+
+
+def _compare_field(words: Words, path: str, given: Any, present: ContextField, target: Target) -> None:
+    name = present.name
+    if present.project_id not in (None, target.project.id):
+        message = f"context field {name} belongs to another project"
+        words.findings.append(Finding(Kind.CONTEXT_FIELD, f"{path}.name", message, item=name))
+        return
+    here = {value["value"] for value in present.legal_values}
+    if unknown := [value for value in _legal_values(given) if value not in here]:
+        message = f"context field {name} has not the legal values {', '.join(unknown[:20])} here"
+        words.findings.append(Finding(Kind.CONTEXT_FIELD, f"{path}.legalValues", message, item=name))
+
+
+def _new_field(words: Words, path: str, given: Any, target: Target) -> None:
+    if problem := name_problem(given["name"]):
+        words.findings.append(Finding(Kind.VALUE, f"{path}.name", f'"{given["name"]}": {problem}'))
+    seen: set[str] = set()
+    for index, value in enumerate(_legal_values(given)):
+        fault = (
+            "a legal value must not be empty"
+            if not value
+            else f"{value} is listed twice"
+            if value in seen
+            else ""
+        )
+        if fault:
+            words.findings.append(Finding(Kind.VALUE, f"{path}.legalValues[{index}].value", fault))
+        seen.add(value)
+    words.new_fields.append(
+        {
+            "name": given["name"],
+            "description": given.get("description"),
+            "stickiness": given.get("stickiness", False),
+            "sort_order": max(-(2**31), min(given.get("sortOrder", 0), 2**31 - 1)),
+            "legal_values": given.get("legalValues", []),
+            "project_id": target.project.id if given.get("project") else None,
+        }
+    )
+
+
+# Segments --------------------------------------------------------------------------------------------------
+
+
+def _segments(words: Words, data: Data, target: Target) -> None:
+    listed = data.get("segments", [])
+    words.listed_segments = frozenset(given["id"] for given in listed)
+    if not listed:
+        return
+    here = {name: identifier for identifier, name in words.vocabulary.segments.items()}
+    names = {given["name"] for given in listed}
+    stored = dict(Segment.objects.filter(name__in=names).values_list("name", "constraints"))
+    users = _users(data)
+    for index, given in enumerate(listed):
+        path = f"data.segments[{index}]"
+        if words.segment_ids.get(given["id"], here.get(given["name"])) != here.get(given["name"]):
+            words.findings.append(
+                Finding(Kind.VALUE, f"{path}.id", f"segment id {given['id']} is listed twice")
+            )
+        elif given["name"] in here:
+            words.segment_ids[given["id"]] = here[given["name"]]
+            _compare_segment(words, given, stored.get(given["name"]))
+        elif "constraints" in given and given["name"] not in stored:
+            words.segment_ids[given["id"]] = here[given["name"]] = _new_segment(words, path, given, target)
+        else:
+            message = f"segment {given['name']} is not here."
+            if used := users[given["id"]]:
+                message += f" Used by: {', '.join(sorted(used)[:20])}."
+            words.findings.append(Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"]))
+    segments = {**words.vocabulary.segments, **{new["id"]: new["name"] for new in words.new_segments}}
+    words.vocabulary = replace(words.vocabulary, segments=segments)
+
+
+def _users(data: Data) -> dict[float, set[str]]:
+    users: dict[float, set[str]] = defaultdict(set)
+    for strategy in data["featureStrategies"]:
+        for identifier in strategy.get("segments", ()):
+            users[identifier].add(strategy.get("featureName", ""))
+    return users
+
+
+def _compare_segment(words: Words, given: Any, stored: Any) -> None:
+    if "constraints" not in given or stored is None:
+        return
+    if [constraint_document(constraint) for constraint in given["constraints"]] != stored:
+        words.notes.append(f"Segment {given['name']} has other constraints here; it is left as it is here.")
+
+
+def _new_segment(words: Words, path: str, given: Any, target: Target) -> int:
+    identifier = -1 - len(words.new_segments)
+    constraints = [constraint_document(constraint) for constraint in given["constraints"]]
+    if not given["name"].strip() or len(given["name"]) > 255:
+        words.findings.append(Finding(Kind.VALUE, f"{path}.name", "a segment's name has 1 to 255 characters"))
+    for problem in constraints_problems(
+        constraints,
+        f"{path}.constraints",
+        legal_values=words.vocabulary.legal_values,
+        limits=target.limits,
+    ):
+        words.findings.append(
+            Finding(Kind.VALUE, problem.path, f"segment {given['name']}: {problem.message}")
+        )
+    words.new_segments.append({"id": identifier, "name": given["name"], "constraints": constraints})
+    return identifier
+
+
+# Tag types -------------------------------------------------------------------------------------------------
+
+
+def _tag_types(words: Words, listed: list[Any], used: set[str]) -> None:
+    """Those that a tag of the file uses and that are not here. Of several with one name the last counts."""
+    missing = used - words.vocabulary.tag_types
+    new: dict[str, Any] = {}
+    for index, given in enumerate(listed):
+        if given["name"] not in missing:
+            continue
+        if len(given["name"]) not in TAG_TYPE_LENGTHS:
+            message = f'"{given["name"]}": the name of a tag type has 2 to 50 characters'
+            words.findings.append(Finding(Kind.VALUE, f"data.tagTypes[{index}].name", message))
+        if len(given.get("icon") or "") > 255:
+            message = f"tag type {given['name']}: an icon has at most 255 characters"
+            words.findings.append(Finding(Kind.VALUE, f"data.tagTypes[{index}].icon", message))
+        new[given["name"]] = {
+            "name": given["name"],
+            "description": given.get("description", ""),
+            "icon": given.get("icon"),
+            "color": given.get("color"),
+        }
+    words.new_tag_types = list(new.values())
+    words.vocabulary = replace(words.vocabulary, tag_types=words.vocabulary.tag_types | new.keys())
