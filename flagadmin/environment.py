@@ -1,6 +1,7 @@
 """Settings read from the environment: each function names the variable in its complaint."""
 
 import os
+import re
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -40,3 +41,11 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
 def names(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def origin(name: str) -> str:
+    """`https://host` or `http://host:port`, without a slash at the end; empty if not set."""
+    given = text(name).rstrip("/")
+    if given and not re.fullmatch(r"https?://[^/?#@\s]+", given):
+        raise ImproperlyConfigured(f"{name} is {given!r}; give an address like https://flags.example.org")
+    return given

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import close_old_connections, connection
 
 log = logging.getLogger("flagadmin.runtime")
@@ -30,6 +31,9 @@ class Periodic:
     task: Task
     due: float = 0.0
 
+
+# Where people reach this server, without a slash at the end; `serve` sets it before anything starts.
+address = settings.PUBLIC_URL
 
 _at_start: list[Task] = []
 _periodic: list[Periodic] = []

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -31,11 +32,14 @@ except OSError as error:
 
 # Where it is reached ------------------------------------------------------------------------------------
 
-ALLOWED_HOSTS = environment.names("FLAGADMIN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 # Address for links in pages and logs, without a slash at the end; empty: as the request came.
-PUBLIC_URL = environment.text("FLAGADMIN_PUBLIC_URL").rstrip("/")
+PUBLIC_URL = environment.origin("FLAGADMIN_PUBLIC_URL")
+ALLOWED_HOSTS = [
+    *environment.names("FLAGADMIN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]"),
+    *filter(None, [urlsplit(PUBLIC_URL).hostname]),
+]
 HTTPS = environment.flag("FLAGADMIN_HTTPS", default=PUBLIC_URL.startswith("https://"))
-CSRF_TRUSTED_ORIGINS = environment.names("FLAGADMIN_CSRF_TRUSTED_ORIGINS", PUBLIC_URL)
+CSRF_TRUSTED_ORIGINS = [*filter(None, [PUBLIC_URL]), *environment.names("FLAGADMIN_CSRF_TRUSTED_ORIGINS")]
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True

@@ -68,7 +68,7 @@ class EventType(StrEnum):
     USER_DELETED = "user-deleted"
     USER_LOGGED_IN = "user-logged-in"
     USER_LOGGED_OUT_EVERYWHERE = "user-logged-out-everywhere"
-    USER_PASSWORD_CHANGED = "user-password-changed"  # noqa: S105 - an event's name
+    USER_PASSWORD_CHANGED = "user-password-changed"
     SERVICE_ACCOUNT_CREATED = "service-account-created"
     SERVICE_ACCOUNT_UPDATED = "service-account-updated"
     SERVICE_ACCOUNT_DELETED = "service-account-deleted"
@@ -81,8 +81,8 @@ class EventType(StrEnum):
     PROJECT_ACCESS_ADDED = "project-access-added"
     PROJECT_ACCESS_UPDATED = "project-access-updated"
     PROJECT_ACCESS_REMOVED = "project-access-removed"
-    API_TOKEN_CREATED = "api-token-created"  # noqa: S105 - an event's name
-    API_TOKEN_UPDATED = "api-token-updated"  # noqa: S105 - an event's name
-    API_TOKEN_DELETED = "api-token-deleted"  # noqa: S105 - an event's name
+    API_TOKEN_CREATED = "api-token-created"
+    API_TOKEN_UPDATED = "api-token-updated"
+    API_TOKEN_DELETED = "api-token-deleted"
     PAT_CREATED = "pat-created"
     PAT_DELETED = "pat-deleted"

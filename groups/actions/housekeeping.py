@@ -3,7 +3,6 @@
 import logging
 from datetime import timedelta
 
-from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
@@ -22,9 +21,10 @@ def register() -> None:
 def offer_setup_link() -> None:
     """While nobody has an account, whoever can read the log may make the first one."""
     if link := create_setup_link():
-        where = settings.PUBLIC_URL or "http://ADDRESS-OF-THIS-SERVER"
         log.warning(
-            "There is no account yet. Make the first one at %s%s (works once, for a day)", where, link
+            "There is no account yet. Make the first one at %s%s (works once, for a day)",
+            runtime.address,
+            link,
         )
 
 

@@ -35,6 +35,12 @@ def test_safe_without_any_variable(tmp_path: Path) -> None:
     assert "'ALLOWED_HOSTS': ['127.0.0.1', 'localhost', '[::1]']" in shown.stdout
 
 
+def test_the_public_address_is_answered_to_and_makes_cookies_secure(tmp_path: Path) -> None:
+    shown = run(tmp_path, "-c", SHOW, FLAGADMIN_PUBLIC_URL="https://flags.example.org/").stdout
+    assert "'flags.example.org']" in shown
+    assert "'SESSION_COOKIE_SECURE': True" in shown
+
+
 def test_the_generated_key_is_kept_and_nobody_else_reads_it(tmp_path: Path) -> None:
     first, second = (run(tmp_path, "-c", SHOW).stdout for _ in range(2))
     assert first == second
@@ -56,6 +62,7 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
         ({"DATABASE_URL": "sqlite:///flags.db", "SECRET_KEY": "k"}, "no other database works"),
         ({"DATABASE_URL": "nonsense://x", "SECRET_KEY": "k"}, "The database URL"),
         ({"FLAGADMIN_DEBUG": "maybe"}, "FLAGADMIN_DEBUG is 'maybe'"),
+        ({"FLAGADMIN_PUBLIC_URL": "flags.example.org"}, "like https://"),
         ({"FLAGADMIN_BODY_LIMIT": "1MB"}, "FLAGADMIN_BODY_LIMIT is '1MB'"),
         ({"FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS": "0"}, "give 1 or more"),
     ],

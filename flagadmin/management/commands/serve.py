@@ -33,6 +33,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
         check_free(host, port)
+        runtime.address = settings.PUBLIC_URL or f"http://{in_address(host)}:{port}"
         try:
             migrate()
             runtime.run_at_start()
@@ -42,12 +43,12 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         # The workers make their own; none may be shared.
         connections.close_all()
-        self.serve(server(host, port, workers), f"http://{in_address(host)}:{port}/")
+        self.serve(server(host, port, workers))
 
-    def serve(self, granian: Any, address: str) -> None:
+    def serve(self, granian: Any) -> None:
         stop = threading.Event()
         maintenance = runtime.start_maintenance(stop)
-        granian.on_startup(lambda: self.stdout.write(f"Serving at {settings.PUBLIC_URL or address}"))
+        granian.on_startup(lambda: self.stdout.write(f"Serving at {runtime.address}/"))
         try:
             granian.serve()
         except SystemExit:
