@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -73,8 +74,14 @@ def problem(operator: str, value: object) -> str | None:
     return None
 
 
+_SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
+"""`\\C`, which only the C++ library has: half a character is nothing that a text can hold."""
+
+
 def compiled_regex(pattern: str, *, case_insensitive: bool = False) -> Any | None:
     """The compiled pattern (RE2 syntax: no look-around, no back-references), None when it is not valid."""
+    if _SINGLE_BYTE.search(pattern):
+        return None
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = not case_insensitive

@@ -184,7 +184,7 @@ def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -
     """The condition that is the strategy itself."""
     if name == "userWithId" and "userIds" in parameters:
         text = parameters["userIds"]
-        ids = [part.strip() for part in text.split(",")] if text else []
+        ids = [part.strip() for part in text.split(",")]
         fault = (
             "userIds hold a value that ends in a backslash" if any(i.endswith("\\") for i in ids) else None
         )
