@@ -1,20 +1,27 @@
-"""The rules for names, context fields, strategy types and tag types. Every function yields all problems it finds.
+"""The rules of what flags live in and are made of: projects, environments, segments, context fields and the like.
 
-The same rules serve the API, the admin site and the import; the paths are those of the API's bodies.
+Every function yields all problems it finds. The same rules serve the API, the admin site and the import; the paths
+are those of the API's bodies.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from flagadmin.errors import Problem, choices
-from projects.models import ContextField, Segment, StrategyType, TagType
-from projects.validation import Limits, constraints_problems, name_problem
+from projects.models import ContextField, Environment, Project, Segment, StrategyType, TagType
+from projects.validation import Limits, constraints_problems, name_problem, pattern_problem
+from projects.validation.names import compiled_pattern
 
 COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 PARAMETER_TYPES = frozenset({"string", "percentage", "list", "number", "boolean"})
 LONGEST_SEGMENT_NAME = 255
 LONGEST_TAG_TYPE = 50
+LONGEST_TYPE = 100
+LONGEST_PROJECT_NAME = 255
+MOST_FLAGS = 2**31 - 1
+# What stands where a project's id stands in the addresses below /api/admin/projects/ and /projects/.
+RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
 LONGEST_LEGAL_VALUE = 100
 
 
@@ -107,6 +114,42 @@ def tag_type_problems(tag_type: TagType) -> Iterator[Problem]:
         yield Problem("color", f'"{tag_type.color}" is no colour; write it as #FFFFFF')
     if tag_type.icon and len(tag_type.icon) > 255:
         yield Problem("icon", "must have at most 255 characters")
+
+
+def environment_problems(environment: Environment) -> Iterator[Problem]:
+    yield from name_problems(environment.name)
+    if not 1 <= len(environment.type) <= LONGEST_TYPE:
+        yield Problem("type", f"must have 1 to {LONGEST_TYPE} characters")
+
+
+def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterator[Problem]:
+    """``stickiness``: the names that the default stickiness may have."""
+    yield from name_problems(project.pk, "id")
+    if project.pk in RESERVED_PROJECT_IDS:
+        yield Problem("id", f"{project.pk} is part of other addresses and cannot be a project's id")
+    if not project.name.strip():
+        yield Problem("name", "a name is needed")
+    elif len(project.name) > LONGEST_PROJECT_NAME:
+        yield Problem("name", f"must have at most {LONGEST_PROJECT_NAME} characters")
+    if project.default_stickiness not in stickiness:
+        known = choices(stickiness)
+        yield Problem("defaultStickiness", f"there is no {project.default_stickiness}. There are: {known}")
+    if project.flag_limit is not None and not 1 <= project.flag_limit <= MOST_FLAGS:
+        yield Problem("featureLimit", f"must be from 1 to {MOST_FLAGS}, or null for no limit")
+    yield from naming_problems(project)
+
+
+def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:
+    """The pattern must be one for RE2, whose time is linear in the name; the example must match it."""
+    pattern, example = project.naming_pattern, project.naming_example
+    if pattern and compiled_pattern(pattern) is None:
+        yield Problem(f"{path}.pattern", f"{pattern} is no valid regular expression (RE2)")
+    elif pattern and example and pattern_problem(example, project):
+        yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
+    elif not pattern and example:
+        yield Problem(f"{path}.example", "an example needs a pattern that it follows")
+    elif not pattern and project.naming_description:
+        yield Problem(f"{path}.description", "a description needs a pattern that it explains")
 
 
 def _text(value: Any, path: str) -> Iterator[Problem]:

@@ -26,9 +26,9 @@ LEGAL_VALUE_KEYS = ("value", "description")
 def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> ContextField:
     """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
     field = ContextField(**values)
+    check_may_create(caller, field.project_id)
     if field.project_id:
         check_project(caller, field.project_id)
-    check_scope(caller, Permission.CREATE_CONTEXT_FIELD, OWN_PROJECT, field.project_id)
     lock_scope(caller, field.project_id)
     check_context_field(field)
     with name_is_free(f"A context field named {field.name} already exists."):
@@ -106,12 +106,25 @@ def access_context_field(caller: Caller, name: str, *, project: str | None = Non
     return field
 
 
+def check_may_create(caller: Caller, project_id: str | None) -> None:
+    """Raises NoAccess."""
+    check_scope(caller, Permission.CREATE_CONTEXT_FIELD, OWN_PROJECT, project_id)
+
+
+def access_context_field_with(
+    caller: Caller, name: str, permission: Permission, *, project: str | None = None
+) -> ContextField:
+    """The field, if the caller may do this to it. Raises NotFound, NoAccess."""
+    found = access_context_field(caller, name, project=project)
+    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    return found
+
+
 def access_context_field_for_update(
     caller: Caller, name: str, permission: Permission, *, project: str | None = None
 ) -> ContextField:
     """The field, locked with its project. Raises NotFound, NoAccess."""
-    found = access_context_field(caller, name, project=project)
-    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    found = access_context_field_with(caller, name, permission, project=project)
     lock_scope(caller, found.project_id)
     field = ContextField.objects.select_for_update().filter(pk=name, project_id=found.project_id).first()
     if field is None:

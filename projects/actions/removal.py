@@ -30,8 +30,8 @@ def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
         for flag in flags
     ]
     ids = [flag.pk for flag in flags]
-    _remove(Dependency.objects.filter(parent_id__in=ids))
-    _remove(Flag.objects.filter(pk__in=ids))
+    remove_rows(Dependency.objects.filter(parent_id__in=ids))
+    remove_rows(Flag.objects.filter(pk__in=ids))
     record_all(events, actor=caller)
 
 
@@ -50,10 +50,10 @@ def check_no_children(flags: Sequence[Flag], what: str) -> None:
     )
 
 
-def _remove(rows: QuerySet) -> None:
+def remove_rows(rows: QuerySet) -> None:
     """Deletes rows and what belongs to them, table by table, without fetching any: one statement a table."""
     for relation in rows.model._meta.related_objects:
         if getattr(relation, "on_delete", None) is CASCADE:
             owner = f"{relation.field.name}__in"
-            _remove(relation.related_model._base_manager.filter(**{owner: rows.order_by().values("pk")}))
+            remove_rows(relation.related_model._base_manager.filter(**{owner: rows.order_by().values("pk")}))
     rows.order_by()._raw_delete(rows.db)

@@ -51,3 +51,8 @@ def name_is_free(message: str) -> Iterator[None]:
         if sqlstate(exc) != UNIQUE_VIOLATION:
             raise
         raise NameExists(message) from exc
+
+
+def one_held(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
+    """The first of these that the caller holds in the project, else the first: what a refusal names."""
+    return next((p for p in permissions if caller.can(p, project=project_id)), permissions[0])

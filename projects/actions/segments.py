@@ -27,9 +27,9 @@ OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
     """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
     segment = Segment(**values, created_by=caller.name)
+    check_may_create(caller, segment.project_id)
     if segment.project_id:
         check_project(caller, segment.project_id)
-    check_scope(caller, Permission.CREATE_SEGMENT, OWN_PROJECT, segment.project_id)
     lock_scope(caller, segment.project_id)
     check_segment(segment)
     with name_is_free(f"A segment named {segment.name} already exists."):
@@ -91,13 +91,24 @@ def access_segment(caller: Caller, segment_id: int) -> Segment:
     return segment
 
 
+def check_may_create(caller: Caller, project_id: str | None) -> None:
+    """Raises NoAccess."""
+    check_scope(caller, Permission.CREATE_SEGMENT, OWN_PROJECT, project_id)
+
+
+def access_segment_with(caller: Caller, segment_id: int, permission: Permission) -> Segment:
+    """The segment, if the caller may do this to it. Raises NotFound, NoAccess."""
+    found = access_segment(caller, segment_id)
+    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    return found
+
+
 def access_segment_for_update(caller: Caller, segment_id: int, permission: Permission) -> Segment:
     """The segment, locked with its project. Raises NotFound, NoAccess.
 
     The strong lock makes a strategy that is being given the segment wait, so that "in use" stays true.
     """
-    found = access_segment(caller, segment_id)
-    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    found = access_segment_with(caller, segment_id, permission)
     lock_scope(caller, found.project_id)
     rows = Segment.objects.select_for_update(of=("self",))
     segment = rows.filter(pk=segment_id, project_id=found.project_id).first()

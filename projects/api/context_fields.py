@@ -12,6 +12,7 @@ from flagadmin.errors import NameExists, ValidationError
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_project
 from projects.actions import context_fields as actions
 from projects.actions.scope import visible
@@ -77,6 +78,12 @@ def validated(body: serializers.Serializer) -> dict[str, Any]:
     return dict(body.validated_data)
 
 
+def named_project(request: ApiRequest) -> str | None:
+    """The project that a body names, before the body is looked at in full: whoever may not, is told that first."""
+    named = request.data.get("project") if isinstance(request.data, dict) else None
+    return named if isinstance(named, str) and named else None
+
+
 def listed(caller: Caller, project: str | None) -> list[dict[str, Any]]:
     fields = visible(ContextField.objects.all(), caller)
     fields = fields.filter(project=None) if project is None else fields.filter(project=project)
@@ -101,6 +108,7 @@ class ContextFieldsView(APIView):
         responses={201: ContextFieldRecord} | refusals(400, 403, 409, 415),
     )
     def post(self, request: ApiRequest) -> Response:
+        actions.check_may_create(request.user, named_project(request))
         values = validated(NewContextField(data=request.data))
         field = actions.create_context_field(values, caller=request.user)
         headers = {"Location": f"context/{field.name}"}
@@ -126,6 +134,7 @@ class ProjectContextFieldsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         access_project(request.user, project_id)
+        actions.check_may_create(request.user, project_id)
         values = validated(NewContextField(data=request.data)) | {"project_id": project_id}
         field = actions.create_context_field(values, caller=request.user)
         return Response(context_field_document(field), status=201)
@@ -139,6 +148,9 @@ class ValidateContextFieldView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str | None = None) -> Response:
         """Whether a context field of this name could be created."""
+        if project_id:
+            access_project(request.user, project_id)
+        actions.check_may_create(request.user, project_id)
         name = validated(NameBody(data=request.data))["name"]
         if problems := list(name_problems(name)):
             raise ValidationError.of(problems)
@@ -147,7 +159,13 @@ class ValidateContextFieldView(APIView):
         return Response()
 
 
-class ContextFieldView(APIView):
+class ChangesContextField(APIView):
+    def authorise(self, request: ApiRequest, name: str, project_id: str | None) -> None:
+        permission = Permission.UPDATE_CONTEXT_FIELD
+        actions.access_context_field_with(request.user, name, permission, project=project_id)
+
+
+class ContextFieldView(ChangesContextField):
     @extend_schema(
         tags=TAGS,
         responses={200: ContextFieldRecord} | refusals(403, 404),
@@ -163,6 +181,7 @@ class ContextFieldView(APIView):
     )
     def put(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Change what is given; the name stays."""
+        self.authorise(request, name, project_id)
         changes = validated(ContextFieldChanges(data=request.data))
         actions.update_context_field(name, changes, caller=request.user, project=project_id)
         return Response()
@@ -185,7 +204,7 @@ class ContextFieldStrategiesView(APIView):
         return Response({"strategies": strategies_using_context_field(name, request.user)})
 
 
-class LegalValuesView(APIView):
+class LegalValuesView(ChangesContextField):
     @extend_schema(
         tags=TAGS,
         request=LegalValue,
@@ -193,6 +212,7 @@ class LegalValuesView(APIView):
     )
     def post(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Add a legal value, or change its description."""
+        self.authorise(request, name, project_id)
         value = validated(LegalValue(data=request.data))
         actions.put_legal_value(name, value, caller=request.user, project=project_id)
         return Response()

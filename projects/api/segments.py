@@ -12,11 +12,12 @@ from flagadmin.errors import NameExists, NotFound
 from flagadmin.openapi import refusals
 from groups.api.path_ids import path_id
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import readable_flags
 from projects.actions import segments as actions
 from projects.actions.scope import visible
 from projects.api.constraint_bodies import ConstraintBody
-from projects.api.context_fields import NameBody, StrategyUses, validated
+from projects.api.context_fields import NameBody, StrategyUses, named_project, validated
 from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
 from projects.documents.vocabulary import segment_document
 from projects.models import Segment, Strategy
@@ -63,6 +64,7 @@ class SegmentsView(APIView):
         responses={201: SegmentRecord} | refusals(400, 403, 409, 415),
     )
     def post(self, request: ApiRequest) -> Response:
+        actions.check_may_create(request.user, named_project(request))
         values = validated(SegmentBody(data=request.data))
         segment = actions.create_segment(values, caller=request.user)
         headers = {"Location": f"segments/{segment.pk}"}
@@ -78,6 +80,7 @@ class ValidateSegmentView(APIView):
     )
     def post(self, request: ApiRequest) -> Response:
         """Whether a segment of this name could be created."""
+        actions.check_may_create(request.user, None)
         name = validated(NameBody(data=request.data))["name"]
         if Segment.objects.filter(name=name).exists():
             raise NameExists(f"A segment named {name} already exists.")
@@ -101,6 +104,7 @@ class SegmentView(APIView):
     def put(self, request: ApiRequest, segment_id: str) -> Response:
         """Change what is given. A project is set only while no strategy of another one has the segment."""
         identifier = path_id(segment_id)
+        actions.access_segment_with(request.user, identifier, Permission.UPDATE_SEGMENT)
         changes: dict[str, Any] = validated(SegmentBody(data=request.data, partial=True))
         actions.update_segment(identifier, changes, caller=request.user)
         return Response(status=204)

@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.actions import strategy_types as actions
 from projects.api.context_fields import validated
 from projects.documents.vocabulary import strategy_type_document
@@ -68,6 +69,7 @@ class StrategyTypesView(APIView):
     )
     def post(self, request: ApiRequest) -> Response:
         """Create a custom type: only your SDKs can evaluate it."""
+        request.user.check(Permission.CREATE_STRATEGY)
         created = actions.create_strategy_type(
             _values(NewStrategyType(data=request.data)), caller=request.user
         )
@@ -90,6 +92,8 @@ class StrategyTypeView(APIView):
     )
     def put(self, request: ApiRequest, name: str) -> Response:
         """Change what is given of a custom type; the name stays."""
+        actions.access_strategy_type(name)
+        request.user.check(Permission.UPDATE_STRATEGY)
         changes = _values(StrategyTypeChanges(data=request.data))
         actions.update_strategy_type(name, changes, caller=request.user)
         return Response()

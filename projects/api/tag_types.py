@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from flagadmin.errors import NameExists
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.actions import tag_types as actions
 from projects.api.context_fields import validated
 from projects.documents.vocabulary import tag_type_document
@@ -64,6 +65,7 @@ class TagTypesView(APIView):
         responses={201: TagTypeBody} | refusals(400, 403, 409, 415),
     )
     def post(self, request: ApiRequest) -> Response:
+        request.user.check(Permission.CREATE_TAG_TYPE)
         created = actions.create_tag_type(_values(TagTypeBody(data=request.data)), caller=request.user)
         headers = {"Location": f"tag-types/{created.name}"}
         return Response(tag_type_document(created), status=201, headers=headers)
@@ -78,6 +80,7 @@ class ValidateTagTypeView(APIView):
     )
     def post(self, request: ApiRequest) -> Response:
         """Whether this tag type could be created."""
+        request.user.check(Permission.CREATE_TAG_TYPE)
         tag_type = TagType(**_values(TagTypeBody(data=request.data)))
         actions.check_tag_type(tag_type)
         if TagType.objects.filter(pk=tag_type.name).exists():
@@ -98,6 +101,8 @@ class TagTypeView(APIView):
     )
     def put(self, request: ApiRequest, name: str) -> Response:
         """Change what is given; the name stays."""
+        actions.access_tag_type(name)
+        request.user.check(Permission.UPDATE_TAG_TYPE)
         actions.update_tag_type(name, _values(TagTypeChanges(data=request.data)), caller=request.user)
         return Response()
 

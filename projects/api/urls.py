@@ -6,6 +6,8 @@ from django.urls import URLPattern
 
 MODULES: tuple[str, ...] = (
     "context_fields",
+    "environments",
+    "projects",
     "segments",
     "strategy_types",
     "tag_types",

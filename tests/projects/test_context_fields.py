@@ -151,8 +151,10 @@ def test_an_owner_keeps_the_fields_of_the_project(api):
 def test_the_right_in_one_project_reaches_no_other(api):
     make_project("depot")
     body = {"name": "crate", "project": "depot"}
-    # Whoever cannot see a project does not learn that it is there.
-    record = refused(api["owner"].post(URL, body), 400, "ValidationError")
+    # Whoever cannot see a project does not learn whether it is there.
+    refused(api["owner"].post(URL, body), 403, "NoAccessError")
+    refused(api["owner"].post(URL, body | {"project": "nosuch"}), 403, "NoAccessError")
+    record = refused(api["editor"].post(URL, body | {"project": "nosuch"}), 400, "ValidationError")
     assert record["details"][0]["path"] == "project"
     assert api["admin"].post(URL, body).status_code == 201
     refused(api["owner"].get(f"{URL}/crate"), 404, "NotFoundError")

@@ -172,4 +172,4 @@ def test_moved_into_a_project_only_when_no_other_uses_it(api, eu):
 def test_a_project_nobody_may_see(api):
     make_project("depot")
     body = {"name": "crates", "constraints": [], "project": "depot"}
-    refused(api["owner"].post(URL, body), 400, "ValidationError")
+    refused(api["owner"].post(URL, body), 403, "NoAccessError")

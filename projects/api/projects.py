@@ -1,0 +1,275 @@
+"""/api/admin/projects: what flags live in."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import ValidationError
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from groups.permissions import Permission
+from projects.access import access_project, readable_projects
+from projects.actions import projects as actions
+from projects.api.context_fields import validated
+from projects.documents.flags import flag_summaries
+from projects.documents.projects import OPEN, project_overview, project_summaries, settings_document
+from projects.models import Flag
+
+TAGS = ["Projects"]
+NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
+
+
+class FeatureNaming(serializers.Serializer):
+    pattern = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="A regular expression (RE2) that names of new flags match as a whole.",
+    )
+    example = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+
+
+class ProjectChanges(serializers.Serializer):
+    name = serializers.CharField(required=False, max_length=255)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    mode = serializers.ChoiceField(
+        [OPEN], required=False, help_text="Roles alone say who may read a project."
+    )
+    defaultStickiness = serializers.CharField(
+        source="default_stickiness",
+        required=False,
+        help_text="default, random, userId, sessionId or a context field.",
+    )
+    featureLimit = serializers.IntegerField(
+        source="flag_limit", required=False, allow_null=True, min_value=1, help_text="null: no limit."
+    )
+    featureNaming = FeatureNaming(required=False, allow_null=True)
+
+
+class NewProject(ProjectChanges):
+    id = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        allow_null=True,
+        help_text="1 to 100 of letters, digits and - . _ ~; made from the name when absent.",
+    )
+    name = serializers.CharField(max_length=255)
+    environments = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        allow_null=True,
+        help_text="Names; absent: all that are enabled.",
+    )
+
+
+class ProjectRecord(ProjectChanges):
+    id = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    environments = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class ProjectSummary(serializers.Serializer):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    mode = serializers.CharField()
+    defaultStickiness = serializers.CharField()
+    memberCount = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
+    health = serializers.IntegerField(help_text="Percent of the active flags that are not stale.")
+    favorite = serializers.BooleanField()
+    owners = serializers.ListField(child=serializers.DictField())
+    createdAt = serializers.DateTimeField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    featureCount = serializers.IntegerField(help_text="Active flags.")
+    archivedFeatureCount = serializers.IntegerField()
+    staleFeatureCount = serializers.IntegerField()
+
+
+class ProjectList(serializers.Serializer):
+    version = serializers.IntegerField(help_text="Of this format: 1.")
+    projects = ProjectSummary(many=True)
+
+
+class EnvironmentOfProject(serializers.Serializer):
+    environment = serializers.CharField()
+    defaultStrategy = serializers.DictField(required=False)
+
+
+class FlagTypeCount(serializers.Serializer):
+    type = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class ProjectOverview(ProjectRecord):
+    version = serializers.IntegerField(help_text="Of this format: 1.")
+    members = serializers.IntegerField()
+    health = serializers.IntegerField()
+    favorite = serializers.BooleanField()
+    environments = EnvironmentOfProject(many=True)  # type: ignore[assignment]
+    featureTypeCounts = FlagTypeCount(many=True)
+    featureCount = serializers.IntegerField()
+    archivedFeatureCount = serializers.IntegerField()
+    staleFeatureCount = serializers.IntegerField()
+
+
+class ProjectDetails(ProjectOverview):
+    features = serializers.ListField(child=serializers.DictField(), help_text="Active flags, by name.")
+
+
+class ProjectId(serializers.Serializer):
+    id = serializers.CharField()
+
+
+def model_values(body: serializers.Serializer) -> dict[str, Any]:
+    """The validated body by model field."""
+    values = validated(body)
+    values.pop("mode", None)
+    if "description" in values:
+        values["description"] = values["description"] or ""
+    if "featureNaming" in values:
+        naming = values.pop("featureNaming") or {"pattern": None}
+        values |= {field: naming.get(key) or "" for key, field in NAMING.items()}
+    return values
+
+
+class ProjectsView(APIView):
+    @extend_schema(
+        operation_id="getProjects",
+        tags=TAGS,
+        parameters=[OpenApiParameter("archived", bool, description="true: archived projects only.")],
+        responses={200: ProjectList} | refusals(400, 403),
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """The projects the caller may read, by id."""
+        archived = _switch(request, "archived")
+        projects = list(readable_projects(request.user).filter(archived_at__isnull=not archived))
+        return Response({"version": 1, "projects": project_summaries(projects, caller=request.user)})
+
+    @extend_schema(
+        operation_id="createProject",
+        tags=TAGS,
+        request=NewProject,
+        responses={201: ProjectRecord} | refusals(400, 403, 409, 415),
+        examples=[
+            OpenApiExample(
+                "One", {"id": "shop", "name": "Shop", "environments": ["production"]}, request_only=True
+            )
+        ],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Create a project. Whoever does becomes its Owner."""
+        request.user.check(Permission.CREATE_PROJECT)
+        values = model_values(NewProject(data=request.data))
+        environments = values.pop("environments", None)
+        values["id"] = values.get("id") or ""
+        project = actions.create_project(values, environments=environments, caller=request.user)
+        used = list(project.environments.order_by("name").values_list("name", flat=True))
+        return Response(settings_document(project) | {"environments": used}, status=201)
+
+
+class ValidateProjectView(APIView):
+    @extend_schema(
+        operation_id="validateProject",
+        tags=TAGS,
+        request=ProjectId,
+        responses={200: None} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Whether a project of this id could be created."""
+        request.user.check(Permission.CREATE_PROJECT)
+        actions.check_id_is_free(validated(ProjectId(data=request.data))["id"])
+        return Response()
+
+
+class ProjectView(APIView):
+    @extend_schema(operation_id="getProject", tags=TAGS, responses={200: ProjectDetails} | refusals(403, 404))
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """A project with its settings, environments and active flags. The overview is lighter."""
+        project = access_project(request.user, project_id)
+        flags = list(Flag.objects.filter(project=project, archived_at=None))
+        overview = project_overview(project, caller=request.user)
+        return Response(overview | {"features": flag_summaries(flags, caller=request.user)})
+
+    @extend_schema(
+        operation_id="updateProject",
+        tags=TAGS,
+        request=ProjectChanges,
+        responses={200: None} | refusals(400, 403, 404, 415),
+    )
+    def put(self, request: ApiRequest, project_id: str) -> Response:
+        """Change what is given; the id stays."""
+        actions.check_may_update(request.user, project_id)
+        changes = model_values(ProjectChanges(data=request.data))
+        actions.update_project(project_id, changes, caller=request.user)
+        return Response()
+
+
+class ProjectSettingsView(APIView):
+    @extend_schema(
+        operation_id="updateProjectEnterpriseSettings",
+        tags=TAGS,
+        request=ProjectChanges,
+        responses={200: None} | refusals(400, 403, 404, 415),
+    )
+    def put(self, request: ApiRequest, project_id: str) -> Response:
+        """Change naming pattern, flag limit, default stickiness: what is given."""
+        actions.check_may_update(request.user, project_id)
+        changes = model_values(ProjectChanges(data=request.data))
+        actions.update_project(project_id, changes, caller=request.user)
+        return Response()
+
+
+class ProjectOverviewView(APIView):
+    @extend_schema(
+        operation_id="getProjectOverview", tags=TAGS, responses={200: ProjectOverview} | refusals(403, 404)
+    )
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """A project with its settings, environments and counts."""
+        return Response(project_overview(access_project(request.user, project_id), caller=request.user))
+
+
+class ArchiveProjectView(APIView):
+    @extend_schema(
+        operation_id="archiveProject",
+        tags=TAGS,
+        request=None,
+        responses={200: None}
+        | refusals(404, descriptions={403: "A permission is missing, flags are active, or it is `default`."}),
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Put a project away. All its flags must be archived before."""
+        actions.archive_project(project_id, caller=request.user)
+        return Response()
+
+
+class ReviveProjectView(APIView):
+    @extend_schema(
+        operation_id="reviveProject", tags=TAGS, request=None, responses={200: None} | refusals(403, 404)
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Take an archived project back into use. Its flags stay archived."""
+        actions.revive_project(project_id, caller=request.user)
+        return Response()
+
+
+def _switch(request: ApiRequest, name: str) -> bool:
+    given = request.query_params.get(name, "false")
+    if given not in ("true", "false"):
+        raise ValidationError.at(name, f"{given} is neither true nor false")
+    return given == "true"
+
+
+urlpatterns = [
+    path("projects", ProjectsView.as_view()),
+    path("projects/validate", ValidateProjectView.as_view()),
+    path("projects/archive/<str:project_id>", ArchiveProjectView.as_view()),
+    path("projects/revive/<str:project_id>", ReviveProjectView.as_view()),
+    path("projects/<str:project_id>", ProjectView.as_view()),
+    path("projects/<str:project_id>/overview", ProjectOverviewView.as_view()),
+    path("projects/<str:project_id>/settings", ProjectSettingsView.as_view()),
+]
