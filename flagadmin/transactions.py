@@ -2,11 +2,12 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 
 from flagadmin.errors import NotFound
 
@@ -49,3 +50,14 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
         raise AssertionError("unreachable")
 
     return run
+
+
+@contextmanager
+def one_moment(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
+    """Everything read inside is of one moment. Inside a larger transaction that one's own isolation counts."""
+    with transaction.atomic(using):
+        opened = connections[using]
+        if not opened.savepoint_ids:
+            with opened.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from flagadmin import api, health
+from projects.client_api.edge import ValidateTokensView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -11,6 +12,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/admin/features-batch/", include("importer.urls")),
+    path("api/client/", include("projects.client_api.urls")),
+    path("edge/validate", ValidateTokensView.as_view()),
     path("api/admin/", include("groups.api.urls")),
     path("api/admin/", include("projects.api.urls")),
     path("api/admin/", include("playground.urls")),

@@ -52,8 +52,8 @@ def definitions(projects: Iterable[str], environment: str) -> Definitions:
     """The active flags of these projects as they are in this environment. Four statements."""
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connection.cursor() as cursor:
-        strategies, used = _strategies(cursor, where)
-        parents = _parents(cursor, where)
+        strategies, used = read_strategies(cursor, where)
+        parents = read_parents(cursor, where)
         cursor.execute(_FLAGS, where)
         flags = [
             {
@@ -67,15 +67,11 @@ def definitions(projects: Iterable[str], environment: str) -> Definitions:
             }
             for flag_id, name, project, impression_data, enabled, variants in cursor.fetchall()
         ]
-        cursor.execute(_SEGMENTS, {"segments": sorted(used)})
-        segments = {
-            segment_id: {"id": segment_id, "name": name, "constraints": orjson.loads(constraints)}
-            for segment_id, name, constraints in cursor.fetchall()
-        }
+        segments = read_segments(cursor, used)
     return Definitions(flags, segments)
 
 
-def _strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Document]], set[int]]:
+def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Document]], set[int]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
     used: set[int] = set()
     cursor.execute(_STRATEGIES, where)
@@ -106,9 +102,17 @@ def _strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Docu
     return by_flag, used
 
 
-def _parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
+def read_parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
     cursor.execute(_PARENTS, where)
     for flag_id, parent, enabled, variants in cursor.fetchall():
         by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)})
     return by_flag
+
+
+def read_segments(cursor: Any, ids: Iterable[int]) -> dict[int, Document]:
+    cursor.execute(_SEGMENTS, {"segments": sorted(ids)})
+    return {
+        segment_id: {"id": segment_id, "name": name, "constraints": orjson.loads(constraints)}
+        for segment_id, name, constraints in cursor.fetchall()
+    }

@@ -1,6 +1,14 @@
 from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
 from projects.models.vocabulary import ContextField, Segment, StrategyType, TagType  # isort: split
 
+from projects.models.applications import (  # isort: split
+    Application,
+    ApplicationInstance,
+    FlagUsage,
+    ProjectApplication,
+    UsageHour,
+)
+
 from projects.models.flags import (
     Dependency,
     FavouriteFlag,
@@ -16,6 +24,8 @@ from projects.models.flags import (
 )
 
 __all__ = [
+    "Application",
+    "ApplicationInstance",
     "ContextField",
     "Dependency",
     "Environment",
@@ -26,8 +36,10 @@ __all__ = [
     "FlagLastSeen",
     "FlagLink",
     "FlagTag",
+    "FlagUsage",
     "LifecycleStage",
     "Project",
+    "ProjectApplication",
     "ProjectEnvironment",
     "ProjectRevision",
     "Segment",
@@ -35,4 +47,5 @@ __all__ = [
     "StrategySegment",
     "StrategyType",
     "TagType",
+    "UsageHour",
 ]

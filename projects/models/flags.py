@@ -5,6 +5,7 @@ from django.db.models import F, Q
 
 from projects.models.projects import Environment, Project
 from projects.revision import OF_FLAG, OF_PROJECT, OF_STRATEGY, revision_triggers
+from projects.usage_rows import usage_triggers
 
 
 class Flag(models.Model):
@@ -27,9 +28,21 @@ class Flag(models.Model):
         ordering = ["name"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="flag_name_not_empty")]
         indexes = [models.Index(fields=["project", "name"], name="flag_project_name")]
-        triggers = revision_triggers(
-            ["id", "name", "project_id", "type", "description", "stale", "impression_data", "archived_at"],
-            OF_PROJECT,
+        triggers = (
+            revision_triggers(
+                [
+                    "id",
+                    "name",
+                    "project_id",
+                    "type",
+                    "description",
+                    "stale",
+                    "impression_data",
+                    "archived_at",
+                ],
+                OF_PROJECT,
+            )
+            + usage_triggers()
         )
 
     def __str__(self) -> str:

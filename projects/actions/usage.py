@@ -1,0 +1,200 @@
+"""Keeping what SDKs report, a set at a time.
+
+What is known is not written again within a minute, so a steady fleet costs reads. Tables are written in the order
+of ``projects.usage_rows``, each in key order, so that bursts never wait for each other in a circle.
+"""
+
+from dataclasses import astuple, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin.transactions import transactional
+from projects.actions.report import Report
+from projects.actions.usage_plan import (
+    STEP,
+    STRATEGIES_KEPT,
+    Known,
+    Writes,
+    columns,
+    fetch,
+    plan_writes,
+    read_known,
+)
+
+
+@transactional
+def keep_report(report: Report, *, now: datetime | None = None) -> None:
+    """Writes what a report tells that is not known yet. Flags that do not exist are left out."""
+    now = now or timezone.now()
+    with connection.cursor() as cursor:
+        known = read_known(cursor, report)
+        apply_writes(cursor, report, known, plan_writes(report, known, now=now), now=now)
+
+
+# Writes, in the order of locks --------------------------------------------------------------------------
+
+
+def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime) -> None:
+    _hold_flags(cursor, writes)
+    _write_flags_seen(cursor, writes)
+    known.applications |= _make_applications(cursor, writes, now)
+    _hold_applications(cursor, known, writes)
+    _write_strategies(cursor, known, writes)
+    _write_instances(cursor, known, writes, now)
+    _write_usage(cursor, known, writes)
+    _write_hours(cursor, report, known)
+    _write_lines(cursor, known, writes, now)
+
+
+def _hold_flags(cursor: Any, writes: Writes) -> None:
+    """A flag that is being moved or deleted this moment could not see the usage written here."""
+    if writes.flags_to_hold:
+        statement = 'SELECT 1 FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
+        cursor.execute(statement, [sorted(writes.flags_to_hold)])
+
+
+def _write_flags_seen(cursor: Any, writes: Writes) -> None:
+    rows = [(*place, at) for place, at in sorted(writes.flags_seen.items())]
+    statement = """
+        INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
+        SELECT told.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
+               AS told (flag_id, environment, seen_at) JOIN projects_flag f ON f.id = told.flag_id
+        ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
+         WHERE excluded.seen_at - known.seen_at >= %s
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 3), STEP])
+
+
+def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, int]:
+    """The ids of new applications; one that somebody else has made meanwhile is locked by a void update."""
+    names = sorted(writes.new_applications)
+    statement = """
+        INSERT INTO projects_application AS known (name, folded_name, strategies, created_at)
+        SELECT told.*, '{}', %s FROM unnest(%s::text[], %s::text[]) AS told (name, folded_name)
+        ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING name, id
+    """
+    return dict(fetch(cursor, statement, now, names, [n.casefold() for n in names])) if names else {}
+
+
+def _hold_applications(cursor: Any, known: Known, writes: Writes) -> None:
+    ids = sorted({known.applications[name] for name in writes.changed | set(writes.strategies)})
+    if ids:
+        statement = "SELECT 1 FROM projects_application WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+        cursor.execute(statement, [ids])
+
+
+def _write_strategies(cursor: Any, known: Known, writes: Writes) -> None:
+    statement = """
+        UPDATE projects_application SET strategies =
+               (ARRAY(SELECT DISTINCT unnest(strategies || %s::text[]) ORDER BY 1))[:%s] WHERE id = %s
+    """
+    for name, told in sorted(writes.strategies.items()):
+        cursor.execute(statement, [sorted(told), STRATEGIES_KEPT, known.applications[name]])
+
+
+def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
+    rows = sorted(
+        (known.applications[place.application], place.instance_id, place.environment,
+         instance.sdk_version.casefold(), *astuple(replace(instance, sdk_type=instance.sdk_type or "backend")))
+        for place, instance in writes.instances.items()
+    )  # fmt: skip
+    statement = """
+        INSERT INTO projects_applicationinstance AS known (
+            application_id, instance_id, environment, folded_sdk, sdk_version, sdk_type,
+            platform_name, platform_version, spec_version, engine_version, first_seen_at, seen_at)
+        SELECT told.*, moment, moment FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
+               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS told,
+               (SELECT %s::timestamptz) AS now (moment)
+        ON CONFLICT (application_id, instance_id, environment) DO UPDATE SET
+            folded_sdk = coalesce(nullif(excluded.folded_sdk, ''), known.folded_sdk),
+            sdk_version = coalesce(nullif(excluded.sdk_version, ''), known.sdk_version),
+            sdk_type = coalesce(nullif(excluded.sdk_type, ''), known.sdk_type),
+            platform_name = coalesce(nullif(excluded.platform_name, ''), known.platform_name),
+            platform_version = coalesce(nullif(excluded.platform_version, ''), known.platform_version),
+            spec_version = coalesce(nullif(excluded.spec_version, ''), known.spec_version),
+            engine_version = coalesce(nullif(excluded.engine_version, ''), known.engine_version),
+            seen_at = greatest(known.seen_at, excluded.seen_at)
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 10), now])
+
+
+def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
+    rows = sorted(
+        (known.applications[use.application], known.flags[use.flag], use.environment, at)
+        for use, at in writes.used.items()
+    )
+    statement = """
+        INSERT INTO projects_flagusage AS known (application_id, flag_id, environment, last_used_at)
+        SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+        ON CONFLICT (application_id, flag_id, environment) DO UPDATE SET last_used_at = excluded.last_used_at
+         WHERE excluded.last_used_at > known.last_used_at
+    """
+    if rows:
+        cursor.execute(statement, columns(rows, 4))
+
+
+def _write_hours(cursor: Any, report: Report, known: Known) -> None:
+    rows = sorted(
+        (known.flags[use.flag], use.environment, hour, known.applications[use.application],
+         count.yes, count.no, orjson.dumps(count.variants).decode())
+        for (use, hour), count in report.hours.items()
+        if use.flag in known.flags
+    )  # fmt: skip
+    statement = """
+        INSERT INTO projects_usagehour AS known (flag_id, environment, hour, application_id, yes, no, variants)
+        SELECT * FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::bigint[],
+                             %s::bigint[], %s::bigint[], %s::jsonb[])
+        ON CONFLICT (flag_id, environment, hour, application_id) DO UPDATE SET
+            yes = known.yes + excluded.yes, no = known.no + excluded.no,
+            variants = CASE WHEN excluded.variants = '{}' THEN known.variants ELSE (
+                SELECT jsonb_object_agg(name, total) FROM (
+                    SELECT key AS name, sum(value::bigint) AS total
+                      FROM (SELECT * FROM jsonb_each_text(known.variants)
+                            UNION ALL SELECT * FROM jsonb_each_text(excluded.variants)) AS counts
+                     GROUP BY key) AS summed) END
+    """
+    if rows:
+        cursor.execute(statement, columns(rows, 7))
+
+
+def _write_lines(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
+    """The lines of the applications lists: made anew where something changed, else only "last seen"."""
+    changed = sorted({known.applications[name] for name in writes.changed})
+    if changed:
+        refresh_applications(changed, now=now)
+    places = {(p.application, p.environment): now for p in writes.instances}
+    places |= {(u.application, u.environment): max(at, places.get((u.application, u.environment), at))
+               for u, at in writes.used.items()}  # fmt: skip
+    rows = sorted(
+        (known.applications[name], environment, at)
+        for (name, environment), at in places.items()
+        if name not in writes.changed
+    )
+    statement = """
+        WITH due AS (
+            SELECT line.project_id, line.application_id, told.at
+              FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[]) AS told (application_id, environment, at)
+              JOIN projects_projectapplication line
+                ON line.application_id = told.application_id AND told.environment = ANY(line.environments)
+             WHERE told.at - line.last_seen_at >= %s
+             ORDER BY line.application_id, line.project_id FOR NO KEY UPDATE OF line
+        )
+        UPDATE projects_projectapplication line SET last_seen_at = greatest(line.last_seen_at, due.at)
+          FROM due WHERE line.project_id = due.project_id AND line.application_id = due.application_id
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 3), STEP])
+
+
+def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None:
+    """Makes the lines of these applications anew in every project's list."""
+    since = (now or timezone.now()) - settings.APPLICATION_INSTANCE_WINDOW
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])

@@ -1,0 +1,66 @@
+"""POST /edge/validate: an edge proxy asks what the keys it was given are good for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.openapi import refusal
+from groups.models import ApiToken
+from groups.tokens import hash_secret
+from projects.client_api import wire
+from projects.client_api.base import TAGS
+
+SECRET = "default:development.<56 hexadecimal digits>"  # noqa: S105 - an example
+EXAMPLE = {
+    "tokens": [{"token": SECRET, "type": "client", "projects": ["default"], "environment": "development"}]
+}
+# The word that edge proxies know backend keys by.
+TYPES = {ApiToken.Kind.BACKEND: "client"}
+
+
+class ValidateTokensView(APIView):
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(
+        operation_id="getValidTokens",
+        tags=TAGS,
+        auth=[],
+        request=wire.Tokens,
+        responses={200: wire.ValidTokens, 400: refusal(400), 413: refusal(413), 415: refusal(415)},
+        examples=[
+            OpenApiExample("Keys", value={"tokens": [SECRET]}, request_only=True),
+            OpenApiExample("Valid keys", value=EXAMPLE, response_only=True),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Which of these keys are valid, and what they reach. Whoever has a key may know that; nothing else is said."""
+        body = wire.read(wire.Tokens, request.data)
+        return Response({"tokens": valid_tokens(body.tokens)})
+
+
+def valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
+    """The valid keys in the order they were asked for, each once."""
+    hashes = {hash_secret(secret): secret for secret in secrets}
+    found = ApiToken.objects.filter(secret_hash__in=hashes).exclude(kind=ApiToken.Kind.PERSONAL)
+    now = timezone.now()
+    documents = {
+        hashes[token.secret_hash]: _document(hashes[token.secret_hash], token)
+        for token in found.prefetch_related("scopes")
+        if not token.has_expired(now)
+    }
+    return [documents[secret] for secret in dict.fromkeys(secrets) if secret in documents]
+
+
+def _document(secret: str, token: ApiToken) -> dict[str, Any]:
+    return {
+        "token": secret,
+        "type": TYPES.get(ApiToken.Kind(token.kind), token.kind),
+        "projects": ["*"] if token.all_projects else sorted(s.project_id for s in token.scopes.all()),
+        "environment": token.environment_id or "*",
+    }

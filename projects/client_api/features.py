@@ -1,0 +1,193 @@
+"""GET /api/client/features: everything an SDK needs to evaluate flags itself."""
+
+import re
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from flagadmin.errors import NotFound, ValidationError
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.client_api.answers import Query, answer_for, cache, etag_of
+from projects.client_api.base import TAGS, ClientView, token_of
+from projects.client_api.scope import read_scope, sdk_database
+from projects.client_api.spec import HEADER, knows_segments
+from projects.documents.client_features import client_features
+
+_GZIP = re.compile(
+    r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
+)
+
+EXAMPLE = {
+    "version": 2,
+    "features": [
+        {
+            "name": "new-checkout",
+            "type": "release",
+            "enabled": True,
+            "project": "default",
+            "stale": False,
+            "strategies": [
+                {
+                    "name": "flexibleRollout",
+                    "constraints": [],
+                    "parameters": {"groupId": "new-checkout", "rollout": "50", "stickiness": "default"},
+                    "variants": [],
+                    "segments": [1],
+                }
+            ],
+            "variants": [],
+            "description": None,
+            "impressionData": False,
+        }
+    ],
+    "query": {"project": ["default"], "environment": "development", "inlineSegmentConstraints": False},
+    "segments": [
+        {
+            "id": 1,
+            "name": "norwegians",
+            "constraints": [{"values": ["NO"], "operator": "IN", "contextName": "country"}],
+        }
+    ],
+    "meta": {"revisionId": 81, "etag": '"1fc12c72:81:v1"', "queryHash": "1fc12c72"},
+}
+
+
+class ClientStrategy(serializers.Serializer):
+    name = serializers.CharField()
+    constraints = serializers.ListField(child=serializers.DictField())
+    parameters = serializers.DictField(child=serializers.CharField())
+    variants = serializers.ListField(child=serializers.DictField())
+    segments = serializers.ListField(
+        child=serializers.IntegerField(), required=False, help_text="Only where there are any."
+    )
+
+
+class ClientDependency(serializers.Serializer):
+    feature = serializers.CharField(help_text="Name of the parent.")
+    enabled = serializers.BooleanField()
+    variants = serializers.ListField(child=serializers.CharField())
+
+
+class ClientFeature(serializers.Serializer):
+    name = serializers.CharField()
+    type = serializers.CharField()
+    enabled = serializers.BooleanField(help_text="In the environment of the key.")
+    project = serializers.CharField()
+    stale = serializers.BooleanField()
+    strategies = ClientStrategy(many=True, help_text="Without disabled ones.")
+    variants = serializers.ListField(child=serializers.DictField())
+    description = serializers.CharField(allow_null=True)
+    impressionData = serializers.BooleanField()
+    dependencies = ClientDependency(many=True, required=False, help_text="Only where there are any.")
+
+
+class ClientSegment(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    constraints = serializers.ListField(child=serializers.DictField())
+
+
+class ClientFeatures(serializers.Serializer):
+    version = serializers.IntegerField()
+    features = ClientFeature(many=True)
+    query = serializers.DictField()
+    segments = ClientSegment(many=True, required=False, help_text="From client specification 4.2.0 on.")
+    meta = serializers.DictField()
+
+
+SPEC = OpenApiParameter(
+    HEADER, str, OpenApiParameter.HEADER, description="Client specification of the SDK, `5.2.0`."
+)
+
+
+class FeaturesView(ClientView):
+    @extend_schema(
+        operation_id="getAllClientFeatures",
+        tags=TAGS,
+        parameters=[
+            SPEC,
+            OpenApiParameter(
+                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the last answer."
+            ),
+            OpenApiParameter("namePrefix", str, description="Only flags whose names begin like this."),
+            OpenApiParameter(
+                "tag", str, many=True, description="Only flags with one of these tags, `type:value`."
+            ),
+        ],
+        responses={
+            200: ClientFeatures,
+            304: OpenApiResponse(description="Nothing has changed; no body."),
+        }
+        | refusals(400, 403),
+        examples=[OpenApiExample("Features", value=EXAMPLE, response_only=True, status_codes=["200"])],
+    )
+    def get(self, request: ApiRequest) -> HttpResponse:
+        """All active flags of the key's projects, as they are in the key's environment.
+
+        Projects and environment come from the key alone. An SDK of client specification 4.2.0 or later gets
+        segments by id; for older ones their constraints are written into the strategies.
+        """
+        query = read_query(request)
+        using = sdk_database()
+        scope = read_scope(token_of(request), using=using)
+        key, etag = etag_of(scope, query, using=using)
+        if is_known(request, etag):
+            return _with_headers(HttpResponse(status=304), etag)
+        answer = cache.get(key, etag) or answer_for(token_of(request), query, using=using)
+        if not _GZIP.search(request.headers.get("Accept-Encoding", "")):
+            return _with_headers(HttpResponse(answer.body, content_type="application/json"), answer.etag)
+        response = HttpResponse(answer.gzipped, content_type="application/json")
+        response["Content-Encoding"] = "gzip"
+        return _with_headers(response, answer.etag)
+
+
+class FeatureView(ClientView):
+    @extend_schema(
+        operation_id="getClientFeature",
+        tags=TAGS,
+        parameters=[SPEC],
+        responses={200: ClientFeature} | refusals(400, 403, 404),
+    )
+    def get(self, request: ApiRequest, name: str) -> Response:
+        """One flag, as in the list."""
+        using = sdk_database()
+        scope = read_scope(token_of(request), using=using)
+        inline = not knows_segments(request.headers.get(HEADER, ""))
+        flags, _ = client_features(scope.projects, scope.environment, inline_segments=inline, using=using)
+        flag: dict[str, Any] | None = next((flag for flag in flags if flag["name"] == name), None)
+        if flag is None:
+            raise NotFound(f"Could not find feature flag {name}")
+        return Response(flag)
+
+
+def read_query(request: ApiRequest) -> Query:
+    """Raises ValidationError. ``project`` and ``environment`` are read and not used: the key decides."""
+    tags = []
+    for index, tag in enumerate(request.query_params.getlist("tag")):
+        tag_type, separator, value = tag.partition(":")
+        if not (tag_type and separator and value):
+            raise ValidationError.at(f"tag[{index}]", f'"{tag}" is not of the form type:value.')
+        tags.append((tag_type, value))
+    return Query(
+        knows_segments(request.headers.get(HEADER, "")),
+        request.query_params.get("namePrefix", ""),
+        tuple(tags),
+    )
+
+
+def is_known(request: ApiRequest, etag: str) -> bool:
+    """Whether If-None-Match has this ETag; the weak form counts too, as RFC 9110 has it."""
+    known = parse_etags(request.headers.get("If-None-Match", ""))
+    return known == ["*"] or etag in (tag.removeprefix("W/") for tag in known)
+
+
+def _with_headers(response: HttpResponse, etag: str) -> HttpResponse:
+    response["ETag"] = etag
+    response["Vary"] = f"Accept-Encoding, {HEADER}"
+    response["Cache-Control"] = "no-cache"
+    return response

@@ -1,0 +1,115 @@
+"""POST /api/client/metrics and /metrics/bulk: what SDKs and edge proxies counted."""
+
+from datetime import datetime
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.response import Response
+
+from flagadmin.errors import ValidationError
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.actions.report import Count, Instance, Place, Report, Use
+from projects.client_api import wire
+from projects.client_api.base import TAGS, ClientView, environment_of
+from projects.client_api.inbox import inbox
+from projects.client_api.register import ACCEPTED, instance_of
+
+EXAMPLE = {
+    "appName": "web-shop",
+    "instanceId": "web-shop-7d9f",
+    "bucket": {
+        "start": "2026-11-21T03:26:40.651Z",
+        "stop": "2026-11-21T03:27:40.659Z",
+        "toggles": {"new-checkout": {"yes": 8, "no": 1, "variants": {"blue": 5, "red": 3}}},
+    },
+}
+BULK_EXAMPLE = {
+    "applications": [
+        {"appName": "web-shop", "instanceId": "web-shop-7d9f", "sdkVersion": "unleash-node-sdk:6.12.1"}
+    ],
+    "metrics": [
+        {
+            "featureName": "new-checkout",
+            "appName": "web-shop",
+            "environment": "production",
+            "timestamp": "2026-11-21T03:00:00.000Z",
+            "yes": 8,
+            "no": 1,
+        }
+    ],
+}
+
+
+class MetricsView(ClientView):
+    @extend_schema(
+        operation_id="registerClientMetrics",
+        tags=TAGS,
+        request=wire.Metrics,
+        responses={202: ACCEPTED} | refusals(400, 403, 413, 415),
+        examples=[OpenApiExample("Metrics", value=EXAMPLE, request_only=True)],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Answered once it is stored. The environment is the key's; flags may be of any project.
+
+        Counts of flags that do not exist are accepted and not kept. Impact metrics are accepted and not kept.
+        """
+        body = wire.read(wire.Metrics, request.data)
+        inbox.submit(metrics_report(body, environment_of(request), instance_of(body, request)))
+        return Response(status=202)
+
+
+def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> Report:
+    report = Report()
+    report.saw(Place(body.appName, str(body.instanceId), environment), instance)
+    if body.bucket:
+        now = timezone.now()
+        for flag, told in body.bucket.toggles.items():
+            use = Use(body.appName, flag, environment)
+            report.counted(use, body.bucket.stop, Count(told.yes, told.no, dict(told.variants)), now=now)
+    return report
+
+
+class BulkMetricsView(ClientView):
+    @extend_schema(
+        operation_id="clientBulkMetrics",
+        tags=TAGS,
+        request=wire.BulkMetrics,
+        responses={202: ACCEPTED}
+        | refusals(
+            403,
+            413,
+            415,
+            descriptions={400: "Some entries are not valid, listed here; all others are stored."},
+        ),
+        examples=[OpenApiExample("Bulk metrics", value=BULK_EXAMPLE, request_only=True)],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Of edge proxies. Entries of another environment than the key's are not kept.
+
+        A bad entry spoils no other: the good ones are stored even where the answer is 400.
+        """
+        lists = wire.read(wire.BulkLists, request.data)
+        applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
+        metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
+        inbox.submit(_bulk_report(applications, metrics, environment_of(request), timezone.now()))
+        if problems or more:
+            raise ValidationError.of(problems + more)
+        return Response(status=202)
+
+
+def _bulk_report(
+    applications: list[wire.BulkApplication], metrics: list[wire.BulkMetric], environment: str, now: datetime
+) -> Report:
+    report = Report()
+    for application in applications:
+        if (application.environment or environment) == environment:
+            place = Place(application.appName, str(application.instanceId), environment)
+            instance = instance_of(application, sdk_type=application.sdkType or "")
+            report.saw(place, instance, application.strategies or ())
+    for metric in metrics:
+        if (metric.environment or environment) == environment:
+            use = Use(metric.appName, metric.featureName, environment)
+            count = Count(metric.yes, metric.no, dict(metric.variants or {}))
+            report.counted(use, metric.timestamp, count, now=now)
+    return report

@@ -1,0 +1,60 @@
+"""POST /api/client/register: an SDK says that it has started."""
+
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework.response import Response
+
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.actions.report import Instance, Place, Report
+from projects.client_api import wire
+from projects.client_api.base import TAGS, ClientView, environment_of
+from projects.client_api.inbox import inbox
+
+ACCEPTED = OpenApiResponse(description="Stored. No body.")
+EXAMPLE = {
+    "appName": "web-shop",
+    "instanceId": "web-shop-7d9f",
+    "sdkVersion": "unleash-node-sdk:6.12.1",
+    "strategies": ["default", "flexibleRollout"],
+    "started": "2026-11-21T03:26:33.451Z",
+    "interval": 60000,
+    "platformName": "node",
+    "platformVersion": "22.23.3",
+    "specVersion": "5.2.0",
+}
+
+
+class RegisterView(ClientView):
+    @extend_schema(
+        operation_id="registerClientApplication",
+        tags=TAGS,
+        request=wire.Registration,
+        responses={202: ACCEPTED} | refusals(400, 403, 413, 415),
+        examples=[OpenApiExample("Registration", value=EXAMPLE, request_only=True)],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Answered once it is stored. The environment is the key's."""
+        body = wire.read(wire.Registration, request.data)
+        report = Report()
+        place = Place(body.appName, str(body.instanceId), environment_of(request))
+        report.saw(place, instance_of(body, request), body.strategies)
+        inbox.submit(report)
+        return Response(status=202)
+
+
+def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_type: str = "") -> Instance:
+    """What an SDK says of itself, in the body or (its name and version) in the ``unleash-sdk`` header."""
+    sdk = body.sdkVersion or (sdk_header(request) if request else "")
+    return Instance(
+        sdk,
+        sdk_type,
+        body.platformName or "",
+        body.platformVersion or "",
+        body.specVersion or "",
+        body.yggdrasilVersion or "",
+    )
+
+
+def sdk_header(request: ApiRequest) -> str:
+    said = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
+    return said if len(said) <= wire.LONGEST_WORD and said.isprintable() else ""

@@ -1,0 +1,24 @@
+"""The Unleash-Client-Spec header: which version of the client specification an SDK follows."""
+
+from semver import Version
+
+from flagadmin.errors import ValidationError
+
+HEADER = "Unleash-Client-Spec"
+KNOWS_SEGMENTS = Version(4, 2, 0)
+
+
+def knows_segments(header: str) -> bool:
+    """Whether the SDK takes segments by id; without the header it gets their constraints instead.
+
+    Raises ValidationError for what is no version.
+    """
+    text = header.strip()
+    if not text:
+        return False
+    if not text[0].isdigit():
+        raise ValidationError.at(HEADER, f'Invalid prefix in the {HEADER} header: "{text}".')
+    try:
+        return Version.parse(text) >= KNOWS_SEGMENTS
+    except ValueError:
+        raise ValidationError.at(HEADER, f'Invalid SemVer in the {HEADER} header: "{text}".') from None

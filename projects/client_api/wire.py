@@ -1,0 +1,180 @@
+"""The bodies that SDKs send. Members that are not named here are accepted and not read."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import ValidationError as PydanticError
+
+from flagadmin.errors import Problem, ValidationError
+
+MOST_COUNT = 2**53
+DEFAULT_INSTANCE = "default"
+LONGEST_WORD = 255  # characters
+MOST_TOKENS = 1000
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
+Word = Annotated[str | None, Field(max_length=LONGEST_WORD)]
+StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], Field(max_length=1000)]
+CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("Input should be a valid date-time or a number of milliseconds")
+    return value
+
+
+# ISO 8601 (nanoseconds too), or a number of milliseconds since 1970.
+Moment = Annotated[datetime, BeforeValidator(_no_boolean), AfterValidator(_aware)]
+InstanceId = Annotated[Word, AfterValidator(lambda value: value or DEFAULT_INSTANCE)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True, extra="ignore", hide_input_in_errors=True)
+
+
+class Platform(Body):
+    """What SDKs tell of themselves in any of their posts."""
+
+    sdkVersion: Word = None
+    platformName: Word = None
+    platformVersion: Word = None
+    yggdrasilVersion: Word = None
+    specVersion: Word = None
+
+
+class Registration(Platform):
+    """An SDK that has just started."""
+
+    appName: Name = Field(description="Application name, as in the SDK's configuration.")
+    instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
+    started: Moment = Field(description="When it started.")
+    interval: float = Field(description="How often it sends metrics.", allow_inf_nan=False)
+    strategies: StrategyNames = Field(description="The strategies it can evaluate.")
+
+
+class ToggleCount(Body):
+    """How often a flag was on and off, and which variants it gave."""
+
+    yes: CountNumber = 0
+    no: CountNumber = 0
+    variants: dict[str, CountNumber] = Field(default_factory=dict)
+
+
+class Bucket(Body):
+    """The counts of a span of time."""
+
+    start: Moment
+    stop: Moment
+    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.")
+
+
+class Metrics(Platform):
+    """What an SDK counted since its last post."""
+
+    appName: Name = Field(description="Application name, as in the SDK's configuration.")
+    instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
+    bucket: Bucket | None = None
+
+
+class BulkApplication(Platform):
+    """An application that an edge proxy speaks for."""
+
+    appName: Name
+    instanceId: InstanceId
+    environment: Word = None
+    sdkType: Word = None
+    strategies: StrategyNames | None = None
+
+
+class BulkMetric(Body):
+    """One flag's count in an application."""
+
+    featureName: Name
+    appName: Name
+    environment: Word = None
+    timestamp: Moment
+    yes: CountNumber = 0
+    no: CountNumber = 0
+    variants: dict[str, CountNumber] | None = None
+
+
+class BulkMetrics(Body):
+    """What an edge proxy gathered."""
+
+    applications: list[BulkApplication]
+    metrics: list[BulkMetric]
+
+
+class BulkLists(Body):
+    """The two lists alone: their entries are read one by one."""
+
+    applications: list[Any]
+    metrics: list[Any]
+
+
+class Tokens(Body):
+    tokens: list[Annotated[str, Field(max_length=1000)]] = Field(max_length=MOST_TOKENS)
+
+
+class ValidToken(Body):
+    """What a key reaches."""
+
+    token: str
+    type: str
+    projects: list[str]
+    environment: str
+
+
+class ValidTokens(Body):
+    tokens: list[ValidToken]
+
+
+B = TypeVar("B", bound=Body)
+
+
+def read(kind: type[B], data: Any) -> B:
+    """Raises ValidationError with every problem and its JSON path."""
+    try:
+        return kind.model_validate(data)
+    except PydanticError as error:
+        raise ValidationError.of(problems(error)) from None
+
+
+def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], list[Problem]]:
+    """The good entries of a list, and the problems of the others."""
+    good, found = [], []
+    for index, entry in enumerate(entries):
+        try:
+            good.append(kind.model_validate(entry))
+        except PydanticError as error:
+            found += problems(error, f"{path}[{index}]")
+    return good, found
+
+
+def problems(error: PydanticError, path: str = "") -> list[Problem]:
+    """``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``"""
+    return [
+        Problem(_json_path(path, found["loc"]), _message(found))
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def _message(found: Any) -> str:
+    if found["type"] == "model_type":
+        return "Input should be an object"
+    return str(found["msg"]).removeprefix("Value error, ")
+
+
+def _json_path(path: str, location: tuple[str | int, ...]) -> str:
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path = f"{path}.{part}" if path else part
+    return path

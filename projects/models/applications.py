@@ -1,0 +1,116 @@
+"""Who asks for flags: applications, their instances, and which flag they asked for where.
+
+SDKs write these tables many times a second, so they carry no foreign keys in the database: a report never waits
+for whoever deletes a flag. What such a race leaves behind is joined to nothing and swept by ``cleanup_usage``.
+Flags take their usage with them by trigger (``projects.usage_rows``).
+"""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+
+class Application(models.Model):
+    """What SDKs call ``appName``. ``folded_name`` is its case-folded form, for searching."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.TextField(unique=True, db_collation="C")
+    folded_name = models.TextField(editable=False)
+    strategies = ArrayField(models.TextField(), default=list, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApplicationInstance(models.Model):
+    """A running SDK. ``sdk_version`` is as sent, ``unleash-node-sdk:6.12.1``; once known it never becomes empty."""
+
+    id = models.BigAutoField(primary_key=True)
+    application = models.ForeignKey(
+        Application, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="+"
+    )
+    environment = models.TextField()
+    instance_id = models.TextField(db_collation="C")
+    sdk_version = models.TextField(blank=True)
+    folded_sdk = models.TextField(blank=True, editable=False)
+    sdk_type = models.TextField(default="backend")
+    platform_name = models.TextField(blank=True)
+    platform_version = models.TextField(blank=True)
+    spec_version = models.TextField(blank=True)
+    engine_version = models.TextField(blank=True)
+    first_seen_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["application", "instance_id", "environment"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["application", "instance_id", "environment"], name="application_instance_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} of {self.application_id} in {self.environment}"
+
+
+class FlagUsage(models.Model):
+    """An application asked for a flag in an environment, last at that time. One narrow row that stays."""
+
+    pk = models.CompositePrimaryKey("application_id", "flag_id", "environment")
+    application_id = models.BigIntegerField()
+    flag_id = models.BigIntegerField(db_index=True)
+    environment = models.TextField()
+    last_used_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.flag_id} by {self.application_id} in {self.environment}"
+
+
+class UsageHour(models.Model):
+    """How often it asked within an hour (``hour`` is its beginning). Kept for two days."""
+
+    pk = models.CompositePrimaryKey("flag_id", "environment", "hour", "application_id")
+    flag_id = models.BigIntegerField()
+    environment = models.TextField()
+    hour = models.DateTimeField(db_index=True)
+    application_id = models.BigIntegerField()
+    yes = models.BigIntegerField(default=0)
+    no = models.BigIntegerField(default=0)
+    variants = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.flag_id} by {self.application_id} in {self.environment} at {self.hour}"
+
+
+class ProjectApplication(models.Model):
+    """One line of a project's applications list, kept at write time by ``projects_refresh_applications``.
+
+    The counts and SDKs are those of the instances seen since a moment that is on or before ``oldest_seen_at``;
+    once that falls out of the window the line is made anew. ``search`` has the case-folded name, environments
+    and SDKs between unit separators.
+    """
+
+    pk = models.CompositePrimaryKey("project_id", "application_id")
+    project_id = models.CharField(max_length=100)
+    application_id = models.BigIntegerField(db_index=True)
+    name = models.TextField(db_collation="C")
+    search = models.TextField()
+    environments = ArrayField(models.TextField(), default=list)
+    sdks = ArrayField(models.TextField(), default=list)
+    environment_count = models.IntegerField(default=0)
+    instance_count = models.IntegerField(default=0)
+    sdk_count = models.IntegerField(default=0)
+    last_seen_at = models.DateTimeField()
+    oldest_seen_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["project_id", "name"], name="project_application_name"),
+            models.Index(fields=["project_id", "oldest_seen_at"], name="project_application_oldest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.project_id}"
