@@ -40,6 +40,11 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
         parameters.pop("durable", None)
         return parameters | {"host": server["host"], "user": server["user"]}
 
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        # A pool asks for parameters once and would wait for a killed server to come back by itself.
+        server_of(self.settings_dict)
+        return super().get_new_connection(conn_params)
+
 
 def server_of(settings_dict: dict[str, Any]) -> ConnectionParameters:
     """Make sure the server of these database settings runs; an OperationalError says why it does not."""

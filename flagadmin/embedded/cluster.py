@@ -105,7 +105,7 @@ class Cluster:
             os.kill(pid, 0)
         except (OSError, ValueError):
             return None
-        return pid if sys.platform != "linux" or _works_in(self.folder, f"{pid}") else None
+        return pid if sys.platform != "linux" or _works_in(self.folder, Path(f"/proc/{pid}")) else None
 
     # -- make -------------------------------------------------------------------------------------------
 
@@ -169,11 +169,11 @@ class Cluster:
     def start(self) -> None:
         """Start the server and return when it takes connections. The caller holds the start lock."""
         deadline = time.monotonic() + START_SECONDS
-        self._process = None
+        self._forget_process()
         while not self.is_listening():
             if self._process is not None and self._process.poll() is not None:
                 self._check_may_heal()
-                self._process = None
+                self._forget_process()
             if self._process is None and self.postmaster_pid() is None:
                 self._drop_misleading_pid_files()
                 self._launch()
@@ -214,7 +214,7 @@ class Cluster:
         Only if no process at all works in the folder are the files removed: a left-over child of a killed
         server must still be seen by the next one.
         """
-        if not _works_in(self.folder):
+        if not any(_works_in(self.folder, process) for process in Path("/proc").glob("[0-9]*")):
             for name in ("postmaster.pid", f"{SOCKET_NAME}.lock"):
                 (self.folder / name).unlink(missing_ok=True)
 
@@ -232,7 +232,13 @@ class Cluster:
                 _signal(pid, signal.SIGQUIT)  # at once; the next start recovers
                 deadline = float("inf")
             time.sleep(0.01)
-        self._process = None
+        self._forget_process()
+
+    def _forget_process(self) -> None:
+        """If it was ours, it has ended or is about to: nothing of it must stay."""
+        if self._process is not None:
+            self._process.wait(timeout=STOP_SECONDS)
+            self._process = None
 
     def _reaped(self, pid: int) -> bool:
         return self._process is not None and self._process.pid == pid and self._process.poll() is not None
@@ -275,13 +281,12 @@ def _shown(data_dir: Path) -> str:
     return "".join(char if char.isascii() and char.isprintable() else "?" for char in str(data_dir))[-60:]
 
 
-def _works_in(folder: Path, processes: str = "[0-9]*") -> bool:
-    """Whether a process (of those whose number matches) has the folder as its working directory."""
-    for process in Path("/proc").glob(processes):
-        with contextlib.suppress(OSError):  # gone, a zombie, or another user's
-            if os.path.samefile(process / "cwd", folder):
-                return True
-    return False
+def _works_in(folder: Path, process: Path) -> bool:
+    """Whether the folder is the working directory of a process, given as its place below /proc."""
+    try:
+        return os.path.samefile(process / "cwd", folder)
+    except OSError:  # gone, a zombie, or another user's
+        return False
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

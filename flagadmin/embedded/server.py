@@ -42,6 +42,7 @@ class _Use:
         self.cluster = cluster
         self.users_lock = users_lock
         self.pid = os.getpid()
+        self.ready_postmaster: int | None = None
 
 
 _uses: dict[Path, _Use] = {}
@@ -51,15 +52,19 @@ _registry = threading.Lock()
 def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
     """Register this process as a user of the server in `data_dir`, starting it if it does not run.
 
-    Takes a few milliseconds when it runs. Raises EmbeddedServerError if it cannot be started.
+    Takes a few milliseconds when it runs, and some microseconds from the second time on, so that it can be
+    asked before every use: a server that was killed is started again. Raises EmbeddedServerError.
     """
     with _registry:
         use = _uses.get(data_dir)
         if use is None or use.pid != os.getpid():  # a forked child counts for itself
             use = _registered(data_dir, durable=durable)
             _uses[data_dir] = use
-        if not _is_ready(use.cluster):
-            _start(use.cluster)
+        postmaster = use.cluster.postmaster_pid()
+        if postmaster is None or postmaster != use.ready_postmaster:
+            if not _is_ready(use.cluster):
+                _start(use.cluster)
+            use.ready_postmaster = use.cluster.postmaster_pid()
         return {"host": use.cluster.host, "user": SUPERUSER, "dbname": DATABASE}
 
 

@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from flagadmin.datadir import make_data_dir
 from flagadmin.embedded import binaries
 from flagadmin.embedded.account import Account
 from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
+from flagadmin.embedded.server import ensure_running, release
 from tests.paths import ROOT
 
 # Uses the server, says "ready", and leaves when its standard input ends.
@@ -152,6 +154,22 @@ def test_a_killed_server_loses_nothing_and_hinders_no_start(
     assert pid
     os.kill(pid, signal.SIGKILL)
     assert user().visits() == 2
+
+
+def test_its_users_start_a_killed_server_again(data_dir: Path) -> None:
+    cluster = Cluster(data_dir, durable=False)
+    try:
+        ensure_running(data_dir, durable=False)
+        started = time.perf_counter()
+        ensure_running(data_dir, durable=False)
+        assert time.perf_counter() - started < 0.05
+        os.kill(cluster.postmaster_pid(), signal.SIGKILL)
+        assert wait_until(lambda: not is_running(data_dir))
+        with psycopg.connect(**ensure_running(data_dir, durable=False)) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        release(data_dir)
+    assert not is_running(data_dir)
 
 
 def test_a_process_that_got_the_old_servers_number_hinders_no_start(
