@@ -15,7 +15,7 @@ from groups.tokens import hash_secret
 from projects.client_api import wire
 from projects.client_api.base import TAGS
 
-SECRET = "default:development.<56 hexadecimal digits>"  # noqa: S105 - an example
+SECRET = "default:development.<56 hexadecimal digits>"
 EXAMPLE = {
     "tokens": [{"token": SECRET, "type": "client", "projects": ["default"], "environment": "development"}]
 }
