@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from django.utils import timezone
@@ -100,3 +101,11 @@ def caller_of(request: HttpRequest) -> Caller:
     caller = Caller(user=user)
     request._caller = caller  # type: ignore[attr-defined]
     return caller
+
+
+def client_address(request: HttpRequest | Request) -> str:
+    """Where a request comes from. Behind our own proxy it is what that one added last."""
+    forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
+    if settings.BEHIND_PROXY and forwarded:
+        return forwarded.rpartition(",")[2].strip()
+    return request.META.get("REMOTE_ADDR") or "unknown"

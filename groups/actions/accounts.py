@@ -9,12 +9,13 @@ from django.core.validators import validate_email
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import NameExists, NotFound, Problem, ValidationError, choices
+from flagadmin.errors import NameExists, NotFound, Problem, ValidationError
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.actions.admins import keeping_admins
 from groups.actions.passwords import problems_of_password
-from groups.models import Role, User
+from groups.actions.root_roles import root_role_id
+from groups.models import User
 from groups.permissions import Permission
 
 _EVENTS = {
@@ -65,7 +66,7 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
     problems = [*_problems_of_names(user)]
     if new.password is not None:
         problems += problems_of_password(new.password, user)
-    user.root_role_id = _root_role(new.root_role, problems)
+    user.root_role_id = root_role_id(new.root_role, problems)
     if problems:
         raise ValidationError.of(problems)
     _check_free(user)
@@ -126,10 +127,6 @@ def document(user: User) -> dict[str, Any]:
     }
 
 
-def root_roles() -> list[Role]:
-    return list(Role.objects.filter(type__in=[Role.Type.ROOT, Role.Type.ROOT_CUSTOM]).order_by("id"))
-
-
 def _locked(user_id: int, is_service: bool) -> User:
     users = User.objects.select_for_update().filter(pk=user_id, is_service=is_service)
     return _found(users.first(), user_id, is_service)
@@ -150,7 +147,7 @@ def _apply(user: User, changes: dict[str, Any]) -> None:
     if "email" in changes:
         user.email = (changes["email"] or "").strip() or None
     if "root_role" in changes:
-        user.root_role_id = _root_role(changes["root_role"], problems)
+        user.root_role_id = root_role_id(changes["root_role"], problems)
     problems += _problems_of_names(user)
     if problems:
         raise ValidationError.of(problems)
@@ -174,15 +171,3 @@ def _check_free(user: User) -> None:
     for name in filter(None, (user.username, user.email)):
         if User.objects.taken(name, but=user):
             raise NameExists(f"There is an account {name} already.")
-
-
-def _root_role(given: int | str | None, problems: list[Problem]) -> int | None:
-    if given is None:
-        return None
-    roles = root_roles()
-    for role in roles:
-        if given == role.id or (isinstance(given, str) and given.casefold() == role.name.casefold()):
-            return role.id
-    names = choices(f"{role.id} ({role.name})" for role in roles)
-    problems.append(Problem("rootRole", f"There is no root role {given}. There are: {names}."))
-    return None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from flagadmin.errors import InvalidOperation
@@ -25,11 +26,12 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
     """
     list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN.value))
     before = set(admins().values_list("id", flat=True))
-    yield
-    after = set(admins().values_list("id", flat=True))
-    if before and not after:
-        raise InvalidOperation(
-            "This would leave nobody with the Admin role who can log in. Give it to somebody else first."
-        )
-    if caller.id in before - after:
-        raise InvalidOperation("You would lose the Admin role by this. Ask another admin to do it.")
+    with transaction.atomic():
+        yield
+        after = set(admins().values_list("id", flat=True))
+        if before and not after:
+            raise InvalidOperation(
+                "This would leave nobody with the Admin role who can log in. Give it to somebody else first."
+            )
+        if caller.id in before - after:
+            raise InvalidOperation("You would lose the Admin role by this. Ask another admin to do it.")

@@ -44,12 +44,12 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=locked.username), actor=caller)
 
 
-def check_own_password(user: User, password: str, *, address: str) -> None:
+def check_own_password(user: User, password: str, *, path: str, address: str) -> None:
     """Raises ValidationError, or TooManyRequests after too many tries."""
     attempt = Try.of(user, user.username, address)
     count_try(attempt)
     if not user.check_password(password):
-        raise ValidationError.at("currentPassword", "This is not the present password.")
+        raise ValidationError.at(path, "This is not the present password.")
     forget_tries(attempt)
 
 

@@ -49,7 +49,7 @@ def create_personal_token(
         created_by=caller.name,
         expires_at=expires_at,
     )
-    record(Event(type=EventType.PAT_CREATED, subject=user.username, after=_document(token)), actor=caller)
+    record(Event(type=EventType.PAT_CREATED, subject=name, after=_document(token)), actor=caller)
     return token, secret
 
 
@@ -60,7 +60,7 @@ def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
     token = user.tokens.filter(kind=Kind.PERSONAL, id=token_id).first()
     if token is None:
         raise NotFound(f"{user} has no token with id {token_id}.")
-    record(Event(type=EventType.PAT_DELETED, subject=user.username, before=_document(token)), actor=caller)
+    record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)), actor=caller)
     token.delete()
 
 
@@ -77,6 +77,7 @@ def _document(token: ApiToken) -> dict[str, Any]:
         "id": token.pk,
         "description": token.name,
         "userId": token.user_id,
+        "username": token.user.username if token.user else None,
         "expiresAt": iso(token.expires_at),
         "prefix": token.prefix,
     }

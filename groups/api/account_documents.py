@@ -61,7 +61,7 @@ class PasswordBody(serializers.Serializer):
 
 class RoleRecord(serializers.Serializer):
     id = serializers.IntegerField()
-    type = serializers.ChoiceField(choices=[choice.value for choice in Role.Type])
+    type = serializers.CharField(help_text="root or project (built in), root-custom or custom.")
     name = serializers.CharField()
     description = serializers.CharField()
     project = serializers.CharField(allow_null=True, help_text="Always null: roles belong to no project.")
@@ -72,7 +72,7 @@ class AccountRecord(serializers.Serializer):
 
     id = serializers.IntegerField()
     isAPI = serializers.BooleanField(help_text="Always false: keys without a person are no accounts.")
-    accountType = serializers.ChoiceField(choices=["User", "Service Account"])
+    accountType = serializers.CharField(help_text="User or Service Account.")
     username = serializers.CharField()
     name = serializers.CharField()
     email = serializers.CharField(allow_null=True)

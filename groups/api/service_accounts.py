@@ -13,6 +13,7 @@ from groups.actions.personal_tokens import (
     delete_personal_token,
     personal_tokens,
 )
+from groups.actions.root_roles import root_roles
 from groups.api.account_documents import (
     AccountRecord,
     ServiceAccountBody,
@@ -42,7 +43,7 @@ class ServiceAccountsView(APIView):
     def get(self, request: ApiRequest) -> Response:
         """All service accounts, and the root roles there are."""
         found = actions.accounts(request.user, is_service=True)
-        roles = [role_record(role) for role in actions.root_roles()]
+        roles = [role_record(role) for role in root_roles()]
         return Response({"serviceAccounts": [account_record(user) for user in found], "rootRoles": roles})
 
     @extend_schema(

@@ -13,6 +13,7 @@ from groups.actions import accounts as actions
 from groups.actions.accounts import NewAccount
 from groups.actions.login_links import INVITE_LIFETIME, create_login_link
 from groups.actions.passwords import change_password, problems_of_password
+from groups.actions.root_roles import root_roles
 from groups.api.account_documents import (
     AccountRecord,
     CreatedPersonRecord,
@@ -37,7 +38,7 @@ class PeopleView(APIView):
     def get(self, request: ApiRequest) -> Response:
         """All people, and the root roles there are."""
         people = actions.accounts(request.user, is_service=False)
-        roles = [role_record(role) for role in actions.root_roles()]
+        roles = [role_record(role) for role in root_roles()]
         return Response({"users": [account_record(user) for user in people], "rootRoles": roles})
 
     @extend_schema(

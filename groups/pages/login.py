@@ -1,7 +1,5 @@
 """Logging in and out: by password, by one-time link, and the set-up link of a fresh installation."""
 
-from typing import Any
-
 from django import forms
 from django.conf import settings
 from django.contrib.auth import login, logout
@@ -19,6 +17,7 @@ from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooMany
 from flagadmin.pages import add_problems
 from groups.actions.login import check_login, note_login
 from groups.actions.login_links import peek, use_login_link, use_setup_link
+from groups.authentication import client_address
 from groups.models import User
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -158,15 +157,6 @@ def safe_next(wanted: str | None) -> str:
     path = (wanted or "").strip()
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_ours else settings.LOGIN_REDIRECT_URL
-
-
-def client_address(request: HttpRequest) -> str:
-    """Where a request comes from. Behind our own proxy it is what that one added last."""
-    forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
-    if settings.BEHIND_PROXY and forwarded:
-        return forwarded.rpartition(",")[2].strip()
-    address: Any = request.META.get("REMOTE_ADDR")
-    return address or "unknown"
 
 
 def opened_by_hand(request: HttpRequest) -> bool:

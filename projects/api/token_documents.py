@@ -111,7 +111,7 @@ class TokenRecord(serializers.Serializer):
     environment = serializers.CharField(help_text="* for every environment.")
     projects = serializers.ListField(child=serializers.CharField())
     secret = serializers.CharField()
-    type = serializers.ChoiceField(choices=["admin", "backend", "frontend"])
+    type = serializers.CharField(help_text="admin, backend or frontend.")
     alias = serializers.CharField(allow_null=True)
     project = serializers.CharField(help_text="The one project, * for every one, [] for several or none.")
     createdAt = serializers.DateTimeField()

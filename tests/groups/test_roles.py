@@ -1,0 +1,189 @@
+"""/api/admin/roles and /api/admin/permissions."""
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import Grant, Group, Role
+from groups.permissions import BuiltIn, Permission
+from projects.models import Environment
+
+URL = "/api/admin/roles"
+SWITCHER = {
+    "name": "Switcher",
+    "description": "switches",
+    "type": "custom",
+    "permissions": [
+        {"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "development"},
+        {"name": "CREATE_FEATURE"},
+    ],
+}
+
+
+@pytest.fixture
+def switcher(api):
+    return api["admin"].post(URL, SWITCHER).json()
+
+
+def problems(response):
+    assert response.status_code == 400, response.json()
+    return {problem["path"]: problem["message"] for problem in response.json()["details"]}
+
+
+def test_list(api):
+    roles = api["admin"].get(URL).json()["roles"]
+    assert [(role["id"], role["name"], role["type"]) for role in roles] == [
+        (1, "Admin", "root"),
+        (2, "Editor", "root"),
+        (3, "Viewer", "root"),
+        (4, "Owner", "project"),
+        (5, "Member", "project"),
+        (6, "Reader", "project"),
+    ]
+
+
+def test_get(api):
+    assert api["admin"].get(f"{URL}/1").json()["permissions"] == [{"name": "ADMIN"}]
+    assert {"name": "CREATE_FEATURE"} in api["admin"].get(f"{URL}/5").json()["permissions"]
+    assert api["admin"].get(f"{URL}/9999").status_code == 404
+    assert api["admin"].get(f"{URL}/abc").status_code == 400
+
+
+def test_create(api, switcher):
+    assert switcher["id"] > 6
+    assert switcher["permissions"] == [
+        {"name": "CREATE_FEATURE"},
+        {"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "development"},
+    ]
+    assert api["admin"].get(f"{URL}/{switcher['id']}").json() == switcher
+    event = AuditEvent.objects.get(type="role-created")
+    assert event.after["permissions"] == switcher["permissions"]
+
+
+def test_it_gives_what_it_says(people, callers, shop, switcher):
+    Grant.objects.create(project=shop, user=people["outsider"], role_id=switcher["id"])
+    caller, switch = callers("outsider"), Permission.UPDATE_FEATURE_ENVIRONMENT
+    assert caller.can(switch, project="shop", environment="development")
+    assert not caller.can(switch, project="shop", environment="production")
+    assert not caller.can(switch, project="default", environment="development")
+
+
+def test_create_a_root_role(api):
+    body = {"name": "Segmenter", "type": "root-custom", "permissions": [{"name": "CREATE_SEGMENT"}]}
+    assert api["admin"].post(URL, body).json()["type"] == "root-custom"
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"name": ""}, "name"),
+        ({"type": "root"}, "type"),
+        ({"type": "project"}, "type"),
+        ({"permissions": [{"name": "FLY"}]}, "permissions[0]"),
+        ({"permissions": [{"name": "ADMIN"}]}, "permissions[0]"),
+        ({"permissions": [{"name": "CREATE_FEATURE"}, {"name": "CREATE_SEGMENT"}]}, "permissions[1]"),
+        ({"permissions": [{"name": "CREATE_FEATURE", "environment": "production"}]}, "permissions[0]"),
+        ({"permissions": [{"name": "UPDATE_FEATURE_STRATEGY", "environment": "mars"}]}, "permissions[0]"),
+        ({"type": "root-custom"}, "permissions[0]"),
+        ({"permissions": [{}]}, "permissions[0].name"),
+    ],
+)
+def test_create_refused(api, change, path):
+    assert path in problems(api["admin"].post(URL, SWITCHER | change))
+    assert not Role.objects.filter(name="Switcher").exists()
+
+
+def test_name_taken(api, switcher):
+    assert api["admin"].post(URL, SWITCHER).status_code == 409
+    assert api["admin"].post(f"{URL}/validate", SWITCHER).status_code == 409
+    assert api["admin"].post(f"{URL}/validate", SWITCHER | {"name": "New"}).status_code == 200
+    assert api["admin"].put(f"{URL}/{switcher['id']}", {"name": "Member"}).status_code == 409
+    assert api["admin"].put(f"{URL}/{switcher['id']}", {"name": "Switcher"}).status_code == 200
+
+
+def test_update(api, switcher):
+    url = f"{URL}/{switcher['id']}"
+    role = api["admin"].put(url, {"description": "new", "permissions": [{"name": "DELETE_FEATURE"}]}).json()
+    assert (role["name"], role["description"]) == ("Switcher", "new")
+    assert role["permissions"] == [{"name": "DELETE_FEATURE"}]
+    assert api["admin"].put(url, {"name": "Deleter"}).json()["permissions"] == role["permissions"]
+    event = AuditEvent.objects.filter(type="role-updated").last()
+    assert event.before["permissions"] == switcher["permissions"]
+    assert "permissions[0]" in problems(api["admin"].put(url, {"permissions": [{"name": "FLY"}]}))
+
+
+@pytest.mark.parametrize("role", list(BuiltIn))
+def test_built_in_ones_are_fixed(api, role):
+    for response in (api["admin"].put(f"{URL}/{role}", {"name": "x"}), api["admin"].delete(f"{URL}/{role}")):
+        assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
+
+
+def test_delete(api, switcher):
+    url = f"{URL}/{switcher['id']}"
+    assert api["admin"].delete(url).status_code == 200
+    assert api["admin"].delete(url).status_code == 404
+    assert AuditEvent.objects.get(type="role-deleted").before["permissions"] == switcher["permissions"]
+
+
+def test_delete_in_use(api, people, shop, switcher):
+    group = Group.objects.create(name="Team")
+    for holder in ({"user": people["viewer"]}, {"user": people["service"]}, {"group": group}):
+        Grant.objects.create(project=shop, role_id=switcher["id"], **holder)
+    response = api["admin"].delete(f"{URL}/{switcher['id']}")
+    record = response.json()
+    assert (response.status_code, record["name"]) == (400, "RoleInUseError")
+    assert (record["users"], record["serviceAccounts"], record["groups"]) == (1, 1, 1)
+    assert "1 users, 1 service accounts and 1 groups" in record["message"]
+
+
+def test_delete_a_root_role_in_use(api, people):
+    role = Role.objects.create(name="Auditor", type="root-custom")
+    Group.objects.create(name="Auditors", root_role=role)
+    assert api["admin"].delete(f"{URL}/{role.pk}").json()["groups"] == 1
+    people["viewer"].root_role = role
+    people["viewer"].save()
+    assert api["admin"].delete(f"{URL}/{role.pk}").json()["users"] == 1
+
+
+def test_who_may(api, people, switcher):
+    url = f"{URL}/{switcher['id']}"
+    for name in ("editor", "viewer", "owner", "outsider"):
+        answers = [
+            api[name].get(URL),
+            api[name].get(url),
+            api[name].post(URL, SWITCHER),
+            api[name].put(url, {"name": "x"}),
+            api[name].delete(url),
+        ]
+        assert [answer.status_code for answer in answers] == [403] * 5
+    reader = Role.objects.create(name="Role reader", type="root-custom")
+    reader.permissions.create(permission="READ_ROLE")
+    people["viewer"].root_role = reader
+    people["viewer"].save()
+    assert api["viewer"].get(url).status_code == 200
+    assert api["viewer"].delete(url).status_code == 403
+
+
+def test_an_environment_that_goes_takes_its_permission_along(api, people, callers, shop, switcher):
+    Grant.objects.create(project=shop, user=people["outsider"], role_id=switcher["id"])
+    Environment.objects.create(name="temporary")
+    body = {"permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "temporary"}]}
+    api["admin"].put(f"{URL}/{switcher['id']}", body)
+    Environment.objects.get(name="temporary").delete()
+    caller = callers("outsider")
+    assert not caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT, project="shop", environment="production")
+
+
+def test_permissions(api):
+    permissions = api["outsider"].get("/api/admin/permissions").json()["permissions"]
+    assert {"name": "ADMIN", "displayName": "Admin", "type": "root"} in permissions["root"]
+    assert "DELETE_PROJECT" in [permission["name"] for permission in permissions["project"]]
+    assert [environment["name"] for environment in permissions["environments"]] == [
+        "development",
+        "production",
+    ]
+    total = (
+        len(permissions["root"])
+        + len(permissions["project"])
+        + len(permissions["environments"][0]["permissions"])
+    )
+    assert total == len(Permission)
