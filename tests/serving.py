@@ -1,4 +1,4 @@
-"""A server of its own for a benchmark: an empty data directory, real workers, one keep-alive connection.
+"""Real servers for tests and benchmarks: an empty data directory, real workers, keep-alive connections.
 
 Run a benchmark from the repository's root: ``python -m tests.benchmarks.bench_playground``.
 """
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -32,17 +33,23 @@ def data_directory() -> Iterator[str]:
         yield folder
         from django.db import connections
 
+        from flagadmin.embedded import server
+
         connections.close_all()
+        server.release(Path(folder))
 
 
 @contextmanager
-def running(workers: int = 1) -> Iterator[int]:
-    """`manage.py serve` on a free port of 127.0.0.1, ready to answer; ended at the end. Gives the port."""
+def running(workers: int = 1, **environment: str) -> Iterator[int]:
+    """`manage.py serve` on a free port of 127.0.0.1, ready to answer; ended at the end. Gives the port.
+
+    ``environment`` adds to this process's own variables.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | environment)
     try:
         _wait(port)
         yield port
