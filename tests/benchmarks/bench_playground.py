@@ -9,7 +9,7 @@ import time
 
 import orjson
 
-from tests.serving import Client, data_directory, median_ms, running
+from tests.live import Client, data_directory, median_ms, running
 
 
 def load(project: str, count: int) -> None:

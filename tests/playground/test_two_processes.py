@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.serving import Client, running
+from tests.live import Client, running
 
 FILL = """
 import os, django
@@ -28,7 +28,11 @@ SWITCH = "/api/admin/projects/default/features/shared/environments/production/"
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two")
-    return {"FLAGADMIN_DATA_DIR": str(folder), "FLAGADMIN_DATABASE_DURABLE": "0", "FLAGADMIN_LOG_LEVEL": "ERROR"}
+    return {
+        "FLAGADMIN_DATA_DIR": str(folder),
+        "FLAGADMIN_DATABASE_DURABLE": "0",
+        "FLAGADMIN_LOG_LEVEL": "ERROR",
+    }
 
 
 @pytest.fixture(scope="module")
