@@ -2,8 +2,10 @@
 
 from rest_framework import serializers
 
+from projects.api.strict import StrictSerializer, TextField
 
-class ConstraintBody(serializers.Serializer):
+
+class ConstraintBody(StrictSerializer):
     contextName = serializers.CharField(help_text="Context field the constraint applies to.")
     operator = serializers.CharField(
         help_text="One of NOT_IN, IN, STR_ENDS_WITH, STR_STARTS_WITH, STR_CONTAINS, NUM_EQ, NUM_GT, NUM_GTE, NUM_LT, "
@@ -12,15 +14,13 @@ class ConstraintBody(serializers.Serializer):
     caseInsensitive = serializers.BooleanField(required=False, help_text="Default false.")
     inverted = serializers.BooleanField(required=False, help_text="Default false; negates the result.")
     values = serializers.ListField(
-        child=serializers.CharField(allow_blank=True, trim_whitespace=False),
+        child=TextField(),
         required=False,
         allow_null=True,
         help_text="For operators that take several values.",
     )
-    value = serializers.CharField(
+    value = TextField(
         required=False,
         allow_null=True,
-        allow_blank=True,
-        trim_whitespace=False,
         help_text="For operators that take a single value.",
     )

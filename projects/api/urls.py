@@ -6,11 +6,19 @@ from django.urls import URLPattern
 
 MODULES: tuple[str, ...] = (
     "context_fields",
+    "dependencies",
     "environments",
+    "favourites",
+    "flag_environments",
+    "flags",
+    "links",
     "projects",
+    "search",
     "segments",
+    "strategies",
     "strategy_types",
     "tag_types",
+    "tags",
     "tokens",
 )
 

@@ -146,8 +146,44 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     ]
 
 
+def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
+    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Eight queries;
+    ``created_by`` is fetched with the flags."""
+    ids = [flag.pk for flag in flags]
+    kinds = _dependency_kinds(ids)
+    segments = _segment_names(ids)
+    return [
+        summary
+        | {
+            "project": flag.project_id,
+            "archivedAt": iso(flag.archived_at),
+            "dependencyType": kinds.get(flag.pk),
+            "segments": segments.get(flag.pk, []),
+            "createdBy": person_document(flag.created_by) if flag.created_by else None,
+        }
+        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
+    ]
+
+
+def _dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
+    rows = Dependency.objects.filter(Q(flag_id__in=ids) | Q(parent_id__in=ids))
+    kinds: dict[int, str] = {}
+    for child, parent in rows.values_list("flag_id", "parent_id"):
+        kinds[child] = "child"
+        kinds[parent] = "parent"
+    return kinds
+
+
+def _segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
+    rows = StrategySegment.objects.filter(strategy__flag_id__in=ids).order_by("segment__name")
+    found: dict[int, list[str]] = defaultdict(list)
+    for flag_id, name in rows.values_list("strategy__flag_id", "segment__name").distinct():
+        found[flag_id].append(name)
+    return found
+
+
 def person_document(user: Any) -> Document:
-    return {"id": user.pk, "name": user.name or user.username}
+    return {"id": user.pk, "name": user.display_name}
 
 
 def _detail(environment: Document, variants: dict[str, list], strategies: list[Document]) -> Document:

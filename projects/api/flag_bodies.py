@@ -1,0 +1,226 @@
+"""Bodies and answers about flags. Only JSON types are looked at here; the rules are in ``projects.validation``."""
+
+from rest_framework import serializers
+
+from projects.api.constraint_bodies import ConstraintBody
+from projects.api.strict import StrictSerializer, TextField
+
+
+class PayloadBody(StrictSerializer):
+    type = serializers.CharField(help_text="One of json, csv, string, number.")
+    value = TextField()
+
+
+class OverrideBody(StrictSerializer):
+    contextName = serializers.CharField()
+    values = serializers.ListField(child=TextField())
+
+
+class StrategyVariantBody(StrictSerializer):
+    name = TextField(help_text="Unique within the list.")
+    weight = serializers.IntegerField(help_text="0 to 1000.")
+    weightType = serializers.CharField(
+        help_text="variable: weights adjust so that the total is 1000. fix: exactly its weight."
+    )
+    stickiness = serializers.CharField(help_text="Field that keeps a result, or default, or random.")
+    payload = PayloadBody(required=False, allow_null=True)
+
+
+class VariantBody(StrictSerializer):
+    name = TextField(help_text="Unique within the list.")
+    weight = serializers.FloatField(help_text="0 to 1000.")
+    weightType = serializers.CharField(required=False, help_text="variable or fix.")
+    stickiness = serializers.CharField(required=False)
+    payload = PayloadBody(required=False, allow_null=True)
+    overrides = OverrideBody(many=True, required=False, help_text="Values that get this variant for certain.")
+
+    def to_internal_value(self, data: dict) -> dict:
+        values: dict = super().to_internal_value(data)
+        if values["weight"].is_integer():
+            values["weight"] = int(values["weight"])
+        return values
+
+
+class VariantsRecord(serializers.Serializer):
+    version = serializers.IntegerField()
+    variants = VariantBody(many=True)
+
+
+class StrategyChanges(serializers.Serializer):
+    name = serializers.CharField(required=False, help_text="Strategy type, for example flexibleRollout.")
+    title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    disabled = serializers.BooleanField(required=False, allow_null=True, help_text="Default false.")
+    sortOrder = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
+    parameters = serializers.DictField(child=TextField(allow_null=True), required=False)
+    constraints = ConstraintBody(many=True, required=False)
+    variants = StrategyVariantBody(many=True, required=False)
+    segments = serializers.ListField(
+        child=serializers.IntegerField(), required=False, help_text="Ids of segments."
+    )
+
+
+class StrategyBody(StrategyChanges):
+    name = serializers.CharField(help_text="Strategy type, for example flexibleRollout.")
+
+
+class StrategyRecord(StrategyBody):
+    id = serializers.UUIDField()
+
+
+class StrategyPlace(serializers.Serializer):
+    id = serializers.CharField()
+    sortOrder = serializers.IntegerField(min_value=-(2**31), max_value=2**31 - 1)
+
+
+class TagBody(serializers.Serializer):
+    type = serializers.CharField(help_text="A tag type.")
+    value = TextField(help_text="2 to 50 characters.")
+
+
+class TagChanges(serializers.Serializer):
+    addedTags = TagBody(many=True, required=False)
+    removedTags = TagBody(many=True, required=False)
+
+
+class TagRecord(TagBody):
+    color = serializers.CharField(required=False)
+
+
+class TagList(serializers.Serializer):
+    version = serializers.IntegerField()
+    tags = TagRecord(many=True)
+
+
+class FlagChanges(serializers.Serializer):
+    type = serializers.CharField(
+        required=False,
+        max_length=100,
+        help_text="For example release, experiment, operational, kill-switch, permission.",
+    )
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    impressionData = serializers.BooleanField(source="impression_data", required=False)
+    stale = serializers.BooleanField(required=False)
+
+
+class FlagBody(FlagChanges):
+    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    tags = TagBody(many=True, required=False, allow_null=True)
+
+
+class FlagMetadata(serializers.Serializer):
+    """What belongs to the flag itself."""
+
+    name = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    type = serializers.CharField()
+    project = serializers.CharField()
+    stale = serializers.BooleanField()
+    createdAt = serializers.DateTimeField()
+    impressionData = serializers.BooleanField()
+    archived = serializers.BooleanField()
+    archivedAt = serializers.DateTimeField(required=False)
+
+
+class EnvironmentSummary(serializers.Serializer):
+    """A flag in one environment of its project, as lists show it."""
+
+    name = serializers.CharField()
+    enabled = serializers.BooleanField()
+    type = serializers.CharField()
+    sortOrder = serializers.IntegerField()
+    variantCount = serializers.IntegerField()
+    lastSeenAt = serializers.DateTimeField(allow_null=True)
+    hasStrategies = serializers.BooleanField()
+    hasEnabledStrategies = serializers.BooleanField()
+
+
+class FlagSummary(serializers.Serializer):
+    """A flag as lists show it."""
+
+    type = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    favorite = serializers.BooleanField()
+    name = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    stale = serializers.BooleanField()
+    impressionData = serializers.BooleanField()
+    environments = EnvironmentSummary(many=True)
+    tags = TagBody(many=True, required=False)
+
+
+class FlagSummaryList(serializers.Serializer):
+    version = serializers.IntegerField()
+    features = FlagSummary(many=True)
+
+
+class ParentRecord(serializers.Serializer):
+    feature = serializers.CharField(help_text="The parent's name.")
+    enabled = serializers.BooleanField(
+        required=False, help_text="Whether the parent must be on. Default true."
+    )
+    variants = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Variants of which the parent must have one; empty for any. Not with enabled: false.",
+    )
+
+
+class LinkBody(serializers.Serializer):
+    url = serializers.CharField(help_text="An http or https address.")
+    title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+
+
+class LinkRecord(LinkBody):
+    id = serializers.UUIDField()
+
+
+class Person(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class Collaborators(serializers.Serializer):
+    users = Person(many=True)
+
+
+class EnvironmentDetail(serializers.Serializer):
+    """A flag in one environment of its project, with strategies and variants."""
+
+    name = serializers.CharField()
+    lastSeenAt = serializers.DateTimeField(allow_null=True)
+    variants = VariantBody(many=True)
+    enabled = serializers.BooleanField()
+    type = serializers.CharField()
+    sortOrder = serializers.IntegerField()
+    strategies = StrategyRecord(many=True)
+
+
+class FlagRecord(FlagMetadata):
+    """A flag with everything on it."""
+
+    environments = EnvironmentDetail(many=True)
+    favorite = serializers.BooleanField()
+    dependencies = ParentRecord(many=True)
+    children = serializers.ListField(child=serializers.CharField())
+    links = LinkRecord(many=True)
+    collaborators = Collaborators()
+    createdBy = Person(required=False)
+
+
+class NamesBody(serializers.Serializer):
+    features = serializers.ListField(child=serializers.CharField(), help_text="Names of flags.")
+
+
+class StaleBody(NamesBody):
+    stale = serializers.BooleanField()
+
+
+class MoveBody(serializers.Serializer):
+    newProjectId = serializers.CharField()
+
+
+class NewNameBody(serializers.Serializer):
+    name = TextField()
+    projectId = serializers.CharField(
+        required=False, allow_null=True, help_text="Its naming pattern counts too."
+    )

@@ -1,0 +1,145 @@
+"""…/features/:name/environments/:environment: a flag's switch and variants in an environment."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import NotFound
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.access import access_flag
+from projects.actions import flag_environments as actions
+from projects.api.flag_bodies import EnvironmentDetail, VariantBody, VariantsRecord
+from projects.api.json_patch import PatchOperation, patched
+from projects.api.strategies import readable
+from projects.documents.flags import flag_environment_document
+from projects.models import Flag, FlagEnvironment
+
+TAGS = ["Features"]
+VARIANTS = OpenApiExample(
+    "Two variants, half of the users each",
+    [
+        {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "userId"},
+        {
+            "name": "red",
+            "weight": 500,
+            "weightType": "variable",
+            "stickiness": "userId",
+            "payload": {"type": "string", "value": "#aa0000"},
+        },
+    ],
+    request_only=True,
+)
+
+
+class FlagEnvironmentView(APIView):
+    @extend_schema(
+        operation_id="getFeatureEnvironment",
+        tags=TAGS,
+        responses={200: EnvironmentDetail} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """The flag in this environment, with strategies and variants."""
+        flag = access_flag(request.user, project_id, name, archived=False)
+        document = flag_environment_document(flag, environment)
+        if document is None:
+            raise NotFound(f"Project {project_id} has no environment {environment}.")
+        return Response(document)
+
+
+class SwitchOnView(APIView):
+    @extend_schema(
+        operation_id="toggleFeatureEnvironmentOn",
+        tags=TAGS,
+        request=None,
+        parameters=[
+            OpenApiParameter(
+                "shouldActivateDisabledStrategies",
+                bool,
+                description="Enable the flag's disabled strategies rather than add a default one.",
+            )
+        ],
+        responses={200: None} | refusals(400, 403, 404),
+    )
+    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Switch the flag on. Without an enabled strategy it gets the default one."""
+        readable(request.user, project_id, name, environment)
+        activate = request.query_params.get("shouldActivateDisabledStrategies") == "true"
+        actions.enable_flag(project_id, name, environment, activate_disabled=activate, caller=request.user)
+        return Response()
+
+
+class SwitchOffView(APIView):
+    @extend_schema(
+        operation_id="toggleFeatureEnvironmentOff",
+        tags=TAGS,
+        request=None,
+        responses={200: None} | refusals(403, 404),
+    )
+    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        readable(request.user, project_id, name, environment)
+        actions.disable_flag(project_id, name, environment, caller=request.user)
+        return Response()
+
+
+class VariantsView(APIView):
+    @extend_schema(
+        operation_id="getEnvironmentFeatureVariants",
+        tags=TAGS,
+        responses={200: VariantsRecord} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        flag = readable(request.user, project_id, name, environment)
+        return _answer(_variants(flag, environment))
+
+    @extend_schema(
+        operation_id="overwriteEnvironmentFeatureVariants",
+        tags=TAGS,
+        request=VariantBody(many=True),
+        responses={200: VariantsRecord} | refusals(400, 403, 404, 415),
+        examples=[VARIANTS],
+    )
+    def put(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Replace the variants; an empty list clears them."""
+        readable(request.user, project_id, name, environment)
+        return self._set(request, project_id, name, environment, request.data)
+
+    @extend_schema(
+        operation_id="patchEnvironmentsFeatureVariants",
+        tags=TAGS,
+        request=PatchOperation(many=True),
+        responses={200: VariantsRecord} | refusals(400, 403, 404, 415),
+    )
+    def patch(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Change the list of variants by a JSON Patch."""
+        flag = readable(request.user, project_id, name, environment)
+        given = patched(_variants(flag, environment), request.data)
+        return self._set(request, project_id, name, environment, given)
+
+    def _set(self, request: ApiRequest, project_id: str, name: str, environment: str, given: Any) -> Response:
+        body = VariantBody(data=given, many=True)
+        body.is_valid(raise_exception=True)
+        return _answer(
+            actions.set_variants(project_id, name, environment, body.validated_data, caller=request.user)
+        )
+
+
+def _variants(flag: Flag, environment: str) -> list[dict[str, Any]]:
+    row = FlagEnvironment.objects.filter(flag=flag, environment_id=environment).first()
+    return row.variants if row else []
+
+
+def _answer(variants: list[dict[str, Any]]) -> Response:
+    return Response({"version": 1, "variants": variants})
+
+
+ENVIRONMENT = "projects/<str:project_id>/features/<str:name>/environments/<str:environment>"
+urlpatterns = [
+    path(ENVIRONMENT, FlagEnvironmentView.as_view()),
+    path(f"{ENVIRONMENT}/on", SwitchOnView.as_view()),
+    path(f"{ENVIRONMENT}/off", SwitchOffView.as_view()),
+    path(f"{ENVIRONMENT}/variants", VariantsView.as_view()),
+]

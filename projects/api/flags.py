@@ -1,0 +1,240 @@
+"""/api/admin/projects/:projectId/features: flags."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import ValidationError
+from flagadmin.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.access import access_flag, access_project, check_project
+from projects.actions import archiving, flags, moving
+from projects.api.context_fields import validated
+from projects.api.flag_bodies import (
+    FlagBody,
+    FlagChanges,
+    FlagMetadata,
+    FlagRecord,
+    FlagSummaryList,
+    MoveBody,
+    NamesBody,
+    NewNameBody,
+    StaleBody,
+)
+from projects.api.json_patch import PatchOperation, patched
+from projects.documents.flags import flag_document, flag_summaries, metadata_document
+from projects.models import Flag, Project
+
+TAGS = ["Features"]
+NEW_FLAG = OpenApiExample(
+    "A flag for a release",
+    {
+        "name": "checkout-redesign",
+        "type": "release",
+        "description": "The new checkout",
+        "impressionData": False,
+    },
+    request_only=True,
+)
+NAMES = OpenApiExample("Two flags", {"features": ["old-cart", "old-search"]}, request_only=True)
+PATCHABLE = ("type", "description", "stale", "impressionData")
+
+
+class FlagsView(APIView):
+    @extend_schema(
+        operation_id="getFeatures", tags=TAGS, responses={200: FlagSummaryList} | refusals(403, 404)
+    )
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """The active flags of the project, by name."""
+        project = access_project(request.user, project_id)
+        found = list(Flag.objects.filter(project=project, archived_at=None))
+        return Response({"version": 2, "features": flag_summaries(found, caller=request.user)})
+
+    @extend_schema(
+        operation_id="createFeature",
+        tags=TAGS,
+        request=FlagBody,
+        responses={201: FlagMetadata} | refusals(400, 403, 404, 409, 415),
+        examples=[NEW_FLAG],
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Create a flag, off in every environment of the project."""
+        access_project(request.user, project_id)
+        values = validated(FlagBody(data=request.data))
+        values["tags"] = [(tag["type"], tag["value"]) for tag in values.get("tags") or []]
+        flag = flags.create_flag(project_id, flags.NewFlag(**values), caller=request.user)
+        return Response(metadata_document(flag), status=201)
+
+
+class FlagView(APIView):
+    @extend_schema(
+        operation_id="getFeature",
+        tags=TAGS,
+        parameters=[
+            OpenApiParameter("variantEnvironments", bool, description="Accepted; variants are always shown.")
+        ],
+        responses={200: FlagRecord} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """An active flag with its environments, strategies, variants, dependencies and links."""
+        flag = access_flag(request.user, project_id, name, archived=False)
+        return Response(flag_document(flag, caller=request.user))
+
+    @extend_schema(
+        operation_id="updateFeature",
+        tags=TAGS,
+        request=FlagChanges,
+        responses={200: FlagMetadata} | refusals(400, 403, 404, 415),
+    )
+    def put(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Change what is given. The name stays; environments have addresses of their own."""
+        access_flag(request.user, project_id, name, archived=False)
+        changes = validated(FlagChanges(data=request.data))
+        flag = flags.update_flag(project_id, name, changes, caller=request.user)
+        return Response(metadata_document(flag))
+
+    @extend_schema(
+        operation_id="patchFeature",
+        tags=TAGS,
+        request=PatchOperation(many=True),
+        responses={200: FlagMetadata} | refusals(400, 403, 404, 415),
+    )
+    def patch(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Change the flag by a JSON Patch on type, description, stale and impressionData."""
+        flag = access_flag(request.user, project_id, name, archived=False)
+        changes = _patch_changes(metadata_document(flag), request.data)
+        flag = flags.update_flag(project_id, name, changes, caller=request.user)
+        return Response(metadata_document(flag))
+
+    @extend_schema(operation_id="archiveFeature", tags=TAGS, responses={202: None} | refusals(403, 404))
+    def delete(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Archive the flag: applications get "off". It can be revived, or deleted for good."""
+        access_flag(request.user, project_id, name, archived=False)
+        archiving.archive_flags(project_id, [name], caller=request.user)
+        return Response(status=202)
+
+
+def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:
+    """What a patch changes, by model field. Raises ValidationError, also where it touches what cannot be changed."""
+    after = patched(before, operations)
+    if not isinstance(after, dict):
+        raise ValidationError("The patch replaces the whole flag; patch its members.")
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    if fixed := sorted(changed - set(PATCHABLE)):
+        raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(PATCHABLE)}.")
+    given = {key: after.get(key) for key in changed}
+    return validated(FlagChanges(data=given))
+
+
+class MoveFlagView(APIView):
+    @extend_schema(
+        operation_id="changeProject",
+        tags=TAGS,
+        request=MoveBody,
+        responses={200: None} | refusals(400, 403, 404, 415),
+    )
+    def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Move the flag to another project, with everything on it."""
+        access_flag(request.user, project_id, name, archived=False)
+        target = validated(MoveBody(data=request.data))["newProjectId"]
+        moving.move_flag(project_id, name, target, caller=request.user)
+        return Response()
+
+
+class ValidateFlagView(APIView):
+    @extend_schema(
+        operation_id="validateFeature",
+        tags=TAGS,
+        request=NewNameBody,
+        responses={200: None} | refusals(400, 403, 409, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Whether a flag of this name could be created."""
+        values = validated(NewNameBody(data=request.data))
+        project = Project()
+        if values.get("projectId"):
+            project = check_project(request.user, values["projectId"], "projectId")
+        flags.check_new_name(project, values["name"], caller=request.user)
+        return Response()
+
+
+class ArchiveFlagsView(APIView):
+    @extend_schema(
+        operation_id="archiveFeatures",
+        tags=TAGS,
+        request=NamesBody,
+        responses={202: None} | refusals(400, 403, 404, 415),
+        examples=[NAMES],
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Archive flags. Unknown names are passed over; a parent goes only together with its children."""
+        access_project(request.user, project_id)
+        archiving.archive_flags(project_id, _names(request), caller=request.user)
+        return Response(status=202)
+
+
+class ReviveFlagsView(APIView):
+    @extend_schema(
+        operation_id="reviveFeatures",
+        tags=TAGS,
+        request=NamesBody,
+        responses={200: None} | refusals(400, 403, 404, 415),
+        examples=[NAMES],
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Bring archived flags back, off in every environment. Unknown names are passed over."""
+        access_project(request.user, project_id)
+        archiving.revive_flags(project_id, _names(request), caller=request.user)
+        return Response()
+
+
+class DeleteFlagsView(APIView):
+    @extend_schema(
+        operation_id="deleteFeatures",
+        tags=TAGS,
+        request=NamesBody,
+        responses={200: None} | refusals(400, 403, 404, 415),
+        examples=[NAMES],
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Delete archived flags for good. Unknown and active ones are passed over."""
+        access_project(request.user, project_id)
+        archiving.delete_flags(project_id, _names(request), caller=request.user)
+        return Response()
+
+
+class StaleFlagsView(APIView):
+    @extend_schema(
+        operation_id="staleFeatures",
+        tags=TAGS,
+        request=StaleBody,
+        responses={202: None} | refusals(400, 403, 404, 415),
+    )
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """Mark flags as stale, or as not stale."""
+        access_project(request.user, project_id)
+        values = validated(StaleBody(data=request.data))
+        flags.set_stale(project_id, values["features"], values["stale"], caller=request.user)
+        return Response(status=202)
+
+
+def _names(request: ApiRequest) -> list[str]:
+    names: list[str] = validated(NamesBody(data=request.data))["features"]
+    return names
+
+
+PROJECT = "projects/<str:project_id>"
+FLAG = f"{PROJECT}/features/<str:name>"
+urlpatterns = [
+    path("features/validate", ValidateFlagView.as_view()),
+    path(f"{PROJECT}/features", FlagsView.as_view()),
+    path(FLAG, FlagView.as_view()),
+    path(f"{FLAG}/changeProject", MoveFlagView.as_view()),
+    path(f"{PROJECT}/archive", ArchiveFlagsView.as_view()),
+    path(f"{PROJECT}/revive", ReviveFlagsView.as_view()),
+    path(f"{PROJECT}/delete", DeleteFlagsView.as_view()),
+    path(f"{PROJECT}/stale", StaleFlagsView.as_view()),
+]

@@ -1,0 +1,30 @@
+"""Bodies of PATCH: a JSON Patch (RFC 6902), applied to the document that GET shows."""
+
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+from rest_framework import serializers
+
+from flagadmin.errors import ValidationError
+
+
+class PatchOperation(serializers.Serializer):
+    """One step of a JSON Patch."""
+
+    op = serializers.ChoiceField(choices=["add", "remove", "replace", "copy", "move", "test"])
+    path = serializers.CharField(help_text="JSON Pointer: /description")
+    value = serializers.JSONField(required=False, allow_null=True)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {**super().get_fields(), "from": serializers.CharField(required=False)}
+
+
+def patched(document: Any, operations: Any) -> Any:
+    """The document after these operations. Raises ValidationError for a bad patch, or one that does not fit."""
+    body = PatchOperation(data=operations, many=True)
+    body.is_valid(raise_exception=True)
+    try:
+        return jsonpatch.apply_patch(document, operations, in_place=False)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
+        raise ValidationError(f"The patch cannot be applied: {exc}") from exc

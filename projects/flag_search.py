@@ -1,0 +1,215 @@
+"""Searching flags: the filters of ``GET /api/admin/search/features``.
+
+A filter is written ``OPERATOR:value`` or ``OPERATOR:value, value``, as the reference's clients do.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import OrderBy
+from django.db.models.functions import Concat
+from django.utils.dateparse import parse_date
+
+from flagadmin.errors import Problem, choices
+from projects.models import FavouriteFlag, Flag, FlagEnvironment, FlagTag, LifecycleStage, StrategySegment
+from projects.validation import check_problems
+
+SORT_FIELDS = {
+    "name": "name",
+    "type": "type",
+    "stale": "stale",
+    "createdAt": "created_at",
+    "archivedAt": "archived_at",
+    "project": "project_id",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """``filters`` by parameter name and ``status`` ("environment:enabled") as sent; terms of ``query`` are or-ed.
+
+    ``favourites_of``: id of the user whose favourites come first.
+    """
+
+    query: str = ""
+    filters: Mapping[str, str] = field(default_factory=dict)
+    status: Sequence[str] = ()
+    sort_by: str = "createdAt"
+    descending: bool = False
+    favourites_of: int | None = None
+    offset: int = 0
+    limit: int = 50
+
+
+def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int]:
+    """The page of these flags that match, and how many match in all. Two queries. Raises ValidationError."""
+    check_problems(_problems(search))
+    found = flags.filter(_query(search.query), _status(search.status))
+    if "archived" not in search.filters:
+        found = found.filter(archived_at=None)
+    for name, text in search.filters.items():
+        found = found.filter(FILTERS[name].condition(*_parts(text)))
+    total = found.count()
+    if search.favourites_of is not None:
+        mine = FavouriteFlag.objects.filter(user_id=search.favourites_of, flag=OuterRef("pk"))
+        found = found.annotate(favourite=Exists(mine))
+    page = found.order_by(*_order(search))[search.offset : search.offset + search.limit]
+    return list(page.select_related("created_by")), total
+
+
+def _order(search: Search) -> Iterator[str | OrderBy]:
+    if search.favourites_of is not None:
+        yield "-favourite"
+    key = F(SORT_FIELDS[search.sort_by])
+    yield key.desc(nulls_last=True) if search.descending else key.asc(nulls_last=True)
+    yield "name"
+
+
+def _query(text: str) -> Q:
+    """Name, description or a tag (``type:value``) contains one of the terms."""
+    terms = [term.strip() for term in text.split(",") if term.strip()]
+    tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))
+    matches = (
+        Q(name__icontains=term)
+        | Q(description__icontains=term)
+        | Q(pk__in=tags.filter(whole__icontains=term).values("flag"))
+        for term in terms
+    )
+    return reduce(or_, matches) if terms else Q()
+
+
+def _status(statuses: Sequence[str]) -> Q:
+    conditions = []
+    for status in statuses:
+        environment, _, state = status.rpartition(":")
+        rows = FlagEnvironment.objects.filter(environment_id=environment, enabled=True).values("flag")
+        conditions.append(Q(pk__in=rows) if state == "enabled" else ~Q(pk__in=rows))
+    return reduce(or_, conditions) if conditions else Q()
+
+
+# Filters --------------------------------------------------------------------------------------------------
+
+Condition = Callable[[str, list[str]], Q]
+IS = ("IS", "IS_NOT", "IS_ANY_OF", "IS_NONE_OF")
+DATE = ("IS_ON_OR_AFTER", "IS_BEFORE")
+INCLUDE = (
+    "INCLUDE",
+    "DO_NOT_INCLUDE",
+    "INCLUDE_ALL_OF",
+    "INCLUDE_ANY_OF",
+    "EXCLUDE_IF_ANY_OF",
+    "EXCLUDE_ALL",
+)
+_NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCLUDE_ALL"}
+_ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which operators a filter takes, what it selects, and which values it reads."""
+
+    operators: tuple[str, ...]
+    condition: Condition
+    reads: Callable[[str], object] = bool
+    wants: str = "a value"
+
+
+def _parts(text: str) -> tuple[str, list[str]]:
+    operator, _, rest = text.partition(":")
+    return operator, [value.strip() for value in rest.split(",")]
+
+
+def _is(one: Callable[[str], Q]) -> Condition:
+    """One of the values, or with a negative operator none of them."""
+    return lambda operator, values: _signed(operator, reduce(or_, map(one, values)))
+
+
+def _includes(one: Callable[[str], Q]) -> Condition:
+    return lambda operator, values: _signed(
+        operator, reduce(and_ if operator in _ALL else or_, map(one, values))
+    )
+
+
+def _signed(operator: str, condition: Q) -> Q:
+    return ~condition if operator in _NEGATIVE else condition
+
+
+def _created(operator: str, values: list[str]) -> Q:
+    day = parse_date(values[0])
+    return Q(created_at__date__lt=day) if operator == "IS_BEFORE" else Q(created_at__date__gte=day)
+
+
+def _tagged(text: str) -> Q:
+    kind, _, value = text.partition(":")
+    return Q(pk__in=FlagTag.objects.filter(tag_type=kind, value=value).values("flag"))
+
+
+def _with_segment(name: str) -> Q:
+    return Q(pk__in=StrategySegment.objects.filter(segment__name=name).values("strategy__flag"))
+
+
+def _in_stage(stage: str) -> Q:
+    last = LifecycleStage.objects.filter(flag=OuterRef("pk")).order_by("-entered_at", "-id").values("stage")
+    staged = Flag.objects.annotate(last_stage=Subquery(last[:1])).filter(last_stage=stage)
+    return Q(pk__in=staged.values("pk"))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return parse_date(text) is not None
+    except ValueError:
+        return False
+
+
+FILTERS: dict[str, Filter] = {
+    "project": Filter(IS, _is(lambda value: Q(project=value))),
+    "type": Filter(IS, _is(lambda value: Q(type=value))),
+    "state": Filter(
+        IS, _is(lambda value: Q(stale=value == "stale")), {"active", "stale"}.__contains__, "active or stale"
+    ),
+    "archived": Filter(
+        ("IS",),
+        _is(lambda value: Q(archived_at__isnull=value == "false")),
+        {"true", "false"}.__contains__,
+        "true or false",
+    ),
+    "createdBy": Filter(
+        IS,
+        _is(lambda value: Q(created_by=int(value))),
+        lambda text: text.isdecimal() and len(text) < 19,
+        "an id",
+    ),
+    "createdAt": Filter(DATE, _created, _is_day, "a day like 2026-11-21"),
+    "lifecycle": Filter(
+        IS,
+        _is(_in_stage),
+        set(LifecycleStage.Stage.values).__contains__,
+        choices(LifecycleStage.Stage.values),
+    ),
+    "tag": Filter(INCLUDE, _includes(_tagged), lambda text: ":" in text, "type:value"),
+    "segment": Filter(INCLUDE, _includes(_with_segment)),
+}
+
+
+def _problems(search: Search) -> Iterator[Problem]:
+    if search.sort_by not in SORT_FIELDS:
+        yield Problem("sortBy", f"cannot sort by {search.sort_by}. Can by: {choices(SORT_FIELDS)}")
+    for status in search.status:
+        if status.rpartition(":")[2] not in ("enabled", "disabled"):
+            yield Problem("status", f"{status} is not environment:enabled or environment:disabled")
+    for name, text in search.filters.items():
+        yield from _filter_problems(name, text)
+
+
+def _filter_problems(name: str, text: str) -> Iterator[Problem]:
+    known = FILTERS[name]
+    operator, values = _parts(text)
+    if operator not in known.operators:
+        yield Problem(name, f"there is no operator {operator}. There are: {choices(known.operators)}")
+        return
+    for value in values:
+        if not known.reads(value):
+            yield Problem(name, f"{value!r} is not {known.wants}")
