@@ -87,7 +87,7 @@ def update_strategy(
     *,
     caller: Caller,
 ) -> Document:
-    """Changes those members that are given; answers the strategy's document.
+    """Changes those members that are given and not null (only a title may be); answers the strategy's document.
 
     Where that disables the last enabled strategy, the flag is switched off there: without strategies it would be
     on for everyone. Raises NotFound, NoAccess, ValidationError.
@@ -96,8 +96,9 @@ def update_strategy(
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
-    document = checked_strategy(flag, before | dict(given))
-    _assign(strategy, document | {"sortOrder": document["sortOrder"] or 0})
+    changes = {key: value for key, value in given.items() if value is not None or key == "title"}
+    document = checked_strategy(flag, before | changes)
+    _assign(strategy, document)
     strategy.save()
     _set_segments(strategy, document["segments"])
     after = _recorded(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)

@@ -2,28 +2,13 @@
 
 from rest_framework import serializers
 
-from projects.api.constraint_bodies import ConstraintBody
+from projects.api.strategy_bodies import PayloadBody, StrategyBody
 from projects.api.strict import StrictSerializer, TextField
-
-
-class PayloadBody(StrictSerializer):
-    type = serializers.CharField(help_text="One of json, csv, string, number.")
-    value = TextField()
 
 
 class OverrideBody(StrictSerializer):
     contextName = serializers.CharField()
     values = serializers.ListField(child=TextField())
-
-
-class StrategyVariantBody(StrictSerializer):
-    name = TextField(help_text="Unique within the list.")
-    weight = serializers.IntegerField(help_text="0 to 1000.")
-    weightType = serializers.CharField(
-        help_text="variable: weights adjust so that the total is 1000. fix: exactly its weight."
-    )
-    stickiness = serializers.CharField(help_text="Field that keeps a result, or default, or random.")
-    payload = PayloadBody(required=False, allow_null=True)
 
 
 class VariantBody(StrictSerializer):
@@ -44,23 +29,6 @@ class VariantBody(StrictSerializer):
 class VariantsRecord(serializers.Serializer):
     version = serializers.IntegerField()
     variants = VariantBody(many=True)
-
-
-class StrategyChanges(serializers.Serializer):
-    name = serializers.CharField(required=False, help_text="Strategy type, for example flexibleRollout.")
-    title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    disabled = serializers.BooleanField(required=False, allow_null=True, help_text="Default false.")
-    sortOrder = serializers.IntegerField(required=False, min_value=-(2**31), max_value=2**31 - 1)
-    parameters = serializers.DictField(child=TextField(allow_null=True), required=False)
-    constraints = ConstraintBody(many=True, required=False)
-    variants = StrategyVariantBody(many=True, required=False)
-    segments = serializers.ListField(
-        child=serializers.IntegerField(), required=False, help_text="Ids of segments."
-    )
-
-
-class StrategyBody(StrategyChanges):
-    name = serializers.CharField(help_text="Strategy type, for example flexibleRollout.")
 
 
 class StrategyRecord(StrategyBody):

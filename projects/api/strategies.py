@@ -14,8 +14,9 @@ from projects.access import access_flag
 from projects.actions import strategies as actions
 from projects.actions.switching import project_environment
 from projects.api.context_fields import validated
-from projects.api.flag_bodies import StrategyBody, StrategyChanges, StrategyPlace, StrategyRecord
+from projects.api.flag_bodies import StrategyPlace, StrategyRecord
 from projects.api.json_patch import PatchOperation, patched
+from projects.api.strategy_bodies import StrategyBody, StrategyChanges
 from projects.documents.flags import strategy_documents
 from projects.models import Flag, Strategy
 

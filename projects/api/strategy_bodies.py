@@ -1,36 +1,28 @@
 """Strategies as bodies carry them. Only JSON types are looked at here; the rules are in ``projects.validation``."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from projects.api.constraint_bodies import ConstraintBody
+from projects.api.strict import StrictSerializer, TextField
 
 
-class PayloadBody(serializers.Serializer):
+class PayloadBody(StrictSerializer):
     type = serializers.CharField(help_text="One of json, csv, string, number.")
-    value = serializers.CharField(allow_blank=True, trim_whitespace=False)
+    value = TextField()
 
 
-class StrategyVariantBody(serializers.Serializer):
-    name = serializers.CharField(help_text="Unique within the flag.")
+class StrategyVariantBody(StrictSerializer):
+    name = TextField(help_text="Unique within the list.")
     weight = serializers.IntegerField(help_text="0 to 1000.")
-    weightType = serializers.CharField(required=False, help_text="variable or fix.")
-    stickiness = serializers.CharField(required=False, help_text="Stickiness used for distribution.")
+    weightType = serializers.CharField(
+        help_text="variable: weights adjust so that the total is 1000. fix: exactly its weight."
+    )
+    stickiness = serializers.CharField(help_text="Field that keeps a result, or default, or random.")
     payload = PayloadBody(required=False, allow_null=True)
 
 
-class ParametersField(serializers.DictField):
-    """Texts by name. Numbers and booleans are taken and become texts."""
-
-    child = serializers.JSONField(allow_null=True)
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data if isinstance(data, dict) else super().to_internal_value(data)
-
-
-class StrategyBody(serializers.Serializer):
-    name = serializers.CharField(help_text="Strategy type.")
+class StrategyChanges(serializers.Serializer):
+    name = serializers.CharField(required=False, help_text="Strategy type, for example flexibleRollout.")
     title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     disabled = serializers.BooleanField(
         required=False, allow_null=True, help_text="Default false; disabled strategies are not evaluated."
@@ -38,9 +30,15 @@ class StrategyBody(serializers.Serializer):
     sortOrder = serializers.IntegerField(
         required=False, allow_null=True, min_value=-(2**31), max_value=2**31 - 1
     )
-    segments = serializers.ListField(
-        child=serializers.IntegerField(), required=False, allow_null=True, help_text="Ids of segments."
+    parameters = serializers.DictField(
+        child=TextField(allow_null=True), required=False, allow_null=True, help_text="Texts by name."
     )
     constraints = ConstraintBody(many=True, required=False, allow_null=True)
     variants = StrategyVariantBody(many=True, required=False, allow_null=True)
-    parameters = ParametersField(required=False, allow_null=True, help_text="Texts by name.")
+    segments = serializers.ListField(
+        child=serializers.IntegerField(), required=False, allow_null=True, help_text="Ids of segments."
+    )
+
+
+class StrategyBody(StrategyChanges):
+    name = serializers.CharField(help_text="Strategy type, for example flexibleRollout.")
