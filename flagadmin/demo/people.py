@@ -1,0 +1,65 @@
+"""The demo's people, groups and applications."""
+
+from dataclasses import dataclass
+from typing import Any
+
+ADMIN = "demo"
+
+ACCOUNTS: list[dict[str, Any]] = [
+    {"username": ADMIN, "name": "Demo admin", "root_role": "Admin"},
+    {"username": "maria", "name": "Maria Olsen", "root_role": "Editor"},
+    {"username": "ken", "name": "Ken Adams", "root_role": "Viewer"},
+    {"username": "aisha", "name": "Aisha Khan", "root_role": None},
+    {"username": "lukas", "name": "Lukas Weber", "root_role": None},
+    {"username": "noor", "name": "Noor Haddad", "root_role": None},
+    {"username": "ci-pipeline", "name": "CI pipeline", "root_role": "Editor", "is_service": True},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoGroup:
+    """``grants``: role and project."""
+
+    name: str
+    description: str
+    members: tuple[str, ...]
+    grants: tuple[tuple[str, str], ...]
+
+
+GROUPS = [
+    DemoGroup("Checkout team", "Owns the checkout.", ("aisha", "lukas"), (("Owner", "checkout"),)),
+    DemoGroup("Storefront team", "Owns the storefront.", ("maria", "aisha"), (("Member", "storefront"),)),
+    DemoGroup(
+        "Former contractors",
+        "Built the old portal.",
+        ("lukas", "noor", "ken"),
+        (("Member", "legacy-portal"),),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DemoUsage:
+    application: str
+    environment: str
+    sdk: str
+    flags: tuple[str, ...]
+    instances: int = 2
+    minutes_ago: int = 3
+
+
+USAGE = [
+    DemoUsage(
+        "web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme", "one-click-pay"), 4
+    ),
+    DemoUsage("web-shop", "development", "unleash-node-sdk:6.11.0", ("search-v2", "dark-theme"), 1, 70),
+    DemoUsage(
+        "ios-app", "production", "unleash-ios-sdk:2.3.0", ("apple-pay", "one-click-pay", "gift-cards"), 3, 9
+    ),
+    DemoUsage("search-api", "production", "unleash-python-sdk:6.9.1", ("search-v2", "recommendations"), 6, 1),
+    DemoUsage("search-api", "production", "unleash-python-sdk:6.2.0", ("search-v2",), 1, 600),
+    DemoUsage("job-runner", "production", "unleash-go-sdk:5.1.0", ("new-scheduler", "api-rate-limits"), 2, 5),
+    DemoUsage(
+        "portal-web", "production", "unleash-java-sdk:10.2.2", ("portal-read-only", "portal-banner"), 1, 3
+    ),
+]

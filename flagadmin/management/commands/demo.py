@@ -1,0 +1,64 @@
+"""`manage.py demo`: a filled installation, served, with everything a newcomer needs printed."""
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from flagadmin.demo.flags import VISITOR
+from flagadmin.demo.load import fresh_key, fresh_password, load_demo
+from groups.actions.login_links import create_login_link
+from projects.models import Flag, Project
+
+BODY = '{"environment": "production", "projects": ["storefront"], "context": {"userId": "42"}}'
+
+
+class Command(BaseCommand):
+    help = "Fill an installation with demo data (once), print how to log in, and serve it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
+        parser.add_argument("--workers", type=int, default=2)
+        parser.add_argument("--no-serve", action="store_true", help="fill and print only")
+
+    def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
+        call_command("migrate", verbosity=0)
+        admin = load_demo()
+        address = settings.PUBLIC_URL or f"http://{host}:{port}"
+        visit = "/playground/?" + urlencode({"environment": "production", **VISITOR})
+        self.stdout.write(
+            GREETING.format(
+                address=address,
+                projects=Project.objects.count(),
+                active=Flag.objects.filter(archived_at=None).count(),
+                archived=Flag.objects.exclude(archived_at=None).count(),
+                link=address + create_login_link(admin, visit),
+                name=admin.username,
+                password=fresh_password(admin),
+                key=fresh_key(admin),
+                body=BODY,
+            )
+        )
+        if not no_serve:
+            call_command("serve", host=host, port=port, workers=workers)
+
+
+GREETING = """
+flagadmin, filled for a look around: {projects} projects, {active} active flags and {archived} archived ones
+in development and production, groups, roles, a service account, and applications that use the flags.
+
+  Log in     {link}
+             (works once, for 15 minutes; opens the playground for user 42 in production)
+  Or with    {name} / {password}   at {address}/login/
+  API        {address}/api/docs/
+  API key    {key}
+
+  curl -s -H 'Authorization: {key}' -H 'Content-Type: application/json' \\
+    -d '{body}' \\
+    {address}/api/admin/playground
+"""
