@@ -11,9 +11,9 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
 from flagadmin.pages import Column, Filter, curl_for
-from groups.access import Caller
 from groups.pages.base import ListPage
 from projects.access import readable_projects
+from projects.events import readable_events
 
 # What the kinds of the filter stand for: the beginnings of event types.
 KINDS = {
@@ -23,13 +23,6 @@ KINDS = {
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
 }
-
-
-def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
-    """All events for those who read all projects, else those of the projects they may read."""
-    allowed = caller.readable_projects
-    events = AuditEvent.objects.all()
-    return events if allowed is None else events.filter(project__in=allowed)
 
 
 class ActivityPage(ListPage):

@@ -11,11 +11,12 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from flagadmin.audit.events import EventType
-from flagadmin.console.activity import readable_events, told
+from flagadmin.console.activity import told
 from flagadmin.console.chrome import THEMES
 from flagadmin.pages import curl_for
 from groups.pages.base import ConsolePage
 from projects.access import readable_projects
+from projects.events import readable_events
 from projects.models import Project
 
 SHOWN_PROJECTS = 30

@@ -8,6 +8,7 @@ MODULES: tuple[str, ...] = (
     "context_fields",
     "dependencies",
     "environments",
+    "events",
     "favourites",
     "flag_environments",
     "flags",

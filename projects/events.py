@@ -1,0 +1,65 @@
+"""Which audit events a caller may see, and finding the right ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
+from groups.permissions import Permission
+
+# Who has an account, logs in, and holds what: for admins and readers of the login history.
+_ABOUT_ACCESS = ("user-", "service-account-", "group-", "role-", "api-token-", "pat-")
+ACCESS_TYPES = [event.value for event in EventType if event.value.startswith(_ABOUT_ACCESS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Empty parts narrow nothing. ``since`` is included, ``until`` is not. ``text`` is part of a name, in any case."""
+
+    types: Sequence[str] = ()
+    projects: Sequence[str] = ()
+    environments: Sequence[str] = ()
+    features: Sequence[str] = ()
+    actors: Sequence[int] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str = ""
+
+
+def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
+    """Events of the projects that the caller may read; what is of no project, for those who read all of them."""
+    allowed = caller.readable_projects
+    if allowed is not None:
+        return AuditEvent.objects.filter(project__in=allowed)
+    if caller.can(Permission.READ_LOGS):
+        return AuditEvent.objects.all()
+    return AuditEvent.objects.exclude(type__in=ACCESS_TYPES, project=None)
+
+
+def narrowed(events: QuerySet[AuditEvent], by: EventFilter) -> QuerySet[AuditEvent]:
+    for field, values in (
+        ("type", by.types),
+        ("project", by.projects),
+        ("environment", by.environments),
+        ("feature", by.features),
+        ("actor_id", by.actors),
+    ):
+        if values:
+            events = events.filter(**{f"{field}__in": values})
+    if by.since is not None:
+        events = events.filter(created_at__gte=by.since)
+    if by.until is not None:
+        events = events.filter(created_at__lt=by.until)
+    return events.filter(_mentions(by.text)) if by.text else events
+
+
+def _mentions(text: str) -> Q:
+    fields = ("type", "project", "environment", "feature", "subject", "actor_name")
+    found = Q()
+    for field in fields:
+        found |= Q(**{f"{field}__icontains": text})
+    return found
