@@ -3,7 +3,6 @@
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 from django.utils import timezone
 
@@ -80,21 +79,25 @@ def _vocabulary(caller: Caller) -> None:
     for name, (description, parameters) in STRATEGY_TYPES.items():
         if not StrategyType.objects.filter(name=name).exists():
             described = [{"name": parameter, "type": "string"} for parameter in parameters]
-            values = {"name": name, "description": description, "parameters": described}
-            create_strategy_type(values, caller=caller)
+            create_strategy_type(
+                {"name": name, "description": description, "parameters": described}, caller=caller
+            )
     for name, (description, legal, stickiness) in CONTEXT_FIELDS.items():
         if not ContextField.objects.filter(name=name).exists():
-            values: dict[str, Any] = {
-                "name": name,
-                "description": description,
-                "stickiness": stickiness,
-                "legal_values": [{"value": value} for value in legal],
-            }
-            create_context_field(values, caller=caller)
+            create_context_field(
+                {
+                    "name": name,
+                    "description": description,
+                    "stickiness": stickiness,
+                    "legal_values": [{"value": value} for value in legal],
+                },
+                caller=caller,
+            )
     for name, (description, constraints) in SEGMENTS.items():
         if not Segment.objects.filter(name=name).exists():
-            values = {"name": name, "description": description, "constraints": constraints}
-            create_segment(values, caller=caller)
+            create_segment(
+                {"name": name, "description": description, "constraints": constraints}, caller=caller
+            )
 
 
 def _flags(caller: Caller) -> None:
