@@ -2,15 +2,26 @@
 
 from typing import Any
 
+import orjson
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from importer import schema
 from importer.apply import import_body
+from importer.export import Selection, export_selection
+from importer.models import ImportRun
+from importer.plan import plan_import
+from importer.validation_report import validation_report
 from importer.wire import Body, parse_body
+
+TAGS = ["Import and export"]
+BODY = {"application/json": schema.import_schema()}
+EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
 
 
 class BytesParser(BaseParser):
@@ -32,7 +43,99 @@ class BatchView(APIView):
 
 
 class ImportView(BatchView):
-    @extend_schema(exclude=True)
+    @extend_schema(
+        operation_id="importFeatures",
+        summary="Import flags into a project and environment",
+        description=schema.IMPORT_DESCRIPTION,
+        tags=TAGS,
+        request=BODY,
+        parameters=[
+            OpenApiParameter("report", bool, description="Answer what happened to each flag."),
+            OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
+        ],
+        responses={
+            200: OpenApiResponse(
+                schema.ImportReport, description="Imported. Without a body unless the report is asked for."
+            )
+        }
+        | refusals(400, 403, 413, 415),
+        examples=[EXAMPLE],
+    )
     def post(self, request: ApiRequest) -> Response:
-        import_body(self.body_of(request), caller=request.user)
-        return Response()
+        run = import_body(self.body_of(request), caller=request.user)
+        return Response(import_report(run)) if wants_report(request) else Response()
+
+
+class ValidateView(BatchView):
+    @extend_schema(
+        operation_id="validateImport",
+        summary="What would stand against an import",
+        description=schema.VALIDATE_DESCRIPTION,
+        tags=TAGS,
+        request=BODY,
+        responses={200: schema.ValidationReport} | refusals(400, 403, 413, 415),
+        examples=[
+            EXAMPLE,
+            OpenApiExample(
+                "A segment is missing",
+                value=schema.VALIDATE_EXAMPLE,
+                response_only=True,
+                status_codes=["200"],
+            ),
+        ],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        return Response(validation_report(plan_import(self.body_of(request), caller=request.user)))
+
+
+class ExportView(APIView):
+    body_limit = settings.IMPORT_BODY_LIMIT  # names of many flags
+
+    @extend_schema(
+        operation_id="exportFeatures",
+        summary="Export flags as they are in an environment",
+        description=schema.EXPORT_DESCRIPTION,
+        tags=TAGS,
+        request=schema.ExportQuery,
+        responses={200: schema.ExportResult} | refusals(400, 403, 413, 415),
+        examples=[
+            OpenApiExample(
+                "A project", value={"environment": "production", "project": "checkout"}, request_only=True
+            )
+        ],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        query = schema.ExportQuery(data=request.data)
+        query.is_valid(raise_exception=True)
+        given = query.validated_data
+        selection = Selection(
+            environment=given["environment"],
+            features=tuple(given.get("features", ())),
+            tag=given.get("tag"),
+            project=given.get("project"),
+        )
+        document = export_selection(selection, caller=request.user)
+        headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
+        return Response(orjson.dumps(document), headers=headers if given["downloadFile"] else None)
+
+
+def wants_report(request: ApiRequest) -> bool:
+    """``?report=1`` or ``Prefer: return=representation`` (RFC 7240)."""
+    preferences = request.headers.get("Prefer", "").replace(" ", "").lower().split(",")
+    return request.query_params.get("report") in ("1", "true") or "return=representation" in preferences
+
+
+def import_report(run: ImportRun) -> dict[str, Any]:
+    return {
+        "id": str(run.id),
+        "project": run.project,
+        "environment": run.environment,
+        "counts": run.counts,
+        "features": run.result,
+    }
+
+
+def file_name(selection: Selection) -> str:
+    """``checkout-production.json``: letters, digits and ``-._`` only."""
+    words = f"{selection.project or selection.tag or 'flags'}-{selection.environment}"
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in words) + ".json"

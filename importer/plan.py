@@ -52,7 +52,10 @@ class FlagPlan:
 
 @dataclass
 class Plan:
-    """``findings`` stand against the import, as do ``missing`` permissions; ``notes`` do not."""
+    """``findings`` stand against the import, as do ``missing`` permissions; ``notes`` do not.
+
+    ``defaulted`` are the flags that get the default strategy, ``sources`` the environments the file came from.
+    """
 
     body: Body
     target: Target | None
@@ -60,6 +63,7 @@ class Plan:
     words: Words | None = None
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    defaulted: list[str] = field(default_factory=list)
     missing: list[Permission] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
 
@@ -255,7 +259,7 @@ def _notes(plan: Plan, entries: Entries) -> Iterator[str]:
             continue
         kept = (flag.before or {}).get("strategies", ()) if entry.feature is None else ()
         if len(flag.after["strategies"]) > len(entry.strategies) + len(kept):
-            yield f"{flag.name} is on and has no strategy that is on: it gets the default strategy."
+            plan.defaulted.append(flag.name)
         if entry.feature is None:
             yield f"{flag.name} is not in data.features: what the file says of it is added to what it has."
 

@@ -19,9 +19,13 @@ class Reads:
     """A value as ``own`` reads it, else as ``convert`` does, which raises ValueError where it cannot."""
 
     def __init__(
-        self, wanted: str, own: core_schema.CoreSchema | None, convert: Callable[[Any], Any]
+        self,
+        wanted: str,
+        own: core_schema.CoreSchema | None,
+        convert: Callable[[Any], Any],
+        schema: dict[str, Any],
     ) -> None:
-        self.wanted, self.own, self.convert = wanted, own, convert
+        self.wanted, self.own, self.convert, self.schema = wanted, own, convert, schema
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         converted = core_schema.no_info_plain_validator_function(self.convert)
@@ -32,6 +36,9 @@ class Reads:
             custom_error_message="{wanted}",
             custom_error_context={"wanted": self.wanted},
         )
+
+    def __get_pydantic_json_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        return dict(self.schema)
 
 
 def as_text(value: Any) -> str:
@@ -116,7 +123,12 @@ def as_choice(*names: str) -> Callable[[Any], str]:
     return convert
 
 
+COLOUR = "^#[0-9A-Fa-f]{6}$"
+_BOUNDS = {"minimum": 0, "maximum": TOTAL_WEIGHT}
 _TEXT = core_schema.str_schema(strict=True)
+_FILLED = core_schema.str_schema(strict=True, min_length=1)
+_COLOUR = core_schema.str_schema(strict=True, pattern=COLOUR)
+_BOOLEAN = core_schema.bool_schema(strict=True)
 _NUMBER = core_schema.union_schema(
     [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True, allow_inf_nan=False)],
     mode="left_to_right",
@@ -124,22 +136,31 @@ _NUMBER = core_schema.union_schema(
 _WHOLE = core_schema.int_schema(strict=True)
 _WEIGHT = core_schema.int_schema(strict=True, ge=0, le=TOTAL_WEIGHT)
 
-Text = Annotated[str, Reads("a text", _TEXT, as_text)]
+Text = Annotated[str, Reads("a text", _TEXT, as_text, {"type": "string"})]
 FilledText = Annotated[
-    str, Reads("a text that is not empty", core_schema.str_schema(strict=True, min_length=1), as_filled_text)
+    str, Reads("a text that is not empty", _FILLED, as_filled_text, {"type": "string", "minLength": 1})
 ]
-Boolean = Annotated[bool, Reads("true or false", core_schema.bool_schema(strict=True), as_boolean)]
-Number = Annotated[float, Reads("a number", _NUMBER, as_number)]
-Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer)]
-Weight = Annotated[int, Reads(f"a whole number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight)]
-Share = Annotated[float, Reads(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share)]
+Boolean = Annotated[bool, Reads("true or false", _BOOLEAN, as_boolean, {"type": "boolean"})]
+Number = Annotated[float, Reads("a number", _NUMBER, as_number, {"type": "number"})]
+Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer, {"type": "integer"})]
+Weight = Annotated[
+    int,
+    Reads(f"a whole number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight, {"type": "integer", **_BOUNDS}),
+]
+Share = Annotated[
+    float, Reads(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
+]
 Colour = Annotated[
-    str,
-    Reads("a colour like #00AAFF", core_schema.str_schema(pattern="^#[0-9A-Fa-f]{6}$", strict=True), refused),
+    str, Reads("a colour like #00AAFF", _COLOUR, refused, {"type": "string", "pattern": COLOUR})
 ]
-Moment = Annotated[datetime, Reads("a time like 2026-11-21T09:00:00Z", None, as_moment)]
+Moment = Annotated[
+    datetime,
+    Reads("a time like 2026-11-21T09:00:00Z", None, as_moment, {"type": "string", "format": "date-time"}),
+]
 
 
 def one_of(*names: str) -> Reads:
     """A text that is one of these names."""
-    return Reads(f"one of {', '.join(names)}", core_schema.literal_schema(list(names)), as_choice(*names))
+    own = core_schema.literal_schema(list(names))
+    schema = {"type": "string", "enum": list(names)}
+    return Reads(f"one of {', '.join(names)}", own, as_choice(*names), schema)

@@ -1,0 +1,51 @@
+"""The export as an action: who may, of what, and the audit event that it leaves."""
+
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from groups.access import Caller
+from projects.access import check_environment, check_project
+from projects.documents.export import Document, export_flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    environment: str
+    features: tuple[str, ...] = ()
+    tag: str | None = None
+    project: str | None = None
+
+
+def export_selection(selection: Selection, *, caller: Caller) -> Document:
+    """The export document. Raises ValidationError for an unknown environment or project.
+
+    All of it shows one moment: it is read in one snapshot of the database.
+    """
+    outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if outermost:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        check_environment(selection.environment)
+        if selection.project is not None:
+            check_project(caller, selection.project)
+        document = export_flags(
+            selection.environment,
+            names=selection.features,
+            tag=selection.tag,
+            project=selection.project,
+            readable=caller.readable_projects,
+        )
+        record(
+            Event(
+                type=EventType.FEATURES_EXPORTED,
+                project=selection.project,
+                environment=selection.environment,
+                after={"features": len(document["features"])},
+            ),
+            actor=caller,
+        )
+    return document

@@ -1,0 +1,241 @@
+"""Flags as the export document, which the import takes. A fixed number of statements whatever the number of flags."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+from django.db import connection
+
+Document = dict[str, Any]
+
+KEYS = (
+    "features",
+    "featureStrategies",
+    "featureEnvironments",
+    "contextFields",
+    "featureTags",
+    "segments",
+    "tagTypes",
+    "dependencies",
+    "links",
+)
+
+_FLAGS = """
+SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
+  FROM projects_flag f WHERE {chosen} ORDER BY f.name COLLATE "C"
+"""
+_STRATEGIES = """
+SELECT s.name, s.id::text, f.name, s.title, s.parameters, s.constraints, s.variants, s.disabled, s.sort_order,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+  FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
+ WHERE f.id = ANY(%s) AND s.environment_id = %s
+ ORDER BY f.name COLLATE "C", s.sort_order, s.id
+"""
+_SWITCHES = """
+SELECT e.enabled AND f.archived_at IS NULL, f.name, e.environment_id, e.variants
+  FROM projects_flagenvironment e JOIN projects_flag f ON f.id = e.flag_id
+ WHERE f.id = ANY(%s) AND e.environment_id = %s ORDER BY f.name COLLATE "C"
+"""
+_TAGS = """
+SELECT f.name, t.tag_type_id, t.value FROM projects_flagtag t JOIN projects_flag f ON f.id = t.flag_id
+ WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", t.id
+"""
+_PARENTS = """
+SELECT f.name, p.name, d.enabled, d.variants
+  FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
+ WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", d.id
+"""
+_LINKS = """
+SELECT f.name, l.id::text, l.url, l.title FROM projects_flaglink l JOIN projects_flag f ON f.id = l.flag_id
+ WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", l.created_at, l.id
+"""
+_CONTEXT_FIELDS = """
+SELECT name, description, stickiness, sort_order, legal_values, project_id
+  FROM projects_contextfield WHERE name = ANY(%s) ORDER BY name COLLATE "C"
+"""
+_SEGMENTS = 'SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%s) ORDER BY name COLLATE "C"'
+_TAG_TYPES = "SELECT name, description, icon, color FROM projects_tagtype WHERE name = ANY(%s) ORDER BY name"
+
+
+def export_flags(
+    environment: str,
+    *,
+    names: Iterable[str] | None = None,
+    tag: str | None = None,
+    project: str | None = None,
+    readable: Iterable[str] | None = None,
+    archived: bool = False,
+) -> Document:
+    """Flags as they are in an environment, as the reference exports them, with two additions: a strategy's
+    ``sortOrder`` and a segment's ``constraints``.
+
+    ``tag`` (a tag's value, of any type) goes before ``names``, those before ``project``. Archived flags come when
+    they are named, or with ``archived``. Only flags of ``readable`` projects; None means of all.
+    """
+    chosen, values = _choice(names, tag, project, archived)
+    if readable is not None:
+        chosen, values = f"{chosen} AND f.project_id = ANY(%s)", [*values, list(readable)]
+    flags = _rows(_FLAGS.format(chosen=chosen), values)
+    return _document([row[0] for row in flags], [_feature(*row[1:]) for row in flags], environment)
+
+
+def project_backup(project: str) -> dict[str, Document]:
+    """Everything of a project's flags, archived ones too: one export document for each of its environments."""
+    environments = _rows(
+        "SELECT environment_id FROM projects_projectenvironment WHERE project_id = %s ORDER BY environment_id",
+        [project],
+    )
+    return {name: export_flags(name, project=project, archived=True) for (name,) in environments}
+
+
+def _choice(
+    names: Iterable[str] | None, tag: str | None, project: str | None, archived: bool
+) -> tuple[str, list[Any]]:
+    names = list(names or ())
+    active = "true" if archived else "f.archived_at IS NULL"
+    if tag is not None:
+        wanted = "EXISTS (SELECT FROM projects_flagtag t WHERE t.flag_id = f.id AND t.value = %s)"
+        return f"{wanted} AND {active}", [tag]
+    if names:
+        return "f.name = ANY(%s)", [names]
+    if project is not None:
+        return f"f.project_id = %s AND {active}", [project]
+    return active, []
+
+
+def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchall()
+
+
+def _document(ids: list[int], features: list[Document], environment: str) -> Document:
+    strategies = [_strategy(*row) for row in _rows(_STRATEGIES, [ids, environment])]
+    switches = [_switch(*row) for row in _rows(_SWITCHES, [ids, environment])]
+    tags = [_tag(*row) for row in _rows(_TAGS, [ids])]
+    segments = sorted({segment for strategy in strategies for segment in strategy["segments"]})
+    return {
+        "features": features,
+        "featureStrategies": strategies,
+        "featureEnvironments": switches,
+        "contextFields": [
+            _context_field(*row)
+            for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches))])
+        ],
+        "featureTags": tags,
+        "segments": [_segment(*row) for row in _rows(_SEGMENTS, [segments])],
+        "tagTypes": [
+            dict(zip(("name", "description", "icon", "color"), row, strict=True))
+            for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
+        ],
+        "dependencies": _dependencies(_rows(_PARENTS, [ids])),
+        "links": _links(_rows(_LINKS, [ids])),
+    }
+
+
+def _feature(
+    name: str,
+    description: str | None,
+    kind: str,
+    project: str,
+    stale: bool,
+    impression_data: bool,
+    archived: bool,
+) -> Document:
+    return {
+        "name": name,
+        "description": description,
+        "type": kind,
+        "project": project,
+        "stale": stale,
+        "impressionData": impression_data,
+        "archived": archived,
+    }
+
+
+def _strategy(
+    name: str,
+    identifier: str,
+    flag: str,
+    title: str | None,
+    parameters: str,
+    constraints: str,
+    variants: str,
+    disabled: bool,
+    sort_order: int,
+    segments: list[int],
+) -> Document:
+    return {
+        "name": name,
+        "id": identifier,
+        "featureName": flag,
+        "title": title,
+        "parameters": orjson.loads(parameters),
+        "constraints": orjson.loads(constraints),
+        "variants": orjson.loads(variants),
+        "disabled": disabled,
+        "sortOrder": sort_order,
+        "segments": segments,
+    }
+
+
+def _switch(enabled: bool, flag: str, environment: str, variants: str) -> Document:
+    return {
+        "enabled": enabled,
+        "featureName": flag,
+        "environment": environment,
+        "variants": orjson.loads(variants),
+        "name": flag,
+    }
+
+
+def _tag(flag: str, tag_type: str, value: str) -> Document:
+    return {"featureName": flag, "tagType": tag_type, "tagValue": value}
+
+
+def _segment(identifier: int, name: str, constraints: str) -> Document:
+    return {"id": identifier, "name": name, "constraints": orjson.loads(constraints)}
+
+
+def _context_field(
+    name: str, description: str | None, stickiness: bool, order: int, legal_values: str, project: str | None
+) -> Document:
+    document = {
+        "name": name,
+        "description": description,
+        "stickiness": stickiness,
+        "sortOrder": order,
+        "legalValues": orjson.loads(legal_values),
+    }
+    return document if project is None else document | {"project": project}
+
+
+def _used_fields(strategies: list[Document], switches: list[Document]) -> set[str]:
+    """Fields of constraints, of stickiness (of strategies and of variants) and of overrides."""
+    used = {constraint["contextName"] for strategy in strategies for constraint in strategy["constraints"]}
+    used |= {
+        strategy["parameters"]["stickiness"]
+        for strategy in strategies
+        if "stickiness" in strategy["parameters"]
+    }
+    for listed in (*strategies, *switches):
+        for variant in listed["variants"]:
+            used.add(variant.get("stickiness", ""))
+            used |= {override["contextName"] for override in variant.get("overrides", ())}
+    return used
+
+
+def _dependencies(rows: list[tuple[Any, ...]]) -> list[Document]:
+    parents: dict[str, list[Document]] = {}
+    for flag, parent, enabled, variants in rows:
+        parents.setdefault(flag, []).append(
+            {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
+        )
+    return [{"feature": flag, "dependencies": listed} for flag, listed in parents.items()]
+
+
+def _links(rows: list[tuple[Any, ...]]) -> list[Document]:
+    links: dict[str, list[Document]] = {}
+    for flag, identifier, url, title in rows:
+        links.setdefault(flag, []).append({"id": identifier, "url": url, "title": title})
+    return [{"feature": flag, "links": listed} for flag, listed in links.items()]
