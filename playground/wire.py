@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from playground.engine.evaluator import Evaluation, FlagOutcome, StrategyOutcome
+from orjson import dumps
+
+from playground.engine.evaluator import PICK, Evaluation, FlagOutcome, StrategyOutcome
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag, Snapshot, Templates, compile_snapshot
 from playground.engine.strategies import CompiledStrategy
@@ -31,21 +33,18 @@ from playground.wire_templates import (
 
 TRUE, FALSE = b"true", b"false"
 RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
-VERDICTS = {verdict: b'{"enabled":%b' % text for verdict, text in RESULTS.items()}
 BUCKETS = [b',"rollout":{"bucket":%d' % bucket for bucket in range(101)]
 HEADS = {
-    (
-        on,
-        enabled,
-        unmet,
-    ): b'{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b,"hasUnsatisfiedDependency":%b,"variant":'
-    % (RESULTS[on], RESULTS[enabled], RESULTS[unmet])
+    (on, enabled, unmet): b',{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b'
+    % (RESULTS[on], RESULTS[enabled])
+    + b',"hasUnsatisfiedDependency":%b,"variant":' % RESULTS[unmet]
     for on in (True, False)
     for enabled in (True, False)
     for unmet in (True, False)
 }
-OFF_VARIANT = b'{"name":"disabled","enabled":false,"feature_enabled":false}'
-NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false}'
+OFF_VARIANT = b'{"name":"disabled","enabled":false,"feature_enabled":false'
+NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false'
+FEATURE_ENABLED = b',"feature_enabled":true'
 
 
 def compile_playground(
@@ -62,70 +61,90 @@ def compile_playground(
 
 def render_features(evaluation: Evaluation) -> bytes:
     """The `features` list of an answer: every flag of the evaluation, as one JSON array."""
-    return b"[" + b",".join(render_each(evaluation)) + b"]"
+    parts: list[bytes] = []
+    renderer = _Renderer(evaluation, parts)
+    for flag, outcome in evaluation.pairs():
+        renderer.flag(flag, outcome)
+    if not parts:
+        return b"[]"
+    parts[0] = b"[" + parts[0][1:]
+    parts.append(b"]")
+    return b"".join(parts)
 
 
 def render_each(evaluation: Evaluation) -> list[bytes]:
     """Every flag of an evaluation as a JSON object of its own, in the snapshot's order."""
-    renderer = _Renderer(evaluation)
-    return [b"".join(renderer.flag(flag, outcome)) for flag, outcome in evaluation.pairs()]
+    parts: list[bytes] = []
+    renderer = _Renderer(evaluation, parts)
+    rendered = []
+    for flag, outcome in evaluation.pairs():
+        renderer.flag(flag, outcome)
+        rendered.append(b"".join(parts)[1:])
+        parts.clear()
+    return rendered
 
 
 class _Renderer:
-    """Renders the flags of one evaluation; what several have in common is serialised once."""
+    """Adds the pieces of flags to `parts`; what flags have in common is serialised once an evaluation.
 
-    __slots__ = ("_evaluation", "_identifiers", "_reasons", "_segments")
+    Every flag starts with a comma.
+    """
 
-    def __init__(self, evaluation: Evaluation) -> None:
+    __slots__ = ("_evaluation", "_identifiers", "_parts", "_reasons", "_segments")
+
+    def __init__(self, evaluation: Evaluation, parts: list[bytes]) -> None:
         self._evaluation = evaluation
+        self._parts = parts
         self._reasons = Reasons(evaluation)
         self._segments: dict[int, bytes] = {}
         self._identifiers: dict[str, bytes] = {}
 
-    def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> list[bytes]:
-        """The pieces of one flag."""
+    def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> None:
         template: FlagTemplate = flag.template
-        variant, variants = _variant(template, outcome)
-        parts = [
-            HEADS[outcome.on, flag.enabled, bool(outcome.unmet)],
-            variant,
-            variants,
-            template.names,
-            RESULTS[outcome.result],
-        ]
-        if flag.strategies:
-            for strategy, pieces, found in zip(
-                flag.strategies, template.strategies, outcome.strategies, strict=True
-            ):
-                self._strategy(parts, strategy, pieces, found)
+        result, on, decided, pick, _, strategies, unmet = outcome
+        parts = self._parts
+        parts.append(HEADS[on, flag.enabled, bool(unmet)])
+        variants = template.variants
+        chosen = strategies[decided][PICK] if decided != NONE else NONE
+        if chosen != NONE:
+            deciding = template.strategies[decided]
+            variants = deciding.variants
+            parts += (deciding.picks[chosen], FEATURE_ENABLED) if on else (OFF_VARIANT,)
+        elif pick != NONE:
+            parts.append(template.picks[pick])
+        else:
+            parts.append(NO_VARIANT if on else OFF_VARIANT)
+        parts += (variants, template.names, RESULTS[result])
+        if strategies:
+            for strategy, pieces, found in zip(flag.strategies, template.strategies, strategies, strict=True):
+                self._strategy(strategy, pieces, found)
         else:
             parts.append(b',"data":[')
-        parts += (b']},"reason":', as_json(self._reasons.flag(flag, outcome)))
-        if outcome.unmet:
-            names = [unmet.parent.name for unmet in outcome.unmet]
-            parts += (b',"unsatisfiedDependencies":', as_json(names))
+        parts += (b']},"reason":', dumps(self._reasons.flag(flag, outcome)))
+        if unmet:
+            parts += (b',"unsatisfiedDependencies":', as_json([parent.name for parent, _ in unmet]))
         parts.append(b"}")
-        return parts
 
     def _strategy(
-        self,
-        parts: list[bytes],
-        strategy: CompiledStrategy,
-        template: StrategyTemplate,
-        outcome: StrategyOutcome,
+        self, strategy: CompiledStrategy, template: StrategyTemplate, outcome: StrategyOutcome
     ) -> None:
         verdict, bits, bucket, pick, _ = outcome
-        parts += (template.head, VERDICTS[verdict], template.status)
+        parts = self._parts
+        parts += (template.head, template.verdicts[verdict])
         if pick != NONE:
             parts += (template.picks[pick], template.variants)
-        for bit, echo in template.constraints:
-            parts += (echo, TRUE if bits & bit else FALSE)
+        if bits == strategy.all_hold:
+            parts += template.all_hold
+        else:
+            for bit, echo in template.constraints:
+                parts += (echo, TRUE if bits & bit else FALSE)
         parts.append(template.tail)
         if template.links:
             parts += (self._segments_of(strategy), template.links)
-        if bucket and strategy.rollout is not None:
-            parts += (BUCKETS[bucket], template.threshold, self._identifier(strategy.rollout.stickiness))
-        parts.append(b"}")
+        if bucket:
+            parts += (BUCKETS[bucket], template.threshold, self._identifier(strategy))
+        else:
+            parts.append(b"}")
 
     def _segments_of(self, strategy: CompiledStrategy) -> bytes:
         shown = [self._segment(position) for position in strategy.segments]
@@ -146,14 +165,15 @@ class _Renderer:
             self._segments[position] = rendered
         return rendered
 
-    def _identifier(self, stickiness: str) -> bytes:
-        """The end of a rollout: the field and the value that were hashed, if any."""
+    def _identifier(self, strategy: CompiledStrategy) -> bytes:
+        """The end of a rollout and of its strategy: the field and the value that were hashed, if any."""
+        stickiness = strategy.rollout.stickiness if strategy.rollout is not None else ""
         rendered = self._identifiers.get(stickiness)
         if rendered is None:
             found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
-            rendered = b"}"
+            rendered = b"}}"
             if found is not None:
-                rendered = b',"field":%b,"value":%b}' % (as_json(found[0]), as_json(found[1]))
+                rendered = b',"field":%b,"value":%b}}' % (as_json(found[0]), as_json(found[1]))
             self._identifiers[stickiness] = rendered
         return rendered
 
@@ -162,17 +182,3 @@ def _echoed(constraints: Echoes, bits: int) -> bytes:
     if not constraints:
         return b',"constraints":[]'
     return b"".join(echo + (TRUE if bits & bit else FALSE) for bit, echo in constraints) + b"}]"
-
-
-def _variant(template: FlagTemplate, outcome: FlagOutcome) -> tuple[bytes, bytes]:
-    """The chosen variant, and the variants it was chosen from."""
-    variants = template.variants
-    chosen = NO_VARIANT
-    if outcome.decided != NONE:
-        pick = outcome.strategies[outcome.decided].pick
-        if pick != NONE:
-            strategy = template.strategies[outcome.decided]
-            chosen, variants = strategy.chosen[pick], strategy.variants
-    if not outcome.on:
-        return OFF_VARIANT, variants
-    return template.chosen[outcome.pick] if outcome.pick != NONE else chosen, variants

@@ -21,17 +21,18 @@ Echoes = tuple[tuple[int, bytes], ...]
 class StrategyTemplate:
     """The pieces of one strategy, in the order they are written.
 
-    `head` to `"result":`, `status` after its verdict, `picks` a variant by index, `variants` the list they
-    come from, `constraints`, `tail` to the segments, `links` after them (in `tail` when there are none),
-    `threshold` after a rollout's bucket. `chosen` are the picks in the form the flag shows them.
+    `head` up to `"result":`, the `verdicts` (with `"variant":` at the end where there is one to follow),
+    `picks` (a variant without its last brace, by index) and the list of `variants`, `constraints`, `tail` up to
+    the segments, `links` after them (empty where there are none: then `tail` has them), and `threshold` after a
+    rollout's bucket.
     """
 
     head: bytes
-    status: bytes
+    verdicts: Mapping[bool | None, bytes]
     picks: tuple[bytes, ...]
-    chosen: tuple[bytes, ...]
     variants: bytes
     constraints: Echoes
+    all_hold: tuple[bytes, ...]
     tail: bytes
     links: bytes
     threshold: bytes
@@ -39,9 +40,10 @@ class StrategyTemplate:
 
 @dataclass(frozen=True, slots=True)
 class FlagTemplate:
-    """The pieces of one flag: its own variants as chosen and as a list, its names, its strategies."""
+    """The pieces of one flag: its own variants (as `picks` and `variants` of a strategy), its names and its
+    strategies."""
 
-    chosen: tuple[bytes, ...]
+    picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[StrategyTemplate, ...]
@@ -68,8 +70,8 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
     return FlagTemplate(
-        chosen=tuple(_flag_variant(variant) for variant in variants),
-        variants=b',"variants":%b' % as_json(variants),
+        picks=tuple(_flag_variant(variant) for variant in variants),
+        variants=_listed(variants),
         names=b',"name":%b,"projectId":%b,"strategies":{"result":'
         % (as_json(flag.name), as_json(flag.project)),
         strategies=tuple(
@@ -95,7 +97,7 @@ def _held(item: object) -> int:
         return 40 + len(item)
     if isinstance(item, tuple):
         return 56 + sum(8 + _held(member) for member in item)
-    if isinstance(item, int):
+    if isinstance(item, int | dict):
         return 0
     slots = fields(item)  # type: ignore[arg-type]
     return 48 + sum(8 + _held(getattr(item, slot.name)) for slot in slots)
@@ -106,26 +108,40 @@ def _strategy_template(
 ) -> StrategyTemplate:
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
     constraints = [_defaults(_stored_constraint(item)) for item in objects_of(document.get("constraints"))]
+    echoes = _echoes(constraints, opening=b'},"constraints":[')
     opened = b"}]" if constraints else b'},"constraints":[]'
     links = b'],"links":{"edit":%b}' % as_json(page + strategy.id)
     has_segments = bool(strategy.segments or strategy.missing_segments)
     return StrategyTemplate(
         head=_strategy_head(document, strategy, first=first),
-        status=_STATUS.get(strategy.mode, b',"evaluationStatus":"complete"'),
-        picks=tuple(b',"variant":%b' % as_json(_strategy_variant(variant)) for variant in variants),
-        chosen=tuple(as_json(_strategy_variant(variant) | {"feature_enabled": True}) for variant in variants),
-        variants=b',"variants":%b' % as_json(variants),
-        constraints=_echoes(constraints, opening=b'},"constraints":['),
+        verdicts=_VERDICTS[_STATUSES.get(strategy.mode, "complete"), bool(variants)],
+        picks=tuple(_strategy_variant(variant) for variant in variants),
+        variants=_listed(variants) if variants else b"",
+        constraints=echoes,
+        all_hold=tuple(piece for _, echo in echoes for piece in (echo, b"true")),
         tail=opened + b',"segments":[' + (b"" if has_segments else links),
         links=links if has_segments else b"",
         threshold=_threshold(strategy),
     )
 
 
-_STATUS = {
-    Mode.ONLY_SDK: b',"evaluationStatus":"incomplete"',
-    Mode.DISABLED: b',"evaluationStatus":"unevaluated"',
+_STATUSES = {Mode.ONLY_SDK: "incomplete", Mode.DISABLED: "unevaluated"}
+_VERDICTS = {
+    (status, with_variant): {
+        verdict: as_json({"enabled": "unknown" if verdict is None else verdict, "evaluationStatus": status})[
+            :-1
+        ]
+        + (b',"variant":' if with_variant else b"")
+        for verdict in (True, False, None)
+    }
+    for status in ("complete", "incomplete", "unevaluated")
+    for with_variant in (True, False)
 }
+
+
+def _listed(variants: list[Mapping[str, Any]]) -> bytes:
+    """The end of a chosen variant, and the list it was chosen from."""
+    return b'},"variants":%b' % as_json(variants)
 
 
 def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy, *, first: bool) -> bytes:
@@ -166,13 +182,13 @@ def _echoes(constraints: list[dict[str, Any]], *, opening: bytes) -> Echoes:
     return tuple(found)
 
 
-def _strategy_variant(variant: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": text_of(variant.get("name")), "enabled": True, **_payload(variant)}
+def _strategy_variant(variant: Mapping[str, Any]) -> bytes:
+    return as_json({"name": text_of(variant.get("name")), "enabled": True, **_payload(variant)})[:-1]
 
 
 def _flag_variant(variant: Mapping[str, Any]) -> bytes:
     shown = {"name": text_of(variant.get("name")), **_payload(variant), "enabled": True}
-    return as_json(shown | {"feature_enabled": True, "featureEnabled": True})
+    return as_json(shown | {"feature_enabled": True, "featureEnabled": True})[:-1]
 
 
 def _payload(variant: Mapping[str, Any]) -> dict[str, Any]:

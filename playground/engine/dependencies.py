@@ -71,7 +71,7 @@ def variant_name(flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
         return None
     if outcome.decided != NONE:
         strategy = flag.strategies[outcome.decided]
-        index = outcome.strategies[outcome.decided].pick
+        index = outcome.strategies[outcome.decided][3]
         if strategy.variants is not None and index != NONE:
             return strategy.variants.names[index]
     if flag.variants is not None and outcome.pick != NONE:

@@ -215,7 +215,7 @@ class _Explainer:
         )
 
     def constraint(self, constraint: CompiledConstraint, *, holds: bool) -> ConstraintExplanation:
-        value = self.reasons.value(constraint.field)
+        value = self.reasons.values[constraint.field]
         return ConstraintExplanation(
             field=constraint.field,
             operator=constraint.operator,
@@ -273,7 +273,7 @@ class _Explainer:
     def variant_sentence(self, variants: CompiledVariants, pick: int, place: int) -> str:
         name = variants.names[pick]
         if place:
-            subject = self.reasons.subject(variants.stickiness)
+            subject = self.reasons.subjects[variants.stickiness]
             return sentences.variant_reason(name, subject=subject, place=place, total=variants.total)
         field = next(field for index, _, _, field in variants.overrides if index == pick)
-        return sentences.variant_override(name, self.reasons.value(field))
+        return sentences.variant_override(name, self.reasons.values[field])

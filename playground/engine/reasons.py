@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from playground.engine import sentences
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.dependencies import Problem, Unmet
-from playground.engine.evaluator import Evaluation, FlagOutcome, StrategyOutcome
+from playground.engine.evaluator import BITS, BUCKET, VERDICT, Evaluation, FlagOutcome, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import NONE
 
 
+class _Values(dict[str, str]):
+    """Per field "country is NO" or "country was not given", worded when first asked for."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__()
+        self._evaluation = evaluation
+
+    def __missing__(self, field: str) -> str:
+        phrase = self[field] = sentences.value_phrase(field, self._evaluation.context.lookup(field))
+        return phrase
+
+
+class _Subjects(dict[str, str | None]):
+    """Per stickiness "userId 42", who was put into a bucket; None where the context has nobody."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__()
+        self._evaluation = evaluation
+
+    def __missing__(self, stickiness: str) -> str | None:
+        found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
+        phrase = self[stickiness] = sentences.subject_phrase(*found) if found else None
+        return phrase
+
+
 class Reasons:
     """Gives the reasons of one evaluation; what several flags have in common is worded once."""
 
-    __slots__ = ("_evaluation", "_segments", "_subjects", "_values")
+    __slots__ = ("_evaluation", "_segments", "subjects", "values")
 
     def __init__(self, evaluation: Evaluation) -> None:
+        self.values = _Values(evaluation)
+        self.subjects = _Subjects(evaluation)
         self._evaluation = evaluation
-        self._values: dict[str, str] = {}
-        self._subjects: dict[str, str | None] = {}
         self._segments: dict[int, str] = {}
-
-    def value(self, field: str) -> str:
-        """ "country is NO" or "country was not given"."""
-        phrase = self._values.get(field)
-        if phrase is None:
-            text = self._evaluation.context.lookup(field)
-            phrase = self._values[field] = sentences.value_phrase(field, text)
-        return phrase
-
-    def subject(self, stickiness: str) -> str | None:
-        """ "userId 42": who was put into a bucket, None if it was drawn."""
-        if stickiness not in self._subjects:
-            found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
-            self._subjects[stickiness] = sentences.subject_phrase(*found) if found else None
-        return self._subjects[stickiness]
 
     def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
         """Why a flag has its result."""
@@ -45,47 +57,65 @@ class Reasons:
             return sentences.rejected(flag.fault)
         if outcome.unmet and outcome.result is not False:
             return self.parent(outcome.unmet[0])
-        if outcome.decided != NONE:
-            decided = outcome.decided
+        decided = outcome.decided
+        if decided != NONE:
             return self.passed(flag.strategies[decided], outcome.strategies[decided])
-        if not flag.strategies:
-            return sentences.NO_STRATEGIES
+        if outcome.result is None:
+            return next(note for note in self._unknown(flag, outcome))
         return self._not_passed(flag, outcome)
 
+    def _unknown(self, flag: CompiledFlag, outcome: FlagOutcome) -> Iterator[str]:
+        for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
+            if strategy.counts and found[VERDICT] is None:
+                yield strategy.note
+
     def _not_passed(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
-        pairs = [
-            (strategy, found)
+        failed = [
+            self.failed(strategy, found)
             for strategy, found in zip(flag.strategies, outcome.strategies, strict=True)
             if strategy.counts
         ]
-        if not pairs:
-            return sentences.ALL_DISABLED
-        if outcome.result is None:
-            return next(strategy.note for strategy, found in pairs if found.verdict is None)
-        if len(pairs) == 1:
-            return self.failed(*pairs[0])
-        shown = [self.failed(*pair) for pair in pairs[: sentences.SHOWN_STRATEGIES]]
-        return sentences.strategies_together(shown, len(pairs))
-
-    def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
-        """Why a strategy is on."""
-        parts = [sentences.met_constraint(self.value(c.field), c.met) for c in strategy.constraints]
-        parts += [self._met_segment(position) for position in strategy.segments]
-        if strategy.rollout is not None:
-            parts.append(self.rollout(strategy.rollout, outcome.bucket))
-        return sentences.together(parts) if parts else sentences.FOR_EVERYONE
+        if failed:
+            return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
+        return sentences.ALL_DISABLED if flag.strategies else sentences.NO_STRATEGIES
 
     def strategy(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy has its own result."""
-        if outcome.verdict:
+        if outcome[VERDICT]:
             return self.passed(strategy, outcome)
-        if outcome.verdict is None:
+        if outcome[VERDICT] is None:
             return strategy.note if strategy.mode is Mode.ONLY_SDK else sentences.NOT_EVALUATED
         return self.failed(strategy, outcome)
 
+    def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
+        """Why a strategy is on."""
+        values = self.values
+        parts = [f"{values[constraint.field]}{constraint.met}" for constraint in strategy.constraints]
+        segments = self._evaluation.snapshot.segments
+        parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
+        if strategy.rollout is not None:
+            parts.append(self.rollout(strategy.rollout, outcome[BUCKET]))
+        return sentences.together(parts) if parts else sentences.FOR_EVERYONE
+
+    def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
+        """Why a strategy is off."""
+        _, bits, bucket, _, _ = outcome
+        if bits != strategy.all_hold or strategy.segments:
+            parts = self._failed_conditions(strategy, bits)
+            if parts:
+                return parts[0] if len(parts) == 1 else "; ".join(parts)
+        rollout = strategy.rollout
+        if rollout is None:
+            return strategy.note
+        subject = self.subjects[rollout.stickiness]
+        if subject is None:
+            return self.rollout(rollout, 0)
+        before = sentences.ALL_HOLD if bits or strategy.segments else ""
+        return before + sentences.rollout_outside(subject, bucket, rollout.threshold)
+
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""
-        subject = self.subject(rollout.stickiness)
+        subject = self.subjects[rollout.stickiness]
         if subject is None:
             if rollout.draws:
                 return sentences.random_rollout(rollout.threshold)
@@ -94,20 +124,7 @@ class Reasons:
             return sentences.rollout_inside(subject, bucket, rollout.threshold)
         return sentences.rollout_outside(subject, bucket, rollout.threshold)
 
-    def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
-        """Why a strategy is off."""
-        parts = self._failed_conditions(strategy, outcome)
-        if parts:
-            return sentences.together(parts)
-        if strategy.note or strategy.rollout is None:
-            sentence = strategy.note
-        else:
-            sentence = self.rollout(strategy.rollout, outcome.bucket)
-        has_conditions = strategy.constraints or strategy.segments
-        return sentences.after_conditions(sentence) if has_conditions else sentence
-
-    def _failed_conditions(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> list[str]:
-        bits = outcome.bits
+    def _failed_conditions(self, strategy: CompiledStrategy, bits: int) -> list[str]:
         parts = []
         if bits != strategy.all_hold:
             parts = self._failed_constraints(strategy.constraints, bits)
@@ -115,26 +132,24 @@ class Reasons:
             segment = self._evaluation.snapshot.segments[position]
             if self._evaluation.segment_bits[position] != segment.all_hold:
                 parts.append(self._unmet_segment(position))
-        parts += [sentences.missing_segment(segment) for segment in strategy.missing_segments]
+        if strategy.missing_segments:
+            parts += [sentences.missing_segment(segment) for segment in strategy.missing_segments]
         return parts
 
     def _failed_constraints(self, constraints: tuple[CompiledConstraint, ...], bits: int) -> list[str]:
+        values = self.values
         return [
-            sentences.failed_constraint(self.value(constraint.field), constraint.need)
+            f"{values[constraint.field]}, {constraint.need}"
             for index, constraint in enumerate(constraints)
             if not bits >> index & 1
         ]
-
-    def _met_segment(self, position: int) -> str:
-        return sentences.in_segment(self._evaluation.snapshot.segments[position].name)
 
     def _unmet_segment(self, position: int) -> str:
         phrase = self._segments.get(position)
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
-            why = sentences.together(
-                self._failed_constraints(segment.constraints, self._evaluation.segment_bits[position])
-            )
+            bits = self._evaluation.segment_bits[position]
+            why = "; ".join(self._failed_constraints(segment.constraints, bits))
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 
@@ -167,6 +182,6 @@ class Reasons:
         if flag.fault is not None or len(flag.strategies) != 1:
             return ""
         strategy, found = flag.strategies[0], outcome.strategies[0]
-        if strategy.rollout is None or not found.bucket or self._failed_conditions(strategy, found):
+        if strategy.rollout is None or not found[BUCKET] or self._failed_conditions(strategy, found[BITS]):
             return ""
-        return sentences.bucket_detail(found.bucket, strategy.rollout.threshold)
+        return sentences.bucket_detail(found[BUCKET], strategy.rollout.threshold)

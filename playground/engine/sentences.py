@@ -16,6 +16,8 @@ SHOWN_STRATEGIES = 3
 
 NO_STRATEGIES = "It has no strategy, so it is on for everyone"
 ALL_DISABLED = "All its strategies are disabled"
+ALL_HOLD = "All conditions hold, but "
+"""Before a rollout_outside, where the strategy has conditions."""
 FOR_EVERYONE = "On for everyone"
 NOT_EVALUATED = "It is disabled, so it is not evaluated"
 SWITCHED_OFF_DETAIL = "switched off"
@@ -51,11 +53,11 @@ def need_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
-    """What a constraint that holds adds to the value: "above 4.2.0", "not US", or nothing for IN."""
+    """What a constraint that holds adds to its value: " (above 4.2.0)", " (not US)", or nothing for IN."""
     if operator in ("IN", "NOT_IN"):
-        return "" if (operator == "IN") is not inverted else f"not {listed(values)}"
+        return "" if (operator == "IN") is not inverted else f" (not {listed(values)})"
     phrase = f"{OPERATORS[operator].relation} {listed(values)}"
-    return f"not {phrase}" if inverted else phrase
+    return f" (not {phrase})" if inverted else f" ({phrase})"
 
 
 def value_phrase(field: str, text: str | None) -> str:
@@ -69,8 +71,8 @@ def failed_constraint(value: str, need: str) -> str:
 
 
 def met_constraint(value: str, met: str) -> str:
-    """ "region is eu", "country is NO (not US)"; `value` is a value_phrase."""
-    return f"{value} ({met})" if met else value
+    """ "region is eu", "country is NO (not US)"; `value` is a value_phrase, `met` a met_phrase."""
+    return f"{value}{met}"
 
 
 def subject_phrase(field: str, text: str) -> str:
@@ -84,11 +86,6 @@ def rollout_inside(subject: str, bucket: int, threshold: int) -> str:
 
 def rollout_outside(subject: str, bucket: int, threshold: int) -> str:
     return f"{subject} is in bucket {bucket} and the rollout stops at {threshold} %."
-
-
-def after_conditions(sentence: str) -> str:
-    """ "All conditions hold, but …", for what fails after them."""
-    return f"All conditions hold, but {sentence}"
 
 
 def no_identifier(stickiness: str) -> str:
@@ -161,15 +158,20 @@ def parent_unknown(name: str) -> str:
     return f"Depends on {name}; only your SDK can tell whether it is on"
 
 
-def strategies_together(reasons: Sequence[str], count: int) -> str:
-    """The reasons of `count` strategies that all fail; `reasons` has the first SHOWN_STRATEGIES of them."""
-    text = " ".join(f"Strategy {number}: {unended(reason)}." for number, reason in enumerate(reasons, 1))
-    return f"{text} … ({count} strategies in all)" if count > len(reasons) else text
+def strategies_together(reasons: Sequence[str]) -> str:
+    """The reasons of several strategies that all fail, the first SHOWN_STRATEGIES of them."""
+    text = ""
+    for before, reason in zip(_STRATEGY_NUMBERS, reasons, strict=False):
+        text += before + reason if reason[-1] == "." else before + reason + "."
+    return f"{text} … ({len(reasons)} strategies in all)" if len(reasons) > SHOWN_STRATEGIES else text
+
+
+_STRATEGY_NUMBERS = ("Strategy 1: ", *(f" Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)))
 
 
 def together(parts: Sequence[str]) -> str:
     """Several facts in one sentence: "country is NO (not US); userId 42 is in bucket 8, inside 60 %"."""
-    return parts[0] if len(parts) == 1 else "; ".join(unended(part) for part in parts)
+    return parts[0] if len(parts) == 1 else "; ".join(parts).removesuffix(".")
 
 
 def unended(sentence: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from playground.engine import operators, sentences
 from playground.engine.constraints import CompiledConstraint, compile_constraint, unquotable
 from playground.engine.context import Columns
-from playground.engine.hashing import bucket, hash_key
+from playground.engine.hashing import hash_key
 from playground.engine.reading import items_of, objects_of, parameters_of, string_of, text_of
 from playground.engine.variants import CompiledVariants, Random, compile_strategy_variants
 
@@ -66,11 +66,8 @@ class Rollout:
     key: bytes
     draws: bool
 
-    def bucket(self, values: list[Any], random: Random) -> int:
-        """The bucket from 1 to 100 of this context; 0 if it has no identifier and none is drawn."""
-        identifier = values[self.column]
-        if identifier is not None:
-            return bucket(self.key, identifier)
+    def drawn(self, random: Random) -> int:
+        """The bucket where the context has no identifier: one by chance, or 0 for none."""
         return int(random() * 100) + 1 if self.draws else 0
 
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from playground.engine.context import Columns
-from playground.engine.hashing import VARIANT_SEED, bucket, hash_key
+from playground.engine.hashing import VARIANT_SEED, hash_key, murmur3
 from playground.engine.reading import objects_of, string_of, strings_of, text_of, weight_of
 
 Random = Callable[[], float]
@@ -51,7 +51,7 @@ class CompiledVariants:
         if identifier is None:
             place = int(random() * self.total) + 1
         else:
-            place = bucket(self.key, identifier, self.total, VARIANT_SEED)
+            place = murmur3(self.key + identifier, VARIANT_SEED, False) % self.total + 1
         return bisect_left(self.limits, place), place
 
 

@@ -190,7 +190,7 @@ def strategies(draw: st.DrawFn, segments: list[int]) -> dict[str, Any]:
 @st.composite
 def states(draw: st.DrawFn) -> dict[str, Any]:
     """Some flags, the later of which may depend on the earlier, and segments."""
-    segments = [
+    segments: list[dict[str, Any]] = [
         {"id": number, "name": f"s{number}", "constraints": draw(st.lists(constraints(), max_size=2))}
         for number in range(1, draw(st.integers(0, 2)) + 1)
     ]
