@@ -1,9 +1,16 @@
 """Probes for whoever runs the service: is the process there, and can it serve?"""
 
-from django.db import connection
+import logging
+import uuid
+
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
+
+from flagadmin.errors import ServiceUnavailable
+
+log = logging.getLogger("flagadmin.health")
 
 
 @require_safe
@@ -14,11 +21,20 @@ def healthz(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponseBase:
-    """200 when the database answers and is migrated; else 503."""
-    waiting = unapplied_migrations()
+    """200 when the database answers and is migrated; else 503 with an error record."""
+    try:
+        waiting = unapplied_migrations()
+    except DatabaseError:
+        return _not_ready(ServiceUnavailable())
     if waiting:
-        return JsonResponse({"health": "BAD", "unapplied": waiting}, status=503)
+        return _not_ready(ServiceUnavailable(f"Migrations are missing: {', '.join(waiting)}."))
     return JsonResponse({"health": "GOOD"})
+
+
+def _not_ready(error: ServiceUnavailable) -> JsonResponse:
+    error_id = str(uuid.uuid4())
+    log.error("Not ready %s: %s", error_id, error.message)
+    return JsonResponse(error.record(error_id), status=error.status)
 
 
 def unapplied_migrations() -> list[str]:

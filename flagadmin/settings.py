@@ -90,7 +90,7 @@ SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 4, at_least=1)  # a wo
 
 # Databases ----------------------------------------------------------------------------------------------
 
-_POOL: dict[str, Any] = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 10, "max_lifetime": 3600}
+_POOL: dict[str, Any] = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 3, "max_lifetime": 3600}
 
 
 def _database(url: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _token_of_hash(digest: str) -> ApiToken | None:
 
 @cache
 def _lookup() -> tuple[str, list[str], list[str]]:
-    query = ApiToken.objects.select_related("user").filter(secret_hash="-").order_by()  # noqa: S106 - a placeholder
+    query = ApiToken.objects.select_related("user").filter(secret_hash="-").order_by()
     sql, _ = query.query.sql_with_params()
     fields = [[field.attname for field in model._meta.concrete_fields] for model in (ApiToken, User)]
     return sql, fields[0], fields[1]

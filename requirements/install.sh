@@ -36,7 +36,7 @@ fi
 
 make_venv() {
     # Debian's Python can lack ensurepip; what it leaves then is of no use.
-    "$python" -m venv .venv 2>/dev/null && .venv/bin/python -m pip --version >/dev/null 2>&1 || {
+    "$python" -m venv .venv >/dev/null 2>&1 && .venv/bin/python -m pip --version >/dev/null 2>&1 || {
         rm -rf .venv
         return 1
     }

@@ -1,8 +1,11 @@
 """Probes: the process, and the database with its migrations."""
 
 import pytest
+from django.db import OperationalError
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+
+from flagadmin import health
 
 
 def test_healthz_asks_no_database(client: Client) -> None:
@@ -20,4 +23,15 @@ def test_readyz_names_migrations_that_are_missing(client: Client) -> None:
     last.delete()
     answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert f"groups.{last.name}" in answer.json()["unapplied"]
+    assert answer.json()["name"] == "ServiceUnavailableError"
+    assert f"groups.{last.name}" in answer.json()["message"]
+
+
+def test_readyz_says_when_the_database_is_gone(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*args: object) -> None:
+        raise OperationalError("connection refused: secret host")
+
+    monkeypatch.setattr(health, "MigrationExecutor", gone)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["name"]) == (503, "ServiceUnavailableError")
+    assert b"secret host" not in answer.content
