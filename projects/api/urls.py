@@ -5,6 +5,8 @@ from importlib import import_module
 from django.urls import URLPattern
 
 MODULES: tuple[str, ...] = (
+    "application_metrics",
+    "applications",
     "context_fields",
     "dependencies",
     "environments",

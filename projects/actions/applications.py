@@ -1,0 +1,31 @@
+"""Forgetting an application."""
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.errors import NotFound
+from flagadmin.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.documents.application_details import readable_applications
+from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
+
+
+@transactional
+def delete_application(name: str, *, caller: Caller) -> None:
+    """With its instances and usage; it comes back with its next report. Raises NotFound, NoAccess.
+
+    Its hourly counts go with their time.
+    """
+    application = access_application_for_update(caller, name)
+    for rows in (ApplicationInstance, FlagUsage, ProjectApplication):
+        rows._base_manager.filter(application_id=application.pk).delete()
+    application.delete()
+    record(Event(type=EventType.APPLICATION_DELETED, subject=name, before={"appName": name}), actor=caller)
+
+
+def access_application_for_update(caller: Caller, name: str) -> Application:
+    application = readable_applications(caller).select_for_update().filter(name=name).first()
+    if application is None:
+        raise NotFound(f"There is no application {name}.")
+    caller.check(Permission.UPDATE_APPLICATION)
+    return application

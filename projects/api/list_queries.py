@@ -1,0 +1,97 @@
+"""Reading the query of a paged list: every fault at once, naming the choices. An empty value is none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import django_filters
+from django import forms
+from django.db.models import QuerySet
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter
+
+from flagadmin.errors import Problem, ValidationError, choices
+
+MOST = 1000
+MOST_TERMS = 100
+FAR = 2**31  # beyond the end of any list
+
+
+class IntegerFilter(django_filters.Filter):
+    field_class = forms.IntegerField
+
+
+def sort_keys(*keys: str) -> django_filters.ChoiceFilter:
+    return django_filters.ChoiceFilter(method="leave", choices=[(key, key) for key in keys])
+
+
+class ListFilter(django_filters.FilterSet):
+    """``query``, ``offset``, ``limit``, ``sortBy`` and ``sortOrder``. Concrete ones define keep_matches and sortBy."""
+
+    default_limit = 50
+
+    query = django_filters.CharFilter(method="keep_matches")
+    sortOrder = sort_keys("asc", "desc")
+    offset = IntegerFilter(method="leave", min_value=0)
+    limit = IntegerFilter(method="leave", min_value=1, max_value=MOST)
+
+    def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
+        raise NotImplementedError
+
+    def leave(self, rows: QuerySet, name: str, value: Any) -> QuerySet:
+        return rows
+
+    def check(self) -> None:
+        """Raises ValidationError with everything that is wrong."""
+        problems = [*self._misnamed(), *self._misread()]
+        if problems:
+            raise ValidationError.of(problems)
+
+    @property
+    def descending(self) -> bool:
+        return bool(self.form.cleaned_data["sortOrder"] == "desc")
+
+    def page(self, rows: QuerySet) -> list[Any]:
+        """The rows of the page that is asked for, none beyond the end."""
+        asked = self.form.cleaned_data
+        offset = min(asked["offset"] or 0, FAR)
+        return list(rows[offset : offset + (asked["limit"] or self.default_limit)])
+
+    def _misnamed(self) -> Iterator[Problem]:
+        data: QueryDict = self.data
+        for name in data:
+            if name not in self.filters:
+                yield Problem(name, f"There is no such parameter. There are: {choices(self.filters)}.")
+            elif len(data.getlist(name)) > 1:
+                yield Problem(name, "Give it once.")
+
+    def _misread(self) -> Iterator[Problem]:
+        for name in self.form.errors:
+            yield Problem(name, f"{self.data[name]!r} is {self._expected(name)}.")
+        if len(terms_of(self.data.get("query", ""))) > MOST_TERMS:
+            yield Problem("query", f"At most {MOST_TERMS} terms.")
+
+    def _expected(self, name: str) -> str:
+        offered = self.filters[name].extra.get("choices")
+        if offered:
+            return "none of: " + ", ".join(key for key, _ in offered)
+        return f"no whole number from 1 to {MOST}" if name == "limit" else "no whole number from 0 on"
+
+
+def terms_of(query: str) -> list[str]:
+    """Comma-separated terms; empty ones count for nothing."""
+    return [term.strip() for term in query.split(",") if term.strip()]
+
+
+def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list[OpenApiParameter]:
+    """The OpenAPI of such a list: what its search is over, and what its sort keys mean."""
+    keys = [key for key, _ in kind.base_filters["sortBy"].extra["choices"]]
+    limit = f"Number of applications per page, 1 to {MOST}."
+    return [
+        OpenApiParameter("query", str, description=query),
+        OpenApiParameter("offset", int, description="Number of applications to skip.", default=0),
+        OpenApiParameter("limit", int, description=limit, default=kind.default_limit),
+        OpenApiParameter("sortBy", str, enum=keys, description=sort_by, default=keys[0]),
+        OpenApiParameter(
+            "sortOrder", str, enum=["asc", "desc"], description="Sort order for `sortBy`.", default="asc"
+        ),
+    ]

@@ -1,0 +1,40 @@
+"""SDK strings as SDKs send them, ``unleash-node-sdk:6.12.1``, read and put in order."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(.*)", re.DOTALL)
+_DIGITS = re.compile(r"(\d+)")
+
+
+def split_sdk(said: str) -> tuple[str, str]:
+    """Name and version; the version is empty where none was said."""
+    name, _, rest = said.partition(":")
+    return name, rest.partition(":")[0]
+
+
+def group_sdks(said: Iterable[str]) -> list[dict[str, Any]]:
+    """``[{"name", "versions"}]``: names in code-point order, versions in version order."""
+    versions: dict[str, set[str]] = defaultdict(set)
+    for name, version in map(split_sdk, said):
+        versions[name].update([version] if version else [])
+    return [{"name": name, "versions": sorted(versions[name], key=version_key)} for name in sorted(versions)]
+
+
+def version_key(version: str) -> tuple[Any, ...]:
+    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; what is no version comes last."""
+    match = _NUMBERS.fullmatch(version)
+    if match is None:
+        return (1, (), False, _natural(version), version)
+    numbers = [int(number) for number in match[1].split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    is_release = not match[2] or match[2].startswith("+")
+    return (0, tuple(numbers), is_release, _natural(match[2]), version)
+
+
+def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Runs of digits by value, everything else by code point."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))
