@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from groups.access import Caller
@@ -113,3 +114,15 @@ class Clients(dict[str, APIClient]):
 @pytest.fixture
 def api(people: Mapping[str, User]) -> Clients:
     return Clients(people)
+
+
+@pytest.fixture
+def browse(people: Mapping[str, User]) -> Callable[[str], Client]:
+    """``browse("viewer").get("/")``: that person's browser, logged in."""
+
+    def logged_in(name: str) -> Client:
+        browser = Client()
+        browser.force_login(people[name])
+        return browser
+
+    return logged_in

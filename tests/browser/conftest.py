@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from groups.models import User
 from groups.permissions import BuiltIn
-from tests.browser.scenery import make_scenery
 from tests.cast import make_user
+from tests.scenery import make_scenery
 
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -3,21 +3,10 @@ import io
 
 import pytest
 from django.db import transaction
-from django.test import Client
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from groups.access import Caller
-
-
-@pytest.fixture
-def browse(people):
-    def client(name):
-        made = Client()
-        made.force_login(people[name])
-        return made
-
-    return client
 
 
 def happened(event_type, **fields):

@@ -5,6 +5,7 @@
 //   data-copy-link        a button that copies the address of the page
 //   data-first-error      where the focus goes when a form comes back with problems
 //   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
+//   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
 "use strict";
 
@@ -81,6 +82,13 @@ document.addEventListener("submit", (event) => {
   }
 });
 
+// Empty fields do not belong into an address that people copy.
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (!target.matches("[data-tidy]")) return;
+  for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
+});
+
 document.addEventListener("htmx:load", (event) => show(event.detail.elt));
+document.addEventListener("htmx:afterSettle", focusFirstError);
 show();
 focusFirstError();

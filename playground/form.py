@@ -1,0 +1,157 @@
+"""The playground's form: what may be asked, and what was."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from flagadmin.errors import Problem
+from groups.access import Caller
+from playground.asked import Asked, local_time
+from projects.access import readable_projects
+from projects.models import ContextField, Environment
+
+# Asked for by few: they stand below the others, folded. The environment is chosen above.
+SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldInput:
+    """A field of the context. ``kind`` is text, select or time; ``used``: some condition of these flags reads it."""
+
+    name: str
+    id: str
+    kind: str
+    value: str
+    options: Sequence[str] = ()
+    used: bool = False
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextForm:
+    """One form (a compare page has two, told apart by ``prefix``)."""
+
+    prefix: str
+    environments: list[Choice]
+    projects: list[Choice]
+    fields: list[FieldInput]
+    seldom: list[FieldInput]
+    json: str | None
+    errors: list[str]
+
+    @property
+    def key(self) -> str:
+        """Begins the ids of this form's parts."""
+        return self.prefix.rstrip(".")
+
+    @property
+    def seldom_open(self) -> bool:
+        return any(field.value or field.error for field in self.seldom)
+
+    @property
+    def projects_label(self) -> str:
+        chosen = [choice.value for choice in self.projects if choice.chosen]
+        return ", ".join(chosen) if chosen else "All projects"
+
+    @property
+    def environments_label(self) -> str:
+        return ", ".join(choice.value for choice in self.environments if choice.chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to choose from, read once a page."""
+
+    environments: list[str]
+    projects: list[tuple[str, str]]
+    fields: list[ContextField]
+
+    @property
+    def default_environment(self) -> str:
+        """The one people ask about: production where there is one."""
+        if "production" in self.environments or not self.environments:
+            return "production"
+        return self.environments[0]
+
+
+def read_known(caller: Caller) -> Known:
+    """Three queries."""
+    projects = list(
+        readable_projects(caller).filter(archived_at=None).order_by("id").values_list("id", "name")
+    )
+    fields = ContextField.objects.filter(
+        Q(project=None) | Q(project__in=[project for project, _ in projects])
+    )
+    environments = list(Environment.objects.values_list("name", flat=True))
+    return Known(environments, projects, list(fields))
+
+
+def make_form(asked: Asked, known: Known, *, used: Collection[str] = (), prefix: str = "") -> ContextForm:
+    """``used`` are the fields that conditions of the chosen flags read; those not yet known are offered too."""
+    errors = {problem.path.removeprefix("context."): problem.message for problem in asked.problems}
+    inputs = list(_inputs(asked, known, used, errors, prefix))
+    named = {field.name for field in inputs}
+    return ContextForm(
+        prefix=prefix,
+        environments=_choices(((name, name) for name in known.environments), asked.environments),
+        projects=_choices(known.projects, asked.projects or ()),
+        fields=[field for field in inputs if field.name not in SELDOM],
+        seldom=[field for field in inputs if field.name in SELDOM],
+        json=asked.json,
+        errors=[
+            _said(problem) for problem in asked.problems if problem.path.removeprefix("context.") not in named
+        ],
+    )
+
+
+def _choices(known: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
+    return [Choice(value, label, value in chosen) for value, label in known]
+
+
+def _inputs(
+    asked: Asked, known: Known, used: Collection[str], errors: Mapping[str, str], prefix: str
+) -> Iterator[FieldInput]:
+    """Fields in their order, then those that only conditions or the address name."""
+    legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in known.fields}
+    hints = {field.name: field.description or "" for field in known.fields}
+    names = dict.fromkeys([*_first(legal), *sorted(used), *asked.fields])
+    for name in names:
+        value = asked.fields.get(name, "")
+        options = legal.get(name, [])
+        # Several values, or one that is no longer legal, can only be typed.
+        kind = (
+            "time" if name == "currentTime" else "select" if options and value in ("", *options) else "text"
+        )
+        yield FieldInput(
+            name=name,
+            id=f"{prefix.rstrip('.')}field-{name}",
+            kind=kind,
+            value=(local_time(value) if kind == "time" and name not in errors else value),
+            options=options,
+            used=name in used,
+            error=errors.get(name, ""),
+            hint=hints.get(name, ""),
+        )
+
+
+def _first(legal: Iterable[str]) -> list[str]:
+    """userId first, the time last: who, what, when."""
+    names = [name for name in legal if name not in ("userId", "currentTime")]
+    return ["userId", *names, "currentTime"]
+
+
+def _said(problem: Problem) -> str:
+    return (
+        f"{problem.path}: {problem.message}"
+        if problem.path not in ("", "json", "context")
+        else problem.message
+    )

@@ -1,0 +1,249 @@
+"""The playground's pages: all flags for one context, one flag taken apart, two contexts side by side."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import perf_counter
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import orjson
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import path
+from django.utils import timezone
+
+from flagadmin.errors import NotFound, ValidationError
+from flagadmin.pages import csv_response, curl_for
+from groups.access import Caller
+from groups.pages.base import ConsolePage
+from playground import combinations, wire
+from playground.api import advanced_features, readable_revisions
+from playground.asked import Asked, labels, read_asked
+from playground.engine.context import Context
+from playground.engine.evaluator import Evaluation, evaluate
+from playground.form import Known, make_form, read_known
+from playground.panels import Panels, strategy_titles
+from playground.results import Matrix, Results
+from playground.snapshot import snapshot_at
+from projects.access import unknown_environment
+
+PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
+OFFERED_FIELDS = 20  # that conditions read and nobody has declared
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One time and one draw of luck, so that columns differ by what was asked alone."""
+
+    now: datetime = field(default_factory=timezone.now)
+    seed: float = field(default_factory=random.random)
+
+
+def evaluate_asked(
+    caller: Caller, asked: Asked, known: Known, moment: Moment, *, flag: str = ""
+) -> list[Evaluation]:
+    """One evaluation for each column of the question, of all flags or of one. Raises ValidationError."""
+    for environment in asked.environments:
+        if environment not in known.environments:
+            raise ValidationError.at("environment", unknown_environment(environment))
+    current = readable_revisions(caller, asked.projects)
+    snapshots = {name: snapshot_at(current, name) for name in asked.environments}
+    if flag:
+        snapshots = {name: compiled.only(flag) for name, compiled in snapshots.items()}
+    combinations.check_size(
+        environments=len(snapshots),
+        flags=max(len(compiled.flags) for compiled in snapshots.values()),
+        contexts=len(asked.contexts),
+        limit=settings.PLAYGROUND_MAX_EVALUATIONS,
+    )
+    return [
+        evaluate(
+            snapshots[environment],
+            Context(context),
+            now=moment.now,
+            random=random.Random(moment.seed).random,
+        )
+        for environment, context in asked.columns
+    ]
+
+
+def used_fields(evaluations: Sequence[Evaluation], known: Known) -> set[str]:
+    """The fields that conditions read: all the declared ones, and some of the others."""
+    fields = {name for evaluation in evaluations for name in evaluation.snapshot.columns.fields()}
+    declared = {field.name for field in known.fields}
+    undeclared = sorted(fields - declared - {"", "default", "random"})
+    return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
+
+
+class PlaygroundPage(ConsolePage):
+    template_name = "playground/playground.html"
+    title = "Playground"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        known = read_known(self.caller)
+        self.asked = read_asked(request.GET, default_environment=known.default_environment)
+        started = perf_counter()
+        evaluations = self.evaluate(known)
+        if evaluations and request.GET.get("format") == "json":
+            return HttpResponse(self.as_json(evaluations), content_type="application/json")
+        context: dict[str, Any] = {
+            "asked": self.asked,
+            "form": make_form(self.asked, known, used=used_fields(evaluations, known)),
+            "several_projects": len(self.asked.projects or known.projects) > 1,
+            "link": request.build_absolute_uri(f"{request.path}?{self.asked.query()}"),
+            "compare": self.compare_link(),
+            "flag_query": self.asked.query(),
+            "milliseconds": (perf_counter() - started) * 1000,
+        }
+        if self.asked.several and evaluations:
+            return self.several(evaluations, context)
+        return self.single(evaluations[0], context) if evaluations else self.refused(context)
+
+    def evaluate(self, known: Known) -> list[Evaluation]:
+        """Nothing where something is wrong; that stands beside the fields then."""
+        if self.asked.problems:
+            return []
+        try:
+            evaluations = evaluate_asked(self.caller, self.asked, known, Moment())
+        except ValidationError as error:
+            self.asked.problems.extend(error.details)
+            return []
+        if self.request.GET and not self.request.session.get("evaluated"):
+            self.request.session["evaluated"] = True  # the start page says no longer "Start here"
+        return evaluations
+
+    def single(self, evaluation: Evaluation, context: dict[str, Any]) -> HttpResponseBase:
+        results = Results(evaluation, self.request.GET)
+        if self.request.GET.get("format") == "csv":
+            return csv_response(
+                "playground", ["Flag", "Project", "Result", "Variant", "Why"], results.csv_rows()
+            )
+        panels = Panels(evaluation, strategy_titles(), self.caller)
+        rows = [(row, panels.flag(row.name)) for row in results.listing.rows]
+        return self.shown(context, results=results, listing=results.listing, rows=rows)
+
+    def several(self, evaluations: list[Evaluation], context: dict[str, Any]) -> HttpResponseBase:
+        matrix = Matrix(evaluations, labels(self.asked.columns), self.request.GET)
+        if self.request.GET.get("format") == "csv":
+            return csv_response("playground", matrix.csv_header(), matrix.csv_rows())
+        return self.shown(context, matrix=matrix, listing=matrix.listing)
+
+    def refused(self, context: dict[str, Any]) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**context), status=400)
+
+    def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**context, **more))
+
+    def as_json(self, evaluations: list[Evaluation]) -> bytes:
+        """What the API answers to the same question."""
+        body = self.asked.body()
+        if self.asked.several:
+            current = readable_revisions(self.caller, self.asked.projects)
+            fields = combinations.split_context(body["context"])
+            features = b"[%b]" % advanced_features(current, self.asked.environments, fields)
+        else:
+            features = wire.render_features(evaluations[0])
+        return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
+
+    def compare_link(self) -> str:
+        return "/playground/compare/?" + urlencode([*self.asked.pairs("a."), *self.asked.pairs("b.")])
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", PATHS[self.asked.several], self.asked.body())
+
+
+class FlagPage(ConsolePage):
+    """One flag: its parents, its strategies in order, each condition with the value that was sent."""
+
+    template_name = "playground/flag.html"
+
+    def get_title(self) -> str:
+        return self.kwargs["name"]
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Playground", f"/playground/?{self.asked.query()}"),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        known = read_known(self.caller)
+        self.asked = read_asked(self.request.GET, default_environment=known.default_environment)
+        if self.asked.problems:
+            raise ValidationError.of(self.asked.problems)
+        name, titles = self.kwargs["name"], strategy_titles()
+        evaluations = evaluate_asked(self.caller, self.asked, known, Moment(), flag=name)
+        if name not in evaluations[0].snapshot.positions:
+            raise NotFound(f"There is no active flag {name} among these projects.")
+        panels = [Panels(evaluation, titles, self.caller).flag(name) for evaluation in evaluations]
+        return super().get_context_data(
+            panels=list(zip(labels(self.asked.columns), panels, strict=True)),
+            several=self.asked.several,
+            query=self.asked.query(),
+            asked=self.asked,
+            page=f"/projects/{quote(panels[0].project, '')}/features/{quote(name, '')}",
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", PATHS[self.asked.several], self.asked.body())
+
+
+class ComparePage(ConsolePage):
+    """Two questions side by side: only where they differ, unless asked for all."""
+
+    template_name = "playground/compare.html"
+    title = "Compare"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        known = read_known(self.caller)
+        sides = self.sides(known)
+        evaluations = self.evaluate(sides, known)
+        context: dict[str, Any] = {
+            "forms": [
+                make_form(asked, known, used=used_fields(evaluations, known), prefix=prefix)
+                for prefix, asked in sides.items()
+            ],
+            "swap": "?" + urlencode([*sides["b."].pairs("a."), *sides["a."].pairs("b.")]),
+            "curl": "\n".join(
+                curl_for(request, "POST", PATHS[asked.several], asked.body()) for asked in sides.values()
+            ),
+            "link": request.build_absolute_uri(),
+        }
+        if not evaluations:
+            return self.render_to_response(self.get_context_data(**context), status=400)
+        columns = [column for asked in sides.values() for column in asked.columns]
+        matrix = Matrix(evaluations, labels(columns), request.GET, only_differences=True)
+        if request.GET.get("format") == "csv":
+            return csv_response("compare", matrix.csv_header(), matrix.csv_rows())
+        return self.render_to_response(
+            self.get_context_data(
+                **context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].query()
+            )
+        )
+
+    def sides(self, known: Known) -> dict[str, Asked]:
+        """Both questions; untouched, they ask for two environments."""
+        others = [name for name in known.environments if name != known.default_environment]
+        defaults = {"a.": (others or [known.default_environment])[0], "b.": known.default_environment}
+        return {
+            prefix: read_asked(self.request.GET, default_environment=environment, prefix=prefix)
+            for prefix, environment in defaults.items()
+        }
+
+    def evaluate(self, sides: dict[str, Asked], known: Known) -> list[Evaluation]:
+        found: list[Evaluation] = []
+        moment = Moment()
+        for asked in sides.values():
+            if not asked.problems:
+                try:
+                    found += evaluate_asked(self.caller, asked, known, moment)
+                except ValidationError as error:
+                    asked.problems.extend(error.details)
+        return [] if any(asked.problems for asked in sides.values()) else found
+
+
+urlpatterns = [
+    path("playground/", PlaygroundPage.as_view(), name="playground"),
+    path("playground/compare/", ComparePage.as_view(), name="compare"),
+    path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
+]

@@ -1,0 +1,179 @@
+"""One flag's result taken apart, ready to be drawn: what `playground.engine.explanation` found, in the page's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.bars import RolloutBar, VariantBar, rollout_bar, variant_bar
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.evaluator import Evaluation
+from playground.engine.explanation import (
+    ConstraintExplanation,
+    FlagExplanation,
+    ParentExplanation,
+    State,
+    StrategyExplanation,
+    explain,
+    state_of,
+)
+from playground.engine.reasons import Reasons
+from playground.engine.snapshot import CompiledFlag
+from playground.engine.strategies import CompiledStrategy
+from projects.models import StrategyType
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    holds: bool
+    sentence: str
+    need: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPanel:
+    name: str
+    id: str
+    holds: bool
+    conditions: list[Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyPanel:
+    number: int
+    kind: str
+    title: str
+    mark: str
+    words: str
+    sentence: str
+    conditions: list[Condition]
+    segments: list[SegmentPanel]
+    rollout: RolloutBar | None
+    variant: VariantBar | None
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParentPanel:
+    """A parent, with its own result and reason where it is among the flags."""
+
+    name: str
+    met: bool
+    sentence: str
+    result: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagPanel:
+    name: str
+    project: str
+    environment: str
+    result: str
+    variant_name: str
+    reason: str
+    parents: list[ParentPanel]
+    strategies: list[StrategyPanel]
+    variant: VariantBar | None
+
+
+def strategy_titles() -> dict[str, str]:
+    """What people call the strategy types. One query."""
+    return dict(StrategyType.objects.exclude(title="").values_list("name", "title"))
+
+
+class Panels:
+    """Draws flags of one evaluation for one caller."""
+
+    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller) -> None:
+        self.evaluation = evaluation
+        self.titles = titles
+        self.caller = caller
+        self.reasons = Reasons(evaluation)
+        self.environment = evaluation.snapshot.environment
+
+    def flag(self, name: str) -> FlagPanel:
+        """Raises KeyError if there is no such flag."""
+        explained = explain(self.evaluation, name)
+        flag, _ = self.evaluation.pair(name)
+        return FlagPanel(
+            name=name,
+            project=explained.project,
+            environment=self.environment,
+            result=explained.state.value,
+            variant_name=explained.variant_name or "",
+            reason=explained.reason,
+            parents=[self.parent(parent) for parent in explained.parents],
+            strategies=self.strategies(flag, explained),
+            variant=variant_bar(explained.variant) if explained.variant else None,
+        )
+
+    def parent(self, parent: ParentExplanation) -> ParentPanel:
+        result = reason = ""
+        if parent.name in self.evaluation.snapshot.positions:
+            flag, outcome = self.evaluation.pair(parent.name)
+            result, reason = state_of(flag, outcome).value, self.reasons.flag(flag, outcome)
+        return ParentPanel(parent.name, parent.problem is None, parent.sentence, result, reason)
+
+    def strategies(self, flag: CompiledFlag, explained: FlagExplanation) -> list[StrategyPanel]:
+        pairs = zip(flag.strategies, explained.strategies, strict=True)
+        return [
+            self.strategy(number, flag, compiled, strategy)
+            for number, (compiled, strategy) in enumerate(pairs, start=1)
+        ]
+
+    def strategy(
+        self, number: int, flag: CompiledFlag, compiled: CompiledStrategy, strategy: StrategyExplanation
+    ) -> StrategyPanel:
+        mark, words = _verdict(strategy)
+        segments = self.evaluation.snapshot.segments
+        return StrategyPanel(
+            number=number,
+            kind=self.titles.get(strategy.name, strategy.name),
+            title=strategy.title,
+            mark=mark,
+            words=words,
+            sentence=""
+            if strategy.rollout or strategy.constraints or strategy.segments
+            else strategy.sentence,
+            conditions=_conditions(compiled.constraints, strategy.constraints),
+            segments=[
+                SegmentPanel(
+                    segment.name,
+                    segment.id,
+                    segment.holds,
+                    _conditions(segments[position].constraints, segment.constraints),
+                )
+                for position, segment in zip(compiled.segments, strategy.segments, strict=True)
+            ],
+            rollout=rollout_bar(strategy.rollout) if strategy.rollout else None,
+            variant=variant_bar(strategy.variant) if strategy.variant and strategy.decides else None,
+            edit=self.edit_link(flag, strategy.id),
+        )
+
+    def edit_link(self, flag: CompiledFlag, strategy_id: str) -> str:
+        """Where the strategy can be changed, "" for those who may not."""
+        permission, environment = Permission.UPDATE_FEATURE_STRATEGY, self.environment
+        if not self.caller.can(permission, project=flag.project, environment=environment):
+            return ""
+        query = urlencode({"environmentId": environment, "strategyId": strategy_id})
+        return f"/projects/{quote(flag.project, '')}/features/{quote(flag.name, '')}/strategies/edit?{query}"
+
+
+def _conditions(
+    compiled: tuple[CompiledConstraint, ...], explained: tuple[ConstraintExplanation, ...]
+) -> list[Condition]:
+    """What is needed is said where the sentence does not say it already."""
+    return [
+        Condition(each.holds, each.sentence, constraint.need if each.holds and not constraint.met else "")
+        for constraint, each in zip(compiled, explained, strict=True)
+    ]
+
+
+def _verdict(strategy: StrategyExplanation) -> tuple[str, str]:
+    if strategy.disabled:
+        return "off", "disabled"
+    if strategy.state is State.UNKNOWN:
+        return "unknown", "can't tell"
+    return ("on", "matched") if strategy.state is State.ON else ("off", "not matched")

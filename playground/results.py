@@ -1,0 +1,192 @@
+"""Results as tables: one evaluation flag by flag, or several side by side. Counts are over all flags."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from django.http import QueryDict
+
+from flagadmin.pages import Column, Filter, Listing
+from playground.engine.evaluator import Evaluation
+from playground.engine.explanation import state_of
+from playground.engine.reasons import Reasons
+
+PER_PAGE = 50
+WORDS = {"on": "On", "off": "Off", "unknown": "Can't tell"}
+
+
+class Row(NamedTuple):
+    """A flag's result in one evaluation. ``variant`` is None where it gives none."""
+
+    name: str
+    project: str
+    result: str
+    variant: str | None
+
+
+class Cell(NamedTuple):
+    result: str
+    variant: str | None
+    reason: str
+
+
+class Pairing(NamedTuple):
+    """A flag's results in several evaluations; None where a flag is not in one of them."""
+
+    name: str
+    project: str
+    differs: bool
+    rows: list[Row | None]
+
+
+def rows_of(evaluation: Evaluation) -> list[Row]:
+    """Every flag's result, by name."""
+    return [
+        Row(flag.name, flag.project, state_of(flag, outcome).value, evaluation.variant(flag, outcome))
+        for flag, outcome in evaluation.pairs()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter that can be clicked: how many, of what, where it leads, and whether it is the present one."""
+
+    count: int
+    label: str
+    href: str
+    chosen: bool
+    mark: str = ""
+
+
+class Results:
+    """The table of one evaluation, as the address filters, sorts and pages it."""
+
+    columns = (
+        Column("flag", "Flag", by=("name",)),
+        Column("result", "Result", by=("result", "name")),
+        Column("variant", "Variant", by=("variant", "name")),
+        Column("why", "Why"),
+    )
+
+    def __init__(self, evaluation: Evaluation, given: QueryDict) -> None:
+        self.evaluation = evaluation
+        self.reasons = Reasons(evaluation)
+        self.all = rows_of(evaluation)
+        self.counts = Counter(row.result for row in self.all)
+        self.variants = Counter(row.variant for row in self.all if row.variant is not None)
+        filters = (
+            Filter("q", "Find a flag"),
+            Filter("result", "Result", list(WORDS.items())),
+            Filter("variant", "Variant", [(name, name) for name in sorted(self.variants)]),
+        )
+        self.values = {field.name: field.value(given) for field in filters}
+        self.listing: Listing[Row] = Listing(
+            given, self._kept(), columns=self.columns, filters=filters, default_sort="flag", per_page=PER_PAGE
+        )
+
+    def _kept(self) -> list[Row]:
+        text, result, variant = (self.values[name] for name in ("q", "result", "variant"))
+        return [
+            row
+            for row in self.all
+            if (not result or row.result == result)
+            and (not variant or row.variant == variant)
+            and text.casefold() in row.name.casefold()
+        ]
+
+    @property
+    def chips(self) -> Iterator[Chip]:
+        chosen, url = self.values["result"], self.listing.url
+        for result, label in (("on", "on"), ("off", "off"), ("unknown", "can't tell")):
+            href = url(result=None if chosen == result else result)
+            yield Chip(self.counts[result], label, href, chosen == result, result)
+
+    @property
+    def variant_chips(self) -> Iterator[Chip]:
+        chosen = self.values["variant"]
+        for name, count in sorted(self.variants.items()):
+            href = self.listing.url(variant=None if chosen == name else name)
+            yield Chip(count, name, href, chosen == name)
+
+    def reason(self, row: Row) -> str:
+        return self.reasons.flag(*self.evaluation.pair(row.name))
+
+    def csv_rows(self) -> Iterator[list[str | None]]:
+        for row in self.listing.all_rows:
+            yield [row.name, row.project, WORDS[row.result], row.variant, self.reason(row)]
+
+
+class Matrix:
+    """Several evaluations side by side, those flags first on which they differ."""
+
+    def __init__(
+        self,
+        evaluations: Sequence[Evaluation],
+        labels: Sequence[str],
+        given: QueryDict,
+        *,
+        only_differences: bool = False,
+    ) -> None:
+        self.labels = labels
+        self.evaluations = evaluations
+        self.reasons = [Reasons(evaluation) for evaluation in evaluations]
+        tables = [rows_of(evaluation) for evaluation in evaluations]
+        self.heads = [
+            (label, Counter(row.result for row in table)) for label, table in zip(labels, tables, strict=True)
+        ]
+        self.all = sorted(_paired(tables), key=lambda pair: (not pair.differs, pair.name))
+        self.different = sum(pair.differs for pair in self.all)
+        self.only_differences = (
+            given.get("show", "differences" if only_differences else "all") == "differences"
+        )
+        find = Filter("q", "Find a flag")
+        text = find.value(given).casefold()
+        kept = [
+            pair
+            for pair in self.all
+            if (pair.differs or not self.only_differences) and text in pair.name.casefold()
+        ]
+        self.listing: Listing[Pairing] = Listing(given, kept, columns=(), filters=(find,), per_page=PER_PAGE)
+
+    @property
+    def toggle_url(self) -> str:
+        """The same with all flags, or with the differences alone."""
+        return self.listing.url(show="all" if self.only_differences else "differences")
+
+    @property
+    def rows(self) -> Iterator[tuple[Pairing, list[Cell | None]]]:
+        for pair in self.listing.rows:
+            yield pair, self.cells(pair)
+
+    def cells(self, pair: Pairing) -> list[Cell | None]:
+        return [
+            Cell(row.result, row.variant, reasons.flag(*evaluation.pair(row.name))) if row else None
+            for row, reasons, evaluation in zip(pair.rows, self.reasons, self.evaluations, strict=True)
+        ]
+
+    def csv_header(self) -> list[str]:
+        heads = [f"{label}: {what}" for label in self.labels for what in ("result", "variant", "why")]
+        return ["Flag", "Project", "Differs", *heads]
+
+    def csv_rows(self) -> Iterator[list[Any]]:
+        for pair in self.listing.all_rows:
+            cells = [
+                (WORDS[cell.result], cell.variant, cell.reason) if cell else ("", "", "")
+                for cell in self.cells(pair)
+            ]
+            yield [
+                pair.name,
+                pair.project,
+                "yes" if pair.differs else "no",
+                *(t for cell in cells for t in cell),
+            ]
+
+
+def _paired(tables: Iterable[list[Row]]) -> Iterator[Pairing]:
+    by_name = [{row.name: row for row in table} for table in tables]
+    for name in dict.fromkeys(name for table in by_name for name in table):
+        rows = [table.get(name) for table in by_name]
+        found = {(row.result, row.variant) if row else None for row in rows}
+        project = next(row.project for row in rows if row)
+        yield Pairing(name, project, len(found) > 1, rows)
