@@ -105,7 +105,7 @@ def visit(browser: Browser, live_server, watch: Watch) -> Iterator[Callable[...,
         who: str | None, address: str, *, theme: Any = "light", width: int = 1440, script: bool = True
     ) -> Page:
         context = browser.new_context(
-            base_url=live_server.url, color_scheme=theme, java_script_enabled=script,
+            base_url=live_server.url, color_scheme=theme, java_script_enabled=script, reduced_motion="reduce",
             viewport={"width": width, "height": 900}, permissions=["clipboard-read", "clipboard-write"],
         )  # fmt: skip
         context.set_default_timeout(10_000)

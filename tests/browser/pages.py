@@ -1,8 +1,6 @@
 """Every page of the console, checked in both themes by ``test_every_page.py``. A new page gets a line here."""
 
-ADA = (
-    "environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1&context.country=NO"
-)
+ADA = "environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1&context.country=NO"
 
 PAGES = [
     "/",
