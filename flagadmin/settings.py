@@ -242,6 +242,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "CAMELIZE_NAMES": True,  # path parameters as the specification spells them
     # A console session works too, for "try it", but clients send keys.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
 }

@@ -1,14 +1,15 @@
 """Removing archived flags for good: one function for the API, the console, the admin site and project deletion."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import CASCADE, QuerySet
 
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
+from flagadmin.audit.record import record_selected
 from flagadmin.errors import InvalidOperation, Problem, choices
 from groups.access import Caller
-from projects.documents.flags import metadata_document
+from projects.documents.removed_flags import removed_flags
 from projects.models import Dependency, Flag
 
 
@@ -19,25 +20,20 @@ def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
     InvalidOperation, naming both, while an active flag depends on one of them. An archived flag elsewhere that
     depended on one loses that parent.
     """
+    remove_flag_rows(Flag.objects.filter(pk__in=[flag.pk for flag in flags]), caller=caller)
+
+
+def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
+    """The same for any number of flags, none of which is fetched."""
     check_no_children(flags, "deleted")
-    events = [
-        Event(
-            type=EventType.FEATURE_DELETED,
-            project=flag.project_id,
-            feature=flag.name,
-            before=metadata_document(flag),
-        )
-        for flag in flags
-    ]
-    ids = [flag.pk for flag in flags]
-    remove_rows(Dependency.objects.filter(parent_id__in=ids))
-    remove_rows(Flag.objects.filter(pk__in=ids))
-    record_all(events, actor=caller)
+    record_selected(EventType.FEATURE_DELETED, *removed_flags(flags), actor=caller)
+    remove_rows(Dependency.objects.filter(parent__in=flags.order_by().values("pk")))
+    remove_rows(flags)
 
 
-def check_no_children(flags: Sequence[Flag], what: str) -> None:
-    """Raises InvalidOperation naming every active flag outside the list that depends on one of these."""
-    ids = [flag.pk for flag in flags]
+def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
+    """Raises InvalidOperation naming every active flag outside these that depends on one of them."""
+    ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
     held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
     pairs = list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
     if not pairs:

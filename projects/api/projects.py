@@ -15,6 +15,7 @@ from groups.permissions import Permission
 from projects.access import access_project, readable_projects
 from projects.actions import projects as actions
 from projects.api.context_fields import validated
+from projects.api.deletion import DeletesProject
 from projects.documents.flags import flag_summaries
 from projects.documents.projects import OPEN, project_overview, project_summaries, settings_document
 from projects.models import Flag
@@ -186,7 +187,7 @@ class ValidateProjectView(APIView):
         return Response()
 
 
-class ProjectView(APIView):
+class ProjectView(DeletesProject):
     @extend_schema(operation_id="getProject", tags=TAGS, responses={200: ProjectDetails} | refusals(403, 404))
     def get(self, request: ApiRequest, project_id: str) -> Response:
         """A project with its settings, environments and active flags. The overview is lighter."""

@@ -17,6 +17,7 @@ MODULES: tuple[str, ...] = (
     "links",
     "projects",
     "search",
+    "role_usage",
     "segments",
     "strategies",
     "strategy_types",

