@@ -102,6 +102,22 @@ def test_serves_an_empty_folder_and_stops_clean_when_told(data_dir: Path) -> Non
     assert not Cluster(data_dir, durable=False).is_listening()
 
 
+def test_nothing_of_it_is_left_when_it_is_killed(data_dir: Path) -> None:
+    port = free_port()
+    with serve(data_dir, port) as process:
+        wait_until_it_answers(port, process)
+        process.kill()
+        process.wait()
+        # Ends when the last worker has let go of it.
+        process.communicate(timeout=30)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+    deadline = time.monotonic() + 20
+    while Cluster(data_dir, durable=False).is_listening():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_says_so_when_the_port_is_taken(data_dir: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
