@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Concat
 from django.utils.dateparse import parse_date
@@ -152,9 +152,11 @@ def _with_segment(name: str) -> Q:
 
 
 def _in_stage(stage: str) -> Q:
-    last = LifecycleStage.objects.filter(flag=OuterRef("pk")).order_by("-entered_at", "-id").values("stage")
-    staged = Flag.objects.annotate(last_stage=Subquery(last[:1])).filter(last_stage=stage)
-    return Q(pk__in=staged.values("pk"))
+    """It has entered the stage and none after it."""
+    order = LifecycleStage.Stage.values
+    later = order[order.index(stage) + 1 :]
+    entered = LifecycleStage.objects.filter(stage=stage).values("flag")
+    return Q(pk__in=entered) & ~Q(pk__in=LifecycleStage.objects.filter(stage__in=later).values("flag"))
 
 
 def _is_day(text: str) -> bool:

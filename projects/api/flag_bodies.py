@@ -4,6 +4,7 @@ from rest_framework import serializers
 
 from projects.api.strategy_bodies import PayloadBody, StrategyBody
 from projects.api.strict import StrictSerializer, TextField
+from projects.models import LifecycleStage
 
 
 class OverrideBody(StrictSerializer):
@@ -161,6 +162,8 @@ class EnvironmentDetail(serializers.Serializer):
     type = serializers.CharField()
     sortOrder = serializers.IntegerField()
     strategies = StrategyRecord(many=True)
+    yes = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was on.")
+    no = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was off.")
 
 
 class FlagRecord(FlagMetadata):
@@ -173,6 +176,18 @@ class FlagRecord(FlagMetadata):
     links = LinkRecord(many=True)
     collaborators = Collaborators()
     createdBy = Person(required=False)
+
+
+class StageRecord(serializers.Serializer):
+    stage = serializers.ChoiceField(choices=LifecycleStage.Stage.choices)
+    enteredStageAt = serializers.DateTimeField()
+
+
+class CloneBody(serializers.Serializer):
+    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    replaceGroupId = serializers.BooleanField(
+        default=True, help_text="Rollouts grouped by the old name are grouped by the new one."
+    )
 
 
 class NamesBody(serializers.Serializer):

@@ -11,9 +11,10 @@ from flagadmin.errors import ValidationError
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.access import access_flag, access_project, check_project
-from projects.actions import archiving, flags, moving
+from projects.actions import archiving, cloning, flags, moving
 from projects.api.context_fields import validated
 from projects.api.flag_bodies import (
+    CloneBody,
     FlagBody,
     FlagChanges,
     FlagMetadata,
@@ -22,10 +23,11 @@ from projects.api.flag_bodies import (
     MoveBody,
     NamesBody,
     NewNameBody,
+    StageRecord,
     StaleBody,
 )
 from projects.api.json_patch import PatchOperation, patched
-from projects.documents.flags import flag_document, flag_summaries, metadata_document
+from projects.documents.flags import flag_document, flag_summaries, lifecycle_document, metadata_document
 from projects.models import Flag, Project
 
 TAGS = ["Features"]
@@ -144,6 +146,38 @@ class MoveFlagView(APIView):
         return Response()
 
 
+class CloneFlagView(APIView):
+    @extend_schema(
+        operation_id="cloneFeature",
+        tags=TAGS,
+        request=CloneBody,
+        responses={201: FlagMetadata} | refusals(400, 403, 404, 409, 415),
+    )
+    def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Make a flag like this one, off in every environment, with its strategies, variants and tags."""
+        access_flag(request.user, project_id, name, archived=False)
+        values = validated(CloneBody(data=request.data))
+        flag = cloning.clone_flag(
+            project_id,
+            name,
+            values["name"],
+            replace_group_id=values["replaceGroupId"],
+            caller=request.user,
+        )
+        return Response(metadata_document(flag), status=201)
+
+
+class LifecycleView(APIView):
+    @extend_schema(
+        operation_id="getFeatureLifecycle",
+        tags=TAGS,
+        responses={200: StageRecord(many=True)} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """The stages of the flag's life so far, also of an archived flag."""
+        return Response(lifecycle_document(access_flag(request.user, project_id, name)))
+
+
 class ValidateFlagView(APIView):
     @extend_schema(
         operation_id="validateFeature",
@@ -233,6 +267,8 @@ urlpatterns = [
     path(f"{PROJECT}/features", FlagsView.as_view()),
     path(FLAG, FlagView.as_view()),
     path(f"{FLAG}/changeProject", MoveFlagView.as_view()),
+    path(f"{FLAG}/clone", CloneFlagView.as_view()),
+    path(f"{FLAG}/lifecycle", LifecycleView.as_view()),
     path(f"{PROJECT}/archive", ArchiveFlagsView.as_view()),
     path(f"{PROJECT}/revive", ReviveFlagsView.as_view()),
     path(f"{PROJECT}/delete", DeleteFlagsView.as_view()),

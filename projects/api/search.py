@@ -12,7 +12,7 @@ from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.access import access_project, readable_flags
 from projects.api.context_fields import validated
-from projects.api.flag_bodies import FlagMetadata, FlagSummary, Person
+from projects.api.flag_bodies import EnvironmentSummary, FlagMetadata, FlagSummary, Person
 from projects.documents.flags import metadata_document, search_documents
 from projects.flag_search import FILTERS, SORT_FIELDS, Search, search_flags
 from projects.models import Flag
@@ -29,9 +29,15 @@ class SearchQuery(serializers.Serializer):
     limit = serializers.IntegerField(default=50, min_value=1, max_value=1000)
 
 
+class FoundEnvironment(EnvironmentSummary):
+    yes = serializers.IntegerField()
+    no = serializers.IntegerField()
+
+
 class FoundFlag(FlagSummary):
     """A flag as the search shows it."""
 
+    environments = FoundEnvironment(many=True)
     project = serializers.CharField()
     archivedAt = serializers.DateTimeField(allow_null=True)
     dependencyType = serializers.ChoiceField(choices=["parent", "child"], allow_null=True)

@@ -5,9 +5,11 @@ Every function takes any number of flags and runs a fixed number of statements.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Func, IntegerField, Q
+from django.db.models import Count, F, Func, IntegerField, Q, Sum
+from django.utils import timezone
 
 from flagadmin.times import iso
 from groups.access import Caller
@@ -19,14 +21,18 @@ from projects.models import (
     FlagLastSeen,
     FlagLink,
     FlagTag,
+    LifecycleStage,
     ProjectEnvironment,
     Strategy,
     StrategySegment,
+    UsageHour,
 )
 
 Document = dict[str, Any]
 Place = tuple[int, str]
 """A flag's id and an environment."""
+
+NEVER_ASKED = {"yes": 0, "no": 0}
 
 
 def metadata_document(flag: Flag) -> Document:
@@ -87,14 +93,16 @@ def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
 
 
 def flag_document(flag: Flag, *, caller: Caller) -> Document:
-    """One flag with everything on it: the answer to ``GET …/features/:name``. Nine queries."""
+    """One flag with everything on it: the answer to ``GET …/features/:name``. A dozen queries."""
     environments = _environments([flag])[flag.pk]
     by_environment = _strategies(flag)
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
+    asked = _asked([flag.pk])
     people = _people(flag)
     document = {
         "environments": [
             _detail(environment, variants, by_environment.get(environment["name"], []))
+            | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
             for environment in environments
         ],
         "name": flag.name,
@@ -121,7 +129,8 @@ def flag_environment_document(flag: Flag, environment: str) -> Document | None:
         return None
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
-    return _detail(found[0], variants, strategies)
+    asked = _asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
+    return _detail(found[0], variants, strategies) | asked
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
@@ -146,11 +155,19 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     ]
 
 
+def lifecycle_document(flag: Flag) -> list[Document]:
+    """The stages of the flag's life so far, in their order."""
+    order = LifecycleStage.Stage.values
+    stages = sorted(LifecycleStage.objects.filter(flag=flag), key=lambda row: order.index(row.stage))
+    return [{"stage": row.stage, "enteredStageAt": iso(row.entered_at)} for row in stages]
+
+
 def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
-    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Eight queries;
+    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Nine queries;
     ``created_by`` is fetched with the flags."""
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
+    asked = _asked(ids)
     segments = _segment_names(ids)
     return [
         summary
@@ -159,6 +176,10 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
             "archivedAt": iso(flag.archived_at),
             "dependencyType": kinds.get(flag.pk),
             "segments": segments.get(flag.pk, []),
+            "environments": [
+                environment | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+                for environment in summary["environments"]
+            ],
             "createdBy": person_document(flag.created_by) if flag.created_by else None,
         }
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
@@ -196,6 +217,15 @@ def _detail(environment: Document, variants: dict[str, list], strategies: list[D
         "type": environment["type"],
         "sortOrder": environment["sortOrder"],
         "strategies": strategies,
+    }
+
+
+def _asked(ids: Sequence[int]) -> dict[Place, Document]:
+    """How often SDKs asked for each flag in each environment within the last hour, and what they got."""
+    rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
+    summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))
+    return {
+        (row["flag_id"], row["environment"]): {"yes": row["yes_sum"], "no": row["no_sum"]} for row in summed
     }
 
 

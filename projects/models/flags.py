@@ -1,5 +1,6 @@
 import uuid
 
+import pgtrigger
 from django.db import models
 from django.db.models import F, Q
 
@@ -135,8 +136,20 @@ class Dependency(models.Model):
         return f"{self.flag} needs {self.parent}"
 
 
+STAGE_BY_USAGE = """
+    INSERT INTO projects_lifecyclestage (flag_id, stage, entered_at)
+    SELECT r.flag_id, CASE WHEN e.type = 'production' THEN 'live' ELSE 'pre-live' END AS stage, min(r.seen_at)
+      FROM new_rows r JOIN projects_environment e ON e.name = r.environment GROUP BY 1, 2 ORDER BY 1, 2
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+"""
+
+
 class FlagLastSeen(models.Model):
-    """When metrics last told of a flag in an environment. Its own table, so that it raises no revision."""
+    """When metrics last told of a flag in an environment. Its own table, so that it raises no revision.
+
+    The first time moves the flag on in its life: a trigger, so that reports need no statement for it.
+    """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")
     environment = models.TextField()
@@ -144,6 +157,16 @@ class FlagLastSeen(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_last_seen_once")]
+        triggers = [
+            pgtrigger.Trigger(
+                name="lifecycle_stage",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Insert,
+                referencing=pgtrigger.Referencing(new="new_rows"),
+                func=STAGE_BY_USAGE,
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.environment}"
@@ -183,7 +206,7 @@ class FlagLink(models.Model):
 
 
 class LifecycleStage(models.Model):
-    """When a flag entered a stage of its life."""
+    """When a flag entered a stage of its life. The stage it is in is the last of those it has, as listed here."""
 
     class Stage(models.TextChoices):
         INITIAL = "initial"

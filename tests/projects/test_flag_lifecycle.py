@@ -1,0 +1,84 @@
+"""The stages of a flag's life, and what usage says."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from projects.models import FlagLastSeen, UsageHour
+from tests.projects.flags import make_flag
+from tests.projects.records import refused
+
+FLAG = "/api/admin/projects/shop/features/cart"
+
+
+@pytest.fixture
+def cart(api, shop):
+    api["member"].post("/api/admin/projects/shop/features", {"name": "cart"}, format="json")
+    return shop.flags.get(name="cart")
+
+
+def stages(client):
+    return [stage["stage"] for stage in client.get(f"{FLAG}/lifecycle").json()]
+
+
+def see(flag, environment):
+    FlagLastSeen.objects.update_or_create(
+        flag=flag, environment=environment, defaults={"seen_at": timezone.now()}
+    )
+
+
+def test_from_creation_to_the_archive_and_back(api, cart):
+    client = api["member"]
+    assert stages(client) == ["initial"]
+    see(cart, "development")
+    assert stages(client) == ["initial", "pre-live"]
+    see(cart, "production")
+    see(cart, "production")
+    assert stages(client) == ["initial", "pre-live", "live"]
+    client.delete(FLAG)
+    assert stages(client) == ["initial", "pre-live", "live", "archived"]
+    client.post("/api/admin/projects/shop/revive", {"features": ["cart"]}, format="json")
+    assert stages(client) == ["initial", "pre-live", "live"]
+    assert all(stage["enteredStageAt"] for stage in client.get(f"{FLAG}/lifecycle").json())
+
+
+def test_an_environment_that_is_none_of_ours_moves_nothing(api, cart):
+    see(cart, "elsewhere")
+    assert stages(api["member"]) == ["initial"]
+
+
+def test_many_at_once_in_one_statement(api, cart):
+    other = make_flag("other")
+    now = timezone.now()
+    FlagLastSeen.objects.bulk_create(
+        FlagLastSeen(flag=flag, environment=environment, seen_at=now)
+        for flag in (cart, other)
+        for environment in ("development", "production")
+    )
+    assert stages(api["member"]) == ["initial", "pre-live", "live"]
+    assert other.lifecycle.count() == 2
+
+
+def test_what_may_not_be_seen(api, cart):
+    refused(api["outsider"].get(f"{FLAG}/lifecycle"), 404, "NotFoundError")
+    refused(api["member"].get(f"{FLAG}x/lifecycle"), 404, "NotFoundError")
+
+
+def test_how_often_it_was_asked_for_within_the_hour(api, cart):
+    now = timezone.now()
+    for application, age, yes in ((1, 5, 3), (2, 10, 4), (1, 90, 100)):
+        UsageHour.objects.create(
+            flag_id=cart.pk,
+            environment="production",
+            hour=now - timedelta(minutes=age),
+            application_id=application,
+            yes=yes,
+            no=1,
+        )
+    development, production = api["reader"].get(FLAG).json()["environments"]
+    assert (development["yes"], development["no"]) == (0, 0)
+    assert (production["yes"], production["no"]) == (7, 2)
+    found = api["reader"].get("/api/admin/search/features").json()["features"][0]
+    assert [environment["yes"] for environment in found["environments"]] == [0, 7]
+    assert api["reader"].get(f"{FLAG}/environments/production").json()["yes"] == 7
