@@ -16,6 +16,7 @@ from flagadmin.errors import Conflict, NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from importer import rows
+from importer.collecting import collector_off
 from importer.models import ImportRun
 from importer.plan import Action, FlagPlan, Plan, plan_import
 from importer.progress import Silent, Watcher
@@ -46,6 +47,7 @@ def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+@collector_off
 @_planned_anew
 @transactional
 def import_body(
@@ -58,6 +60,7 @@ def import_body(
     return _write(plan, ImportRun(source=source), caller, watcher or Silent())
 
 
+@collector_off
 @_planned_anew
 @transactional
 def apply_import(

@@ -14,6 +14,7 @@ from django.db import connection
 from flagadmin import errors
 from groups.access import Caller
 from groups.permissions import Permission
+from importer.collecting import collector_off
 from importer.dependencies import dependency_findings
 from importer.entries import Entries, Entry, gather, wrong_children
 from importer.findings import Finding, Kind
@@ -114,6 +115,7 @@ class Plan:
             raise errors.ValidationError.of(finding.problem() for finding in self.findings)
 
 
+@collector_off
 def plan_import(body: Body, *, caller: Caller) -> Plan:
     """What importing this body would do now."""
     target, findings = find_target(body.project, body.environment, caller=caller)

@@ -1,0 +1,185 @@
+"""Measures the import beside its floor: a bare COPY of the same rows into the same tables, in the same run.
+
+    python -m tests.benchmarks.bench_import [FLAGS ...]
+
+Each flag has one strategy with two constraints and is switched on; 50,000 of them are 37 MB. Over HTTP, against a
+server of its own with two workers.
+"""
+
+import http.client
+import os
+import sys
+import time
+from typing import Any
+
+import orjson
+
+from tests.live import data_directory, running
+
+SIZES = (1_000, 5_000, 50_000)
+TABLES = (
+    "projects_flag",
+    "projects_flagenvironment",
+    "projects_strategy",
+    "projects_lifecyclestage",
+    "audit_auditevent",
+)
+
+
+def make_body(flags: int, *, project: str = "default", start: int = 0) -> bytes:
+    """What an export of that many flags looks like."""
+    features: list[Any] = []
+    strategies: list[Any] = []
+    switches: list[Any] = []
+    for index in range(start, start + flags):
+        name = f"bench-{index:06d}"
+        features.append(
+            {
+                "name": name,
+                "description": f"Generated flag {index}",
+                "type": "release",
+                "project": "source",
+                "stale": False,
+                "impressionData": False,
+                "archived": False,
+            }
+        )
+        strategies.append(_strategy(name, index))
+        switches.append(
+            {
+                "enabled": True,
+                "featureName": name,
+                "environment": "development",
+                "variants": [],
+                "name": name,
+            }
+        )
+    data = {
+        "features": features,
+        "featureStrategies": strategies,
+        "featureEnvironments": switches,
+        "tagTypes": [],
+    }
+    return orjson.dumps({"project": project, "environment": "development", "data": data})
+
+
+def _strategy(name: str, index: int) -> dict[str, Any]:
+    common = {"inverted": False, "caseInsensitive": False}
+    return {
+        "name": "flexibleRollout",
+        "id": f"00000000-0000-4000-8000-{index:012d}",
+        "featureName": name,
+        "title": None,
+        "parameters": {"groupId": name, "rollout": str(index % 101), "stickiness": "default"},
+        "constraints": [
+            {
+                "values": [str(index + n) for n in range(3)],
+                "operator": "IN",
+                "contextName": "userId",
+                **common,
+            },
+            {"values": ["web"], "operator": "STR_STARTS_WITH", "contextName": "appName", **common},
+        ],
+        "variants": [],
+        "disabled": False,
+        "segments": [],
+    }
+
+
+def post(port: int, path: str, body: bytes, key: str) -> float:
+    """Seconds until the answer is there."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    headers = {"Authorization": key, "Content-Type": "application/json"}
+    began = time.perf_counter()
+    connection.request("POST", path, body, headers)
+    response = connection.getresponse()
+    answer = response.read()
+    seconds = time.perf_counter() - began
+    assert response.status == 200, answer[:1000]
+    return seconds
+
+
+def empty() -> None:
+    """Nobody's flags: everything an import wrote is removed, in every table."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SET session_replication_role = replica"
+        )  # past the append-only trigger, in a scratch database
+        cursor.execute(f"TRUNCATE {', '.join(TABLES)} CASCADE")
+        cursor.execute("SET session_replication_role = origin")
+
+
+def bare_copy(dumps: dict[str, bytes]) -> float:
+    """Seconds to COPY these rows into their tables in one transaction, with all triggers and foreign keys."""
+    from django.db import connection, transaction
+
+    began = time.perf_counter()
+    with transaction.atomic(), connection.cursor() as cursor:
+        for table, rows in dumps.items():
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                copy.write(rows)
+    return time.perf_counter() - began
+
+
+def dump() -> dict[str, bytes]:
+    from django.db import connection
+
+    dumps = {}
+    with connection.cursor() as cursor:
+        for table in TABLES:
+            with cursor.copy(f"COPY {table} TO STDOUT") as copy:
+                dumps[table] = b"".join(copy)
+    return dumps
+
+
+def memory_of_workers() -> int:
+    """The most any process of the server (not of the database) has held, in MB."""
+    most = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as cmdline, open(f"/proc/{pid}/status") as status:
+                if int(pid) != os.getpid() and "postgres" not in cmdline.read() and _descends(int(pid), os.getpid()):
+                    lines = dict(line.split(":", 1) for line in status if ":" in line)
+                    most = max(most, int(lines["VmHWM"].split()[0]) // 1024)
+        except (OSError, KeyError):
+            continue
+    return most
+
+
+def _descends(pid: int, ancestor: int) -> bool:
+    while pid > 1 and pid != ancestor:
+        with open(f"/proc/{pid}/stat") as stat:
+            pid = int(stat.read().rpartition(")")[2].split()[1])
+    return pid == ancestor
+
+
+def measure(port: int, key: str, flags: int) -> None:
+    path, body = "/api/admin/features-batch/", make_body(flags)
+    empty()
+    validated = post(port, path + "validate", body, key)
+    first = post(port, path + "import", body, key)
+    again = post(port, path + "import", body, key)
+    rows = dump()
+    empty()
+    copied = bare_copy(rows)
+    print(
+        f"{flags:>7,} flags {len(body) / 1e6:5.1f} MB | validate {validated:6.2f} s | import {first:6.2f} s"
+        f" | the same again {again:6.2f} s | bare COPY {copied:6.2f} s | {first / copied:4.1f} times the COPY"
+        f" | {memory_of_workers():,} MB at most"
+    )
+
+
+def main(sizes: list[int]) -> None:
+    with data_directory():
+        from tests.cast import make_token
+
+        key = make_token("admin")
+        with running(workers=2) as port:
+            for flags in sizes:
+                measure(port, key, flags)
+
+
+if __name__ == "__main__":
+    main([int(argument) for argument in sys.argv[1:]] or list(SIZES))
