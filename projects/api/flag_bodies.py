@@ -52,7 +52,7 @@ class TagChanges(serializers.Serializer):
 
 
 class TagRecord(TagBody):
-    color = serializers.CharField(required=False)
+    color = serializers.CharField(required=False, allow_null=True)
 
 
 class TagList(serializers.Serializer):

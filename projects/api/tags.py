@@ -119,8 +119,7 @@ class TagView(APIView):
 
 def _tags_of(flag: Flag) -> Response:
     tags = FlagTag.objects.filter(flag=flag).select_related("tag_type")
-    colours = ({"color": tag.tag_type.color} if tag.tag_type.color else {} for tag in tags)
-    return _answer([tag_document(tag) | colour for tag, colour in zip(tags, colours, strict=True)])
+    return _answer([tag_document(tag) | {"color": tag.tag_type.color} for tag in tags])
 
 
 def _answer(tags: list[dict[str, Any]]) -> Response:
