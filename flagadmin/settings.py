@@ -39,6 +39,8 @@ ALLOWED_HOSTS = [
     *filter(None, [urlsplit(PUBLIC_URL).hostname]),
 ]
 HTTPS = environment.flag("FLAGADMIN_HTTPS", default=PUBLIC_URL.startswith("https://"))
+# Pages that may ask the frontend API from a browser.
+FRONTEND_API_ORIGINS = environment.names("FLAGADMIN_FRONTEND_ORIGINS", "*")
 CSRF_TRUSTED_ORIGINS = [*filter(None, [PUBLIC_URL]), *environment.names("FLAGADMIN_CSRF_TRUSTED_ORIGINS")]
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS

@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/admin/features-batch/", include("importer.urls")),
     path("api/client/", include("projects.client_api.urls")),
+    path("api/", include("playground.frontend_api")),
     path("edge/validate", ValidateTokensView.as_view()),
     path("api/admin/", include("groups.api.urls")),
     path("api/admin/", include("projects.api.urls")),

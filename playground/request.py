@@ -34,7 +34,7 @@ def read_question(body: Any, *, several: bool = False) -> Question:
     problems: list[Problem] = []
     environments = _environments(body, several, problems)
     projects = _projects(body.get("projects"), problems)
-    context = _context(body, problems)
+    context = read_context(body, problems)
     if problems:
         raise ValidationError.of(problems)
     echo = {key: value for key, value in body.items() if key != "projects" or value is not None}
@@ -80,7 +80,7 @@ def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
     return None if EVERY_PROJECT in named else named
 
 
-def _context(body: Body, problems: list[Problem]) -> Body:
+def read_context(body: Body, problems: list[Problem]) -> Body:
     if "context" not in body:
         problems.append(Problem("context", "is required; it may be empty: {}"))
         return {}

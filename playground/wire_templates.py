@@ -41,12 +41,13 @@ class StrategyTemplate:
 @dataclass(frozen=True, slots=True)
 class FlagTemplate:
     """The pieces of one flag: its own variants (as `picks` and `variants` of a strategy), its names and its
-    strategies."""
+    strategies. `impression_data` is for frontend SDKs."""
 
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[StrategyTemplate, ...]
+    impression_data: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
             _strategy_template(document, strategy, page, first=index == 0)
             for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
         ),
+        impression_data=bool(document.get("impression_data")),
     )
 
 

@@ -49,6 +49,11 @@ def keys() -> dict[str, str]:
 
 @pytest.fixture
 def flags(db: None) -> dict[int, int]:
+    """Our segment ids by the recording's."""
+    return make_recorded_flags()
+
+
+def make_recorded_flags() -> dict[int, int]:
     """The flags of the recording, made from its own document. Answers our segment ids by theirs."""
     document = CASES["features, spec 5.2.0"]["response"]["body"]
     segments = {

@@ -1,0 +1,231 @@
+"""/api/frontend: flags evaluated here, for SDKs in browsers and apps that must not see their definitions."""
+
+import hashlib
+import random
+import re
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.views import APIView
+
+from flagadmin.errors import Problem, ValidationError
+from flagadmin.openapi import refusals
+from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
+from groups.models import ApiToken
+from playground.engine.context import TOP_LEVEL, Context
+from playground.engine.evaluator import evaluate
+from playground.request import read_context
+from playground.schema import EvaluationContext
+from playground.snapshot import snapshot
+from playground.toggles import render_toggles
+from projects.actions.report import Place, Report
+from projects.client_api import wire
+from projects.client_api.base import environment_of, token_of
+from projects.client_api.features import is_known
+from projects.client_api.inbox import inbox
+from projects.client_api.metrics import metrics_report
+from projects.client_api.register import instance_of
+
+TAGS = ["Frontend API"]
+METHODS = "GET, POST, OPTIONS"
+PREFLIGHT_SECONDS = "3600"
+_PROPERTY = re.compile(r"properties\[(.+)\]")
+
+EXAMPLE = {
+    "toggles": [
+        {
+            "name": "new-checkout",
+            "enabled": True,
+            "variant": {
+                "name": "blue",
+                "enabled": True,
+                "payload": {"type": "string", "value": "#00f"},
+                "feature_enabled": True,
+                "featureEnabled": True,
+            },
+            "impressionData": False,
+        }
+    ]
+}
+STORED = {200: OpenApiResponse(str, description="Stored.")}
+
+
+class Toggle(serializers.Serializer):
+    name = serializers.CharField()
+    enabled = serializers.BooleanField(help_text="Always true: other flags are not listed.")
+    variant = serializers.DictField()
+    impressionData = serializers.BooleanField()
+
+
+class Toggles(serializers.Serializer):
+    toggles = Toggle(many=True)
+
+
+class FrontendRequest(serializers.Serializer):
+    context = EvaluationContext(required=False)  # type: ignore[assignment]
+
+
+class FrontendView(APIView):
+    """Frontend keys only. Browsers ask first (CORS), without a key."""
+
+    authentication_classes = (ApiKeyAuthentication,)
+    permission_classes = (IsFrontendCaller,)
+
+    def check_permissions(self, request: Any) -> None:
+        if request.method != "OPTIONS":
+            super().check_permissions(request)
+
+    @extend_schema(exclude=True)
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = HttpResponse(status=204)
+        answer["Access-Control-Allow-Methods"] = METHODS
+        wanted = request.headers.get("Access-Control-Request-Headers", "authorization, content-type")
+        answer["Access-Control-Allow-Headers"] = wanted
+        answer["Access-Control-Max-Age"] = PREFLIGHT_SECONDS
+        return answer
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer["Vary"] = "Origin, Access-Control-Request-Headers, Accept-Encoding"
+        if allowed := allowed_origin(request.headers.get("Origin", "")):
+            answer["Access-Control-Allow-Origin"] = allowed
+            answer["Access-Control-Expose-Headers"] = "ETag"
+        return answer
+
+
+def allowed_origin(origin: str) -> str:
+    """What Access-Control-Allow-Origin says to this origin; empty: not this one. Keys are no cookies, so * is safe."""
+    origins = settings.FRONTEND_API_ORIGINS
+    return "*" if "*" in origins else origin if origin in origins else ""
+
+
+class FrontendTogglesView(FrontendView):
+    @extend_schema(
+        operation_id="getFrontendFeatures",
+        tags=TAGS,
+        parameters=[
+            OpenApiParameter(name, str, description="Of the evaluation context.")
+            for name in sorted(TOP_LEVEL)
+        ]
+        + [
+            OpenApiParameter(
+                "properties",
+                {"type": "object", "additionalProperties": {"type": "string"}},
+                style="deepObject",
+                description="Custom context fields, `properties[country]=NO`.",
+            )
+        ],
+        responses={200: Toggles, 304: OpenApiResponse(description="Nothing has changed; no body.")}
+        | refusals(400, 403),
+        examples=[
+            OpenApiExample("Flags that are on", value=EXAMPLE, response_only=True, status_codes=["200"])
+        ],
+    )
+    def get(self, request: ApiRequest) -> HttpResponse:
+        """The flags that are on for a context in the query. Other parameters count as properties."""
+        return toggles(request, query_context(request))
+
+    @extend_schema(
+        operation_id="getFrontendFeaturesForContext",
+        tags=TAGS,
+        request=FrontendRequest,
+        responses={200: Toggles} | refusals(400, 403, 413, 415),
+        examples=[
+            OpenApiExample("Flags that are on", value=EXAMPLE, response_only=True, status_codes=["200"])
+        ],
+    )
+    def post(self, request: ApiRequest) -> HttpResponse:
+        """The flags that are on for a context in the body."""
+        return toggles(request, body_context(request.data))
+
+
+def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
+    """Environment and projects are the key's, whatever a context says."""
+    token = token_of(request)
+    environment = environment_of(request)
+    defaults = {"remoteAddress": client_address(request._request), "appName": ""}
+    evaluation = evaluate(
+        snapshot(projects_of(token), environment),
+        Context(defaults | context | {"environment": environment}),
+        now=timezone.now(),
+        random=random.random,
+    )
+    body = render_toggles(evaluation)
+    etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
+    known = request.method == "GET" and is_known(request, etag.removeprefix("W/"))
+    answer = HttpResponse(status=304) if known else HttpResponse(body, content_type="application/json")
+    answer["ETag"] = etag
+    answer["Cache-Control"] = "no-cache"
+    return answer
+
+
+def projects_of(token: ApiToken) -> list[str] | None:
+    return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
+
+
+def query_context(request: ApiRequest) -> dict[str, Any]:
+    """``userId=7&properties[country]=NO``; any other parameter is a property too, the last of a name counts."""
+    context: dict[str, Any] = {}
+    properties: dict[str, str] = {}
+    for name, value in request.query_params.dict().items():
+        if name in TOP_LEVEL:
+            context[name] = value
+        elif found := _PROPERTY.fullmatch(name):
+            properties[found[1]] = value
+        else:
+            properties.setdefault(name, value)
+    return context | {"properties": properties}
+
+
+def body_context(body: Any) -> dict[str, Any]:
+    """Raises ValidationError. No body and no context are an empty one."""
+    if not isinstance(body, dict):
+        raise ValidationError("The body must be an object.")
+    problems: list[Problem] = []
+    context = read_context({"context": body.get("context") or {}}, problems)
+    if problems:
+        raise ValidationError.of(problems)
+    return context
+
+
+class FrontendRegisterView(FrontendView):
+    @extend_schema(
+        operation_id="registerFrontendClient",
+        tags=TAGS,
+        request=wire.Registration,
+        responses=STORED | refusals(400, 403, 413, 415),
+    )
+    def post(self, request: ApiRequest) -> HttpResponse:
+        body = wire.read(wire.Registration, request.data)
+        report = Report()
+        place = Place(body.appName, str(body.instanceId), environment_of(request))
+        report.saw(place, instance_of(body, request, sdk_type="frontend"), body.strategies)
+        inbox.submit(report)
+        return HttpResponse("OK", content_type="text/plain")
+
+
+class FrontendMetricsView(FrontendView):
+    @extend_schema(
+        operation_id="registerFrontendMetrics",
+        tags=TAGS,
+        request=wire.Metrics,
+        responses=STORED | refusals(400, 403, 413, 415),
+    )
+    def post(self, request: ApiRequest) -> HttpResponse:
+        """What a frontend SDK counted since its last post."""
+        body = wire.read(wire.Metrics, request.data)
+        instance = instance_of(body, request, sdk_type="frontend")
+        inbox.submit(metrics_report(body, environment_of(request), instance))
+        return HttpResponse("OK", content_type="text/plain")
+
+
+urlpatterns = [
+    path("frontend", FrontendTogglesView.as_view()),
+    path("frontend/client/register", FrontendRegisterView.as_view()),
+    path("frontend/client/metrics", FrontendMetricsView.as_view()),
+]
