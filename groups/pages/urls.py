@@ -4,7 +4,7 @@ from importlib import import_module
 
 from django.urls import URLPattern
 
-MODULES: tuple[str, ...] = ("login",)
+MODULES: tuple[str, ...] = ("account", "login")
 
 urlpatterns: list[URLPattern] = [
     pattern for module in MODULES for pattern in import_module(f"groups.pages.{module}").urlpatterns
