@@ -30,7 +30,9 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         admin = load_demo()
         address = settings.PUBLIC_URL or f"http://{host}:{port}"
-        visit = "/playground/?" + urlencode({"environment": "production", **VISITOR})
+        visit = "/playground/?" + urlencode(
+            {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
+        )
         self.stdout.write(
             GREETING.format(
                 address=address,

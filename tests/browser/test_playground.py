@@ -1,0 +1,173 @@
+"""The playground as a person uses it: ask, understand, narrow down, compare, take it along."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.pages import ADA
+
+pytestmark = pytest.mark.usefixtures("scenery")
+
+REQUESTS = 6
+BYTES = 200_000
+MILLISECONDS = 500
+
+
+def row(page, flag):
+    return page.locator("tr", has=page.get_by_role("link", name=flag, exact=True))
+
+
+def test_an_off_flag_is_explained_by_its_bucket(visit):
+    page = visit("viewer", "/playground/")
+    page.get_by_label("userId").fill("42")
+    page.get_by_label("plan").select_option("pro")
+    page.keyboard.press("Control+Enter")
+
+    off = row(page, "dark-theme")
+    expect(off).to_contain_text("userId 42 is in bucket 53 and the rollout stops at 50 %.")
+    off.locator("summary").click()
+    expect(off.locator("svg text.here")).to_have_text("bucket 53")
+    expect(off).to_contain_text("It turns on when the rollout reaches 53 %.")
+
+    page.get_by_role("link", name="dark-theme").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("dark-theme")
+    expect(page.get_by_text("bucket 53", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_results_are_narrowed_down(visit, script):
+    page = visit("viewer", f"/playground/?{ADA}", script=script)
+    page.locator(".chip.unknown").click()
+
+    expect(page.locator("table.results tbody tr")).to_have_count(1)
+    expect(page.locator("table.results")).to_contain_text("only your SDK can evaluate it")
+    assert "result=unknown" in page.url
+    assert "context.userId=42" in page.url
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_field_of_ones_own_is_added(visit, script):
+    page = visit("viewer", f"/playground/?{ADA}", script=script)
+    if script:
+        page.get_by_role("button", name="Add field").click()
+    page.get_by_label("Name of the field").fill("beta")
+    page.get_by_label("Value of the field").fill("yes")
+    page.get_by_role("button", name="Evaluate").click()
+
+    expect(page.get_by_label("beta")).to_have_value("yes")
+
+
+def test_the_address_holds_only_what_was_filled_in(visit):
+    page = visit("viewer", "/playground/")
+    page.get_by_label("userId").fill("7")
+    page.get_by_role("button", name="Evaluate").click()
+
+    page.wait_for_url(re.compile("userId=7"))
+    assert page.url.endswith("/playground/?environment=production&context.userId=7")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_fields_become_json_and_back(visit, script):
+    page = visit("viewer", f"/playground/?{ADA}", script=script)
+    page.get_by_role("button", name="JSON", exact=True).click()
+
+    box = page.get_by_label("Context as JSON")
+    expect(box).to_have_value(re.compile('"plan": "pro"'))
+    box.fill('{"userId": "7", "properties": {"plan": "free"}}')
+    page.get_by_role("button", name="Evaluate").click()
+    expect(row(page, "dark-theme")).to_contain_text("plan is free, needs one of pro, enterprise")
+
+    page.get_by_role("button", name="Fields").click()
+    expect(page.get_by_label("userId")).to_have_value("7")
+
+
+def test_what_is_wrong_stands_beside_its_field_and_has_the_focus(visit):
+    page = visit("viewer", f"/playground/?{ADA}")
+    page.get_by_role("button", name="JSON", exact=True).click()
+    page.get_by_label("Context as JSON").fill("{oops")
+    page.get_by_role("button", name="Evaluate").click()
+
+    problem = page.get_by_role("alert")
+    expect(problem).to_contain_text("This is no JSON")
+    expect(problem).to_be_focused()
+
+
+def test_the_link_and_the_command_are_copied(visit, live_server):
+    page = visit("viewer", f"/playground/?{ADA}&result=on")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    link = page.evaluate("navigator.clipboard.readText()")
+    page.locator("[data-copy='#curl']").first.click()
+    page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('curl'))")
+
+    assert link == f"{live_server.url}/playground/?{ADA}"
+
+
+def test_two_environments_are_compared_and_swapped(visit):
+    page = visit("viewer", f"/playground/?{ADA}")
+    page.get_by_role("link", name="Compare with…").click()
+    page.get_by_role("group", name="Side 1").get_by_label("production").uncheck()
+    page.get_by_role("group", name="Side 1").get_by_label("development").check()
+    page.get_by_role("button", name="Compare").click()
+
+    heads = page.locator(".matrix thead th")
+    expect(heads).to_contain_text(["Flag", "development", "production"])
+    expect(page.locator(".matrix tbody tr")).to_have_count(1)
+    expect(page.locator(".matrix tbody")).to_contain_text("Switched off in production")
+    page.get_by_role("link", name="Swap").click()
+    expect(heads).to_contain_text(["Flag", "production", "development"])
+    page.get_by_role("link", name="Show all 13").click()
+    expect(page.locator(".matrix tbody tr")).to_have_count(13)
+
+
+def test_the_keys(visit):
+    page = visit("viewer", f"/playground/?{ADA}")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Find a flag")).to_be_focused()
+    page.keyboard.type("gift")
+    page.keyboard.press("Enter")
+    expect(page.locator("table.results tbody tr")).to_have_count(1)
+
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_the_skip_link_comes_first(visit):
+    page = visit("viewer", "/playground/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_the_theme_stays(visit, script):
+    page = visit("viewer", "/", script=script)
+    page.get_by_role("button", name="Dark colours").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.goto("/playground/")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.get_by_role("button", name="Light colours").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+
+
+def test_a_cold_page_is_small_and_painted_at_once(visit, watch):
+    page = visit("viewer", f"/playground/?{ADA}")
+    page.wait_for_load_state("networkidle")
+    sent = page.evaluate(
+        """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+                .reduce((sum, entry) => sum + entry.transferSize, 0)"""
+    )
+
+    assert len(watch.requests) <= REQUESTS, [request.url for request in watch.requests]
+    assert sent <= BYTES
+    # Painted for a second time, when the server's own first-time work (templates, snapshot) is done.
+    page.goto(f"/playground/?{ADA}&q=a")
+    painted = page.wait_for_function(
+        "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)[0]"
+    ).json_value()
+    assert painted < MILLISECONDS
