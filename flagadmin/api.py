@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from flagadmin.errors import AuthenticationRequired, NotFound
 from flagadmin.http import CONTENT_SECURITY_POLICY
+from flagadmin.logs import without_secrets
 
 # Swagger UI writes inline styles; this page alone may.
 SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
@@ -46,7 +47,7 @@ class UnknownRoute(APIView):
         super().initial(request, *args, **kwargs)
         if request.user is None:
             raise AuthenticationRequired
-        raise NotFound(f"There is nothing at {request.path}.")
+        raise NotFound(f"There is nothing at {without_secrets(request.path)}.")
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         raise NotFound

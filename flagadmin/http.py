@@ -20,7 +20,7 @@ from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.errors import AppError, Problem
-from flagadmin.logs import request_id
+from flagadmin.logs import request_id, without_secrets
 
 log = logging.getLogger("flagadmin.http")
 
@@ -157,7 +157,7 @@ def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, errors.NotFound(f"There is nothing at {request.path}."))
+    return error_response(request, errors.NotFound(f"There is nothing at {without_secrets(request.path)}."))
 
 
 def handler500(request: HttpRequest) -> HttpResponse:

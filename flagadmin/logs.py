@@ -1,6 +1,7 @@
 """Log lines: one JSON object each in production, plain text in debug; both carry the request id."""
 
 import logging
+import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,22 @@ import orjson
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
+
+
+# The one line that is meant to hold a link: it makes the first account, and nobody else can be told.
+_MAY_SHOW_LINKS = "flagadmin.setup"
+_SECRETS = (
+    (re.compile(r"\b([0-9a-f]{6})[0-9a-f]{50}\b"), r"\1…"),  # the random part of an API key
+    (re.compile(r"(/api-tokens/)(?![0-9]{1,18}(?![^\s?\"'/]))[^\s?\"'/]+"), r"\1…"),
+    (re.compile(r"(/login/link/)[^\s?\"'/]+"), r"\1…"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys and one-time links cut: what stands in an address must not stay in a log."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
 
 
 class JsonFormatter(logging.Formatter):
@@ -28,7 +45,8 @@ class JsonFormatter(logging.Formatter):
         line |= {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        written = orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
 
 
 class PlainFormatter(logging.Formatter):
@@ -36,6 +54,10 @@ class PlainFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", "%H:%M:%S", style="{")
+
+    def format(self, record: logging.LogRecord) -> str:
+        written = super().format(record)
+        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
         line = super().formatMessage(record)
