@@ -26,11 +26,13 @@ def readable_flags(caller: Caller) -> QuerySet[Flag]:
     return Flag.objects.all() if allowed is None else Flag.objects.filter(project_id__in=allowed)
 
 
-def access_project(caller: Caller, project_id: str) -> Project:
-    """Raises NotFound."""
+def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:
+    """A project to read, or with ``permission`` one that may be changed. Raises NotFound, NoAccess."""
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
         raise no_project(project_id)
+    if permission is not None:
+        caller.check(permission, project=project_id)
     return project
 
 
@@ -72,11 +74,25 @@ def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Proje
     return {project.id: project for project in locked}
 
 
-def access_flag(caller: Caller, project_id: str, name: str, *, archived: bool | None = None) -> Flag:
-    """A flag of the project. ``archived`` narrows to archived (True) or active (False) ones. Raises NotFound."""
+def access_flag(
+    caller: Caller,
+    project_id: str,
+    name: str,
+    *,
+    archived: bool | None = None,
+    permission: Permission | None = None,
+    environment: str | None = None,
+) -> Flag:
+    """A flag of the project. ``archived`` narrows to archived (True) or active (False) ones.
+
+    With ``permission`` one that may be changed (in ``environment``): what a view asks before it looks at the body.
+    Raises NotFound, NoAccess.
+    """
     access_project(caller, project_id)
-    flags = Flag.objects.filter(project_id=project_id, name=name)
-    return _one(flags, project_id, name, archived)
+    flag = _one(Flag.objects.filter(project_id=project_id, name=name), project_id, name, archived)
+    if permission is not None:
+        caller.check(permission, project=project_id, environment=environment)
+    return flag
 
 
 def access_flag_for_update(

@@ -17,6 +17,7 @@ from flagadmin.errors import Problem, choices
 from projects.models import FavouriteFlag, Flag, FlagEnvironment, FlagTag, LifecycleStage, StrategySegment
 from projects.validation import check_problems
 
+MOST_VALUES = 50
 SORT_FIELDS = {
     "name": "name",
     "type": "type",
@@ -197,6 +198,11 @@ FILTERS: dict[str, Filter] = {
 
 
 def _problems(search: Search) -> Iterator[Problem]:
+    for name, text in {"query": search.query, **search.filters}.items():
+        if text.count(",") >= MOST_VALUES:
+            yield Problem(name, f"at most {MOST_VALUES} values are allowed")
+    if len(search.status) > MOST_VALUES:
+        yield Problem("status", f"at most {MOST_VALUES} values are allowed")
     if search.sort_by not in SORT_FIELDS:
         yield Problem("sortBy", f"cannot sort by {search.sort_by}. Can by: {choices(SORT_FIELDS)}")
     for status in search.status:

@@ -42,11 +42,16 @@ def change_tags_of_many(
     return active
 
 
-def access_named_flag(caller: Caller, name: str) -> Flag:
-    """A flag by its name alone, archived or not. Raises NotFound."""
+def access_named_flag(caller: Caller, name: str, permission: Permission | None = None) -> Flag:
+    """A flag by its name alone, archived or not, to read or with ``permission`` to change.
+
+    Raises NotFound, NoAccess.
+    """
     flag = readable_flags(caller).filter(name=name).first()
     if flag is None:
         raise NotFound(f"There is no flag {name}.")
+    if permission is not None:
+        caller.check(permission, project=flag.project_id)
     return flag
 
 

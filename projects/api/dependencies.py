@@ -7,6 +7,7 @@ from rest_framework.views import APIView
 
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import dependencies as actions
 from projects.api.context_fields import validated
@@ -26,7 +27,13 @@ class DependenciesView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Make the flag depend on a parent of the same project, or change how it does."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(
+            request.user,
+            project_id,
+            name,
+            archived=False,
+            permission=Permission.UPDATE_FEATURE_DEPENDENCY,
+        )
         given = validated(ParentRecord(data=request.data))
         actions.add_dependency(project_id, name, given, caller=request.user)
         return Response()

@@ -10,11 +10,12 @@ from rest_framework.views import APIView
 from flagadmin.errors import NotFound
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import flag_environments as actions
 from projects.api.flag_bodies import EnvironmentDetail, VariantBody, VariantsRecord
 from projects.api.json_patch import PatchOperation, patched
-from projects.api.strategies import readable
+from projects.api.strategies import accessible
 from projects.documents.flags import flag_environment_document
 from projects.models import Flag, FlagEnvironment
 
@@ -66,7 +67,6 @@ class SwitchOnView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Switch the flag on. Without an enabled strategy it gets the default one."""
-        readable(request.user, project_id, name, environment)
         activate = request.query_params.get("shouldActivateDisabledStrategies") == "true"
         actions.enable_flag(project_id, name, environment, activate_disabled=activate, caller=request.user)
         return Response()
@@ -80,7 +80,6 @@ class SwitchOffView(APIView):
         responses={200: None} | refusals(403, 404),
     )
     def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        readable(request.user, project_id, name, environment)
         actions.disable_flag(project_id, name, environment, caller=request.user)
         return Response()
 
@@ -92,7 +91,7 @@ class VariantsView(APIView):
         responses={200: VariantsRecord} | refusals(403, 404),
     )
     def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        flag = readable(request.user, project_id, name, environment)
+        flag = accessible(request.user, project_id, name, environment)
         return _answer(_variants(flag, environment))
 
     @extend_schema(
@@ -104,7 +103,13 @@ class VariantsView(APIView):
     )
     def put(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Replace the variants; an empty list clears them."""
-        readable(request.user, project_id, name, environment)
+        accessible(
+            request.user,
+            project_id,
+            name,
+            environment,
+            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+        )
         return self._set(request, project_id, name, environment, request.data)
 
     @extend_schema(
@@ -115,7 +120,13 @@ class VariantsView(APIView):
     )
     def patch(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Change the list of variants by a JSON Patch."""
-        flag = readable(request.user, project_id, name, environment)
+        flag = accessible(
+            request.user,
+            project_id,
+            name,
+            environment,
+            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+        )
         given = patched(_variants(flag, environment), request.data)
         return self._set(request, project_id, name, environment, given)
 

@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 from flagadmin.errors import ValidationError
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_flag, access_project, check_project
 from projects.actions import archiving, cloning, flags, moving
 from projects.api.context_fields import validated
@@ -64,7 +65,7 @@ class FlagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Create a flag, off in every environment of the project."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.CREATE_FEATURE)
         values = validated(FlagBody(data=request.data))
         values["tags"] = [(tag["type"], tag["value"]) for tag in values.get("tags") or []]
         flag = flags.create_flag(project_id, flags.NewFlag(**values), caller=request.user)
@@ -93,7 +94,7 @@ class FlagView(APIView):
     )
     def put(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change what is given. The name stays; environments have addresses of their own."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
         changes = validated(FlagChanges(data=request.data))
         flag = flags.update_flag(project_id, name, changes, caller=request.user)
         return Response(metadata_document(flag))
@@ -106,7 +107,9 @@ class FlagView(APIView):
     )
     def patch(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change the flag by a JSON Patch on type, description, stale and impressionData."""
-        flag = access_flag(request.user, project_id, name, archived=False)
+        flag = access_flag(
+            request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE
+        )
         changes = _patch_changes(metadata_document(flag), request.data)
         flag = flags.update_flag(project_id, name, changes, caller=request.user)
         return Response(metadata_document(flag))
@@ -114,7 +117,7 @@ class FlagView(APIView):
     @extend_schema(operation_id="archiveFeature", tags=TAGS, responses={202: None} | refusals(403, 404))
     def delete(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Archive the flag: applications get "off". It can be revived, or deleted for good."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.DELETE_FEATURE)
         archiving.archive_flags(project_id, [name], caller=request.user)
         return Response(status=202)
 
@@ -140,7 +143,7 @@ class MoveFlagView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Move the flag to another project, with everything on it."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.MOVE_FEATURE_TOGGLE)
         target = validated(MoveBody(data=request.data))["newProjectId"]
         moving.move_flag(project_id, name, target, caller=request.user)
         return Response()
@@ -155,7 +158,7 @@ class CloneFlagView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Make a flag like this one, off in every environment, with its strategies, variants and tags."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.CREATE_FEATURE)
         values = validated(CloneBody(data=request.data))
         flag = cloning.clone_flag(
             project_id,
@@ -205,7 +208,7 @@ class ArchiveFlagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Archive flags. Unknown names are passed over; a parent goes only together with its children."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.DELETE_FEATURE)
         archiving.archive_flags(project_id, _names(request), caller=request.user)
         return Response(status=202)
 
@@ -220,7 +223,7 @@ class ReviveFlagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Bring archived flags back, off in every environment. Unknown names are passed over."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.UPDATE_FEATURE)
         archiving.revive_flags(project_id, _names(request), caller=request.user)
         return Response()
 
@@ -235,7 +238,7 @@ class DeleteFlagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Delete archived flags for good. Unknown and active ones are passed over."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.DELETE_FEATURE)
         archiving.delete_flags(project_id, _names(request), caller=request.user)
         return Response()
 
@@ -249,7 +252,7 @@ class StaleFlagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Mark flags as stale, or as not stale."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.UPDATE_FEATURE)
         values = validated(StaleBody(data=request.data))
         flags.set_stale(project_id, values["features"], values["stale"], caller=request.user)
         return Response(status=202)

@@ -10,9 +10,9 @@ from flagadmin.errors import ValidationError
 
 
 class PatchOperation(serializers.Serializer):
-    """One step of a JSON Patch."""
+    """One step of a JSON Patch. No copy: a few of them make a document grow without bounds."""
 
-    op = serializers.ChoiceField(choices=["add", "remove", "replace", "copy", "move", "test"])
+    op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
     path = serializers.CharField(help_text="JSON Pointer: /description")
     value = serializers.JSONField(required=False, allow_null=True)
 

@@ -7,6 +7,7 @@ from rest_framework.views import APIView
 
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import links as actions
 from projects.api.context_fields import validated
@@ -28,7 +29,7 @@ class LinksView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Add a link. `example.com` becomes `https://example.com`."""
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
         link = validated(LinkBody(data=request.data))
         actions.add_link(project_id, name, link["url"], link.get("title"), caller=request.user)
         return Response(status=204)
@@ -42,7 +43,7 @@ class LinkView(APIView):
         responses={204: None} | refusals(400, 403, 404, 415),
     )
     def put(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
-        access_flag(request.user, project_id, name, archived=False)
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
         link = validated(LinkBody(data=request.data))
         actions.update_link(project_id, name, link_id, link["url"], link.get("title"), caller=request.user)
         return Response(status=204)

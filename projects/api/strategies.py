@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import strategies as actions
 from projects.actions.switching import project_environment
@@ -32,9 +33,16 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def readable(caller: Caller, project_id: str, name: str, environment: str) -> Flag:
-    """An active flag and an environment of its project. Raises NotFound."""
-    flag = access_flag(caller, project_id, name, archived=False)
+def accessible(
+    caller: Caller, project_id: str, name: str, environment: str, permission: Permission | None = None
+) -> Flag:
+    """An active flag, in an environment of its project, to read or with ``permission`` to change.
+
+    Raises NotFound, NoAccess.
+    """
+    flag = access_flag(
+        caller, project_id, name, archived=False, permission=permission, environment=environment
+    )
     project_environment(project_id, environment)
     return flag
 
@@ -47,7 +55,7 @@ class StrategiesView(APIView):
     )
     def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """In the order in which they are tried."""
-        flag = readable(request.user, project_id, name, environment)
+        flag = accessible(request.user, project_id, name, environment)
         found = Strategy.objects.filter(flag=flag, environment_id=environment)
         return Response(strategy_documents(found))
 
@@ -60,7 +68,7 @@ class StrategiesView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Add a strategy, last unless sortOrder says otherwise."""
-        readable(request.user, project_id, name, environment)
+        accessible(request.user, project_id, name, environment, Permission.CREATE_FEATURE_STRATEGY)
         given = validated(StrategyBody(data=request.data))
         return Response(actions.add_strategy(project_id, name, environment, given, caller=request.user))
 
@@ -74,7 +82,7 @@ class StrategyOrderView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Give strategies their places; those not named keep theirs."""
-        readable(request.user, project_id, name, environment)
+        accessible(request.user, project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY)
         body = StrategyPlace(data=request.data, many=True)
         body.is_valid(raise_exception=True)
         orders = [(place["id"], place["sortOrder"]) for place in body.validated_data]
@@ -103,7 +111,9 @@ class StrategyView(APIView):
         self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
     ) -> Response:
         """Change what is given. Disabling the last enabled strategy switches the flag off there."""
-        _document(request.user, project_id, name, environment, strategy_id)
+        _document(
+            request.user, project_id, name, environment, strategy_id, Permission.UPDATE_FEATURE_STRATEGY
+        )
         given = validated(StrategyChanges(data=request.data))
         return Response(
             actions.update_strategy(project_id, name, environment, strategy_id, given, caller=request.user)
@@ -119,7 +129,9 @@ class StrategyView(APIView):
         self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
     ) -> Response:
         """Change the strategy by a JSON Patch."""
-        before = _document(request.user, project_id, name, environment, strategy_id)
+        before = _document(
+            request.user, project_id, name, environment, strategy_id, Permission.UPDATE_FEATURE_STRATEGY
+        )
         given = validated(StrategyBody(data=patched(before, request.data)))
         return Response(
             actions.update_strategy(project_id, name, environment, strategy_id, given, caller=request.user)
@@ -132,15 +144,19 @@ class StrategyView(APIView):
         self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
     ) -> Response:
         """Remove the strategy. Removing the last enabled one switches the flag off there."""
-        readable(request.user, project_id, name, environment)
         actions.remove_strategy(project_id, name, environment, strategy_id, caller=request.user)
         return Response()
 
 
 def _document(
-    caller: Caller, project_id: str, name: str, environment: str, strategy_id: str
+    caller: Caller,
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    permission: Permission | None = None,
 ) -> dict[str, Any]:
-    flag = readable(caller, project_id, name, environment)
+    flag = accessible(caller, project_id, name, environment, permission)
     [document] = strategy_documents([actions.access_strategy(flag, environment, strategy_id)])
     return document
 

@@ -13,6 +13,7 @@ from flagadmin.errors import NotFound
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import access_project, readable_flags
 from projects.actions import tags as actions
 from projects.api.context_fields import validated
@@ -48,7 +49,7 @@ class FlagTagsView(APIView):
     )
     def post(self, request: ApiRequest, name: str) -> Response:
         """Add a tag; one that is there already is no error."""
-        actions.access_named_flag(request.user, name)
+        actions.access_named_flag(request.user, name, Permission.UPDATE_FEATURE)
         tag = validated(TagBody(data=request.data))
         actions.change_tags(name, _pairs([tag]), caller=request.user)
         return Response(tag, status=201)
@@ -61,7 +62,7 @@ class FlagTagsView(APIView):
     )
     def put(self, request: ApiRequest, name: str) -> Response:
         """Add and remove tags in one step."""
-        actions.access_named_flag(request.user, name)
+        actions.access_named_flag(request.user, name, Permission.UPDATE_FEATURE)
         changes = validated(TagChanges(data=request.data))
         flag = actions.change_tags(name, *_changes(changes), caller=request.user)
         return _tags_of(flag)
@@ -84,7 +85,7 @@ class ProjectTagsView(APIView):
     )
     def post(self, request: ApiRequest, project_id: str) -> Response:
         """Add tags to many flags of the project, and remove some. Unknown names are passed over."""
-        access_project(request.user, project_id)
+        access_project(request.user, project_id, Permission.UPDATE_FEATURE)
         values = validated(ManyTagsBody(data=request.data))
         actions.change_tags_of_many(
             project_id, values["features"], *_changes(values["tags"]), caller=request.user

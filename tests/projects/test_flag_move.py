@@ -51,7 +51,7 @@ def test_to_where_it_is(api, shop):
 
 def test_the_right_is_needed_in_both_projects(api, people, other):
     make_flag("cart")
-    refused(move(api["member"]), 400, "ValidationError")
+    refused(move(api["member"]), 403, "NoAccessError")
     Grant.objects.create(role_id=BuiltIn.MEMBER, project=other, user=people["member"])
     Grant.objects.create(role_id=BuiltIn.OWNER, project=other, user=people["reader"])
     for role in ("member", "reader", "viewer"):

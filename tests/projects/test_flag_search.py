@@ -131,6 +131,7 @@ def test_favourites_first(api, people, flags):
         ({"lifecycle": "IS:odd"}, "lifecycle"),
         ({"status": "development"}, "status"),
         ({"sortBy": "odd"}, "sortBy"),
+        ({"query": "a," * 60}, "query"),
         ({"sortOrder": "odd"}, "sortOrder"),
         ({"limit": "0"}, "limit"),
         ({"limit": "1001"}, "limit"),

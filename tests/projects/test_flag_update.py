@@ -71,6 +71,7 @@ def test_a_json_patch(api, cart):
         {"op": "remove", "path": "/nothing/there"},
         {"op": "remove", "path": "no pointer"},
         {"op": "explode", "path": "/stale"},
+        {"op": "copy", "from": "/description", "path": "/type"},
         {"op": "replace", "path": "", "value": 5},
         {"op": "replace", "path": "/stale"},
         {"op": "replace", "path": "/stale", "value": "maybe"},
