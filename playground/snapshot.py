@@ -4,8 +4,10 @@ The cache is a worker's own and never stale: each request reads the projects' re
 snapshot is used only for the very (project, revision) pairs it was read at.
 """
 
+import gc
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Lock
 
 from django.conf import settings
@@ -91,9 +93,22 @@ def _compile(projects: list[str], environment: str) -> Snapshot:
             if compiled is not None:
                 return compiled
             read = definitions(projects, environment)
-        compiled = compile_playground(read.flags, read.segments, environment=environment)
+        with _no_collection():
+            compiled = compile_playground(read.flags, read.segments, environment=environment)
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         return compiled
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Compiling makes millions of objects that stay; the collector would look through them again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _freeze() -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,9 @@ def _wait(port: int, seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            if Client(port).call("GET", "/readyz")[0] == 200:
-                return
+            with closing(Client(port)) as client:
+                if client.call("GET", "/readyz")[0] == 200:
+                    return
         except OSError:
             pass
         time.sleep(0.1)
@@ -76,6 +77,9 @@ class Client:
     def __init__(self, port: int, secret: str = "") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         self._headers = {"Authorization": secret} if secret else {}
+
+    def close(self) -> None:
+        self._connection.close()
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()

@@ -140,7 +140,11 @@ def memory_of_workers() -> int:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline") as cmdline, open(f"/proc/{pid}/status") as status:
-                if int(pid) != os.getpid() and "postgres" not in cmdline.read() and _descends(int(pid), os.getpid()):
+                if (
+                    int(pid) != os.getpid()
+                    and "postgres" not in cmdline.read()
+                    and _descends(int(pid), os.getpid())
+                ):
                     lines = dict(line.split(":", 1) for line in status if ":" in line)
                     most = max(most, int(lines["VmHWM"].split()[0]) // 1024)
         except (OSError, KeyError):

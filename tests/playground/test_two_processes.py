@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -53,8 +54,12 @@ def shared_flag(client):
 
 def test_a_change_in_one_server_is_the_others_next_answer(environment, secret):
     variables = environment | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"}
-    with running(**variables) as first, running(workers=2, **variables) as second:
-        writer, reader = Client(first, secret), Client(second, secret)
+    with (
+        running(**variables) as first,
+        running(workers=2, **variables) as second,
+        closing(Client(first, secret)) as writer,
+        closing(Client(second, secret)) as reader,
+    ):
         assert shared_flag(reader) is False
         for state in (True, False, True):
             status, answer = writer.call("POST", SWITCH + ("on" if state else "off"), {})
