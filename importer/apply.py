@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -19,8 +20,8 @@ from importer import rows
 from importer.collecting import collector_off
 from importer.models import ImportRun
 from importer.plan import Action, FlagPlan, Plan, plan_import
-from importer.progress import Silent, Watcher
-from importer.stale import stale_message
+from importer.progress import Silent, Watcher, hold
+from importer.stale import changed_since
 from importer.state import Document
 from importer.wire import Body
 from projects.access import lock_projects
@@ -29,6 +30,15 @@ from projects.models import ContextField, Segment, TagType
 P = ParamSpec("P")
 R = TypeVar("R")
 ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What somebody saw and agreed to: a body, the fingerprint of its plan, and when that was made."""
+
+    body: Body
+    fingerprint: str
+    made_at: datetime
 
 
 def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
@@ -63,19 +73,31 @@ def import_body(
 @collector_off
 @_planned_anew
 @transactional
-def apply_import(
-    plan: Plan, *, caller: Caller, run: ImportRun | None = None, watcher: Watcher | None = None
+def apply_checked(
+    checked: Checked,
+    *,
+    caller: Caller,
+    run: ImportRun | None = None,
+    watcher: Watcher | None = None,
 ) -> ImportRun:
     """What was planned before, if it still is what would be planned. ``run`` is the pending run it belongs to.
 
     Raises NoAccess, ValidationError, and Conflict when something that the plan depends on has changed since.
     """
-    lock_projects(caller, [plan.body.project])
-    now = plan_import(plan.body, caller=caller)
-    if now.fingerprint != plan.fingerprint:
-        raise Conflict(stale_message(plan, now))
-    now.check()
-    return _write(now, run or ImportRun(source=ImportRun.Source.API), caller, watcher or Silent())
+    lock_projects(caller, [checked.body.project])
+    if run is not None:
+        hold(run.id)
+    plan = plan_import(checked.body, caller=caller)
+    if plan.fingerprint != checked.fingerprint:
+        raise Conflict(changed_since(plan, checked.made_at))
+    plan.check()
+    return _write(plan, run or ImportRun(source=ImportRun.Source.API), caller, watcher or Silent())
+
+
+def apply_import(plan: Plan, *, caller: Caller, source: str = ImportRun.Source.API) -> ImportRun:
+    """Applies this plan, if it is still valid. Raises what :func:`apply_checked` raises."""
+    checked = Checked(plan.body, plan.fingerprint, plan.made_at)
+    return apply_checked(checked, caller=caller, run=ImportRun(source=source))
 
 
 def _write(plan: Plan, run: ImportRun, caller: Caller, watcher: Watcher) -> ImportRun:
@@ -93,15 +115,12 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, watcher: Watcher) -> Impo
     rows.update_flags(changed, now)
     rows.set_switches(changed, environment)
     written = [*new, *changed]
-    rows.write_strategies(written, environment, now)
+    rows.write_details(written, project=project, environment=environment, now=now)
     watcher.step("strategies", len(written))
-    rows.write_tags(written)
-    rows.write_links(written, now)
-    rows.write_parents(written, project)
     rows.write_stages(new, [flag_id for flag_id, flag in written if _is_archived_now(flag)], now)
     watcher.step("history", len(written))
     _record(plan, vocabulary, caller)
-    return _finish(run, plan, caller, now)
+    return _finish(run, plan, caller)
 
 
 def _is_archived_now(flag: FlagPlan) -> bool:
@@ -185,15 +204,17 @@ def digest(document: Document) -> str:
     return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
 
 
-def _finish(run: ImportRun, plan: Plan, caller: Caller, now: datetime) -> ImportRun:
+def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     changed = list(plan.with_action(Action.CHANGE))
     written = [flag for flag in plan.with_action(Action.CREATE, Action.CHANGE) if flag.after is not None]
-    run.state, run.finished_at, run.expires_at, run.body = ImportRun.State.DONE, now, None, None
+    run.state, run.finished_at = ImportRun.State.DONE, timezone.now()
+    run.expires_at = run.body = None
     run.caller_id, run.caller_name = caller.id, caller.name
     run.project, run.environment = plan.body.project, plan.body.environment
     run.counts, run.fingerprint, run.result = plan.counts, plan.fingerprint, result_of(plan)
     run.before = {flag.name: flag.before for flag in changed}
     run.after = {flag.name: digest(flag.after) for flag in written if flag.after}
+    run.progress_done = run.progress_total = len(written)
     run.save()
     return run
 

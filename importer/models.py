@@ -40,6 +40,7 @@ class ImportRun(models.Model):
     result = models.JSONField(default=list, blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
+    checked_at = models.DateTimeField(null=True, blank=True)
     left_out = models.JSONField(default=list, blank=True)
     body = models.BinaryField(null=True, blank=True)
     step = models.TextField(blank=True)

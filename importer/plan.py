@@ -2,14 +2,16 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 import orjson
 from django.db import connection
+from django.utils import timezone
 
 from flagadmin import errors
 from groups.access import Caller
@@ -67,6 +69,7 @@ class Plan:
     defaulted: list[str] = field(default_factory=list)
     missing: list[Permission] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
+    made_at: datetime = field(default_factory=timezone.now)
 
     @property
     def is_green(self) -> bool:
@@ -107,19 +110,23 @@ class Plan:
     def check(self) -> None:
         """Raises NoAccess for missing permissions first, else ValidationError with everything that is wrong."""
         if self.missing:
-            wanted = " and ".join(
-                f'"{permission.display[:1].lower()}{permission.display[1:]}"' for permission in self.missing
-            )
-            raise errors.NoAccess.missing(self.missing, f"You need {wanted} in {self.body.project}.")
+            raise no_access(self.missing, self.body.project)
         if self.findings:
             raise errors.ValidationError.of(finding.problem() for finding in self.findings)
+
+
+def no_access(missing: Sequence[Permission], project: str) -> errors.NoAccess:
+    """The 403 that names all that is missing: `You need "create feature flags" and … in shop.`"""
+    wanted = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
+    return errors.NoAccess.missing(missing, f"You need {wanted} in {project}.")
 
 
 @collector_off
 def plan_import(body: Body, *, caller: Caller) -> Plan:
     """What importing this body would do now."""
-    target, findings = find_target(body.project, body.environment, caller=caller)
-    plan = Plan(body, target, findings=findings)
+    plan = Plan(body, None)
+    target, plan.findings = find_target(body.project, body.environment, caller=caller)
+    plan.target = target
     if target is None:
         return plan
     entries = gather(body)
@@ -160,8 +167,9 @@ def _plan_flag(entry: Entry, stored: StoredFlag | None, plan: Plan, caller: Call
         if stored is None:
             plan.findings += _name_findings(entry, target)
         flag.after = wanted_document(entry, flag.before, words, target, plan.findings)
-        same = flag.before == flag.after
-        flag.action = Action.CREATE if stored is None else Action.SAME if same else Action.CHANGE
+        flag.action = Action.CREATE if stored is None else Action.CHANGE
+        if flag.before == flag.after:  # kept once: of many flags, twice is much memory
+            flag.action, flag.after = Action.SAME, flag.before
     return flag
 
 

@@ -41,7 +41,7 @@ class RunProgress:
             self.connection.close()
 
     def total(self, count: int) -> None:
-        self._set("state = 'running', progress_total = %s, progress_done = 0", count)
+        self._set("state = 'running', progress_total = %s, progress_done = 0, step = ''", count)
 
     def step(self, name: str, done: int) -> None:
         self._set("step = %s, progress_done = %s", name, done)
@@ -53,3 +53,21 @@ class RunProgress:
                 f"UPDATE importer_importrun SET {assignments} WHERE id = %s",  # noqa: S608 - our own words
                 [*values, self.run_id],
             )
+
+
+def hold(run_id: UUID) -> None:
+    """Until the end of the transaction, whoever asks :func:`is_held` learns that the run is at work.
+
+    A lock that dies with its connection: a killed import does not look as if it went on.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(run_id)])
+
+
+def is_held(run_id: UUID) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 0))", [str(run_id)])
+        [free] = cursor.fetchone()
+        if free:
+            cursor.execute("SELECT pg_advisory_unlock_shared(hashtextextended(%s, 0))", [str(run_id)])
+    return not free

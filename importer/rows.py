@@ -31,6 +31,14 @@ def _after(flag: FlagPlan) -> Document:
     return flag.after
 
 
+def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
+    """All that hangs on flags that are there: what differs from before is replaced, the rest stays untouched."""
+    write_strategies(flags, environment, now)
+    write_tags(flags)
+    write_links(flags, now)
+    write_parents(flags, project)
+
+
 # Flags -----------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +253,14 @@ def _flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
             [project, list(names)],
         )
         return dict(cursor.fetchall())
+
+
+def end_archived_stage(flag_ids: Sequence[int]) -> None:
+    if flag_ids:
+        _run(
+            "DELETE FROM projects_lifecyclestage WHERE stage = 'archived' AND flag_id = ANY(%s)",
+            list(flag_ids),
+        )
 
 
 def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:

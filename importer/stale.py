@@ -1,21 +1,20 @@
 """What has changed since a plan was made, in a sentence."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from flagadmin.audit.models import AuditEvent
 from importer.plan import Plan
 
 
-def stale_message(plan: Plan, now: Plan) -> str:
+def changed_since(plan: Plan, made_at: datetime) -> str:
     """``one-click-pay was changed at 10:14 after this check. Check again.``"""
-    changed = [
-        name
-        for name, flag in plan.flags.items()
-        if (after := now.flags.get(name)) is None
-        or after.before != flag.before
-        or after.action != flag.action
-    ]
-    if not changed:
-        return f"Something that this import needs in {plan.body.project} was changed after this check. Check again."
-    event = AuditEvent.objects.filter(feature__in=changed[:1000]).order_by("-id").first()
-    if event is None:
-        return f"{changed[0]} was changed after this check. Check again."
-    return f"{event.feature} was changed at {event.created_at:%H:%M} after this check. Check again."
+    found = last_change(plan.flags, made_at)
+    if found is None:
+        return f"Something in {plan.body.project} that this import needs was changed after this check. Check again."
+    return f"{found.feature} was changed at {found.created_at:%H:%M} after this check. Check again."
+
+
+def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
+    events = AuditEvent.objects.filter(feature__in=list(flags), created_at__gt=since)
+    return events.order_by("-id").first()

@@ -1,0 +1,113 @@
+"""Imports flags from a file: ``manage.py import_flags export.json --project checkout --environment production``."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+from django.core.management.base import BaseCommand, CommandError
+
+from flagadmin.errors import AppError
+from groups.access import Caller
+from importer.apply import import_body
+from importer.models import ImportRun
+from importer.plan import Action, Plan, plan_import
+from importer.report import plan_report
+from importer.wire import parse_body
+
+REFUSED = 2
+"""The exit status of a check, or an import, that found something against it."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Import flags from the file of an export (or - for standard input). "
+        "Exit status: 0 when imported, or when --check finds nothing against it; 2 when refused."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("file", help="an import body or an export result, as JSON; - is standard input")
+        parser.add_argument("--project", help="the project to import into; else the file's own")
+        parser.add_argument("--environment", help="the environment to import into; else the file's own")
+        parser.add_argument("--check", action="store_true", help="say what would happen and write nothing")
+        parser.add_argument(
+            "--report", type=Path, help="write what happens to each flag into this file, as JSON"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            body = parse_body(
+                _read(options["file"]), project=options["project"], environment=options["environment"]
+            )
+            plan = plan_import(body, caller=Caller.system())
+            self._tell(plan, options["report"])
+            if options["check"]:
+                return self._end(plan)
+            plan.check()
+            run = import_body(
+                body,
+                caller=Caller.system(),
+                source=ImportRun.Source.COMMAND,
+                watcher=Bar(self.stderr),
+            )
+        except AppError as error:
+            for problem in error.details:
+                self.stderr.write(f"{problem.path}: {problem.message}")
+            raise CommandError(error.message, returncode=REFUSED) from None
+        self.stdout.write(f"Imported into {run.project} / {run.environment}.")
+        return None
+
+    def _tell(self, plan: Plan, report: Path | None) -> None:
+        """The plan as a table, and as a file where one is asked for."""
+        document = plan_report(plan)
+        if report is not None:
+            report.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+        for flag in document["flags"]:
+            if flag["action"] != Action.SAME:
+                self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_words(flag)}".rstrip())
+        counts = ", ".join(f"{count} {action}" for action, count in plan.counts.items())
+        self.stdout.write(f"{plan.body.project} / {plan.body.environment}: {counts}")
+        for kind in ("errors", "permissions", "warnings"):
+            for entry in document[kind]:
+                self.stdout.write(f"{entry['message']} {'; '.join(entry['affectedItems'][:100])}".rstrip())
+
+    def _end(self, plan: Plan) -> None:
+        if not plan.is_green:
+            raise CommandError(
+                "This file cannot be imported as it is. Nothing was written.", returncode=REFUSED
+            )
+        self.stdout.write("Nothing stands against importing this file. Nothing was written.")
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _words(flag: dict[str, Any]) -> str:
+    changes = [
+        f"{change['part']} {change['before'] or 'none'} → {change['after'] or 'none'}"
+        for change in flag.get("changes", ())
+    ]
+    return flag.get("reason") or flag.get("summary") or "; ".join(changes)
+
+
+class Bar:
+    """Tells a terminal how far it is; a file or a pipe gets nothing."""
+
+    WIDTH = 30
+
+    def __init__(self, stream: Any) -> None:
+        self.stream: TextIO = stream
+        self.count = 0
+
+    def total(self, count: int) -> None:
+        self.count = count
+
+    def step(self, name: str, done: int) -> None:
+        if self.stream.isatty() and self.count:
+            filled = round(self.WIDTH * done / self.count)
+            self.stream.write(f"\r[{'#' * filled:{self.WIDTH}}] {done:,} of {self.count:,}: {name}   ")

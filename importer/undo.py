@@ -1,0 +1,169 @@
+"""Taking an import back, while nothing that it wrote has changed since."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, copy_all
+from flagadmin.errors import Conflict, NotFound
+from flagadmin.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from importer import rows
+from importer.apply import digest
+from importer.models import ImportRun
+from importer.plan import Action, FlagPlan, no_access
+from importer.stale import last_change
+from importer.state import StoredFlag, read_flags
+from projects.access import access_project_for_update
+from projects.actions.removal import check_no_children
+from projects.models import Flag, Segment, TagType
+
+_ELSEWHERE = """
+SELECT f.name FROM projects_flag f
+ WHERE f.id = ANY(%(flags)s)
+   AND (EXISTS (SELECT FROM projects_strategy s
+                 WHERE s.flag_id = f.id AND s.environment_id <> %(environment)s)
+        OR EXISTS (SELECT FROM projects_flagenvironment e
+                    WHERE e.flag_id = f.id AND e.environment_id <> %(environment)s
+                      AND (e.enabled OR e.variants <> '[]')))
+ ORDER BY f.name LIMIT 1
+"""
+
+
+@transactional
+def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
+    """Puts changed flags back and archives created ones. Context fields, tag types and segments that it made stay.
+
+    Raises NotFound, NoAccess, and Conflict where something has changed since, naming it.
+    """
+    run = ImportRun.objects.filter(id=run_id).first()
+    if run is None or not caller.can_read(run.project):
+        raise NotFound(f"There is no import {run_id}.")
+    access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
+    run = ImportRun.objects.select_for_update().get(id=run_id)
+    if run.state != ImportRun.State.DONE:
+        raise Conflict(
+            f"This import is {run.get_state_display().lower()}; only one that is done can be undone."
+        )
+    stored = read_flags(list(run.after), project=run.project, environment=run.environment, archived=True)
+    _check_unchanged(run, stored)
+    plans = [_back(stored[name], run) for name in run.after]
+    _check_permissions(plans, run, caller)
+    _check_words(plans)
+    _write(plans, run, caller)
+    run.state = ImportRun.State.UNDONE
+    run.save(update_fields=["state"])
+    return run
+
+
+def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
+    for name, expected in run.after.items():
+        flag = stored.get(name)
+        if flag is None or flag.document is None:
+            raise Conflict(f"{name} is no longer in {run.project}, so this import cannot be undone.")
+        if digest(flag.document) != expected:
+            raise _changed(name, run)
+    created = [flag.id for name, flag in stored.items() if name not in run.before]
+    with connection.cursor() as cursor:
+        cursor.execute(_ELSEWHERE, {"flags": created, "environment": run.environment})
+        if found := cursor.fetchone():
+            raise _changed(found[0], run)
+
+
+def _changed(name: str, run: ImportRun) -> Conflict:
+    event = last_change([name], run.finished_at) if run.finished_at else None
+    when = f" at {event.created_at:%H:%M}" if event else ""
+    return Conflict(f"{name} was changed{when} after this import, so it cannot be undone.")
+
+
+def _back(stored: StoredFlag, run: ImportRun) -> FlagPlan:
+    before = run.before.get(stored.name)
+    after = before if before is not None else {**(stored.document or {}), "archived": True}
+    return FlagPlan(stored.name, "", Action.CHANGE, stored, after)
+
+
+def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
+    """What the import itself would have needed, turned around."""
+    needed = {
+        Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
+        Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
+        Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
+        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
+    }
+    missing = [
+        permission
+        for permission, is_needed in needed.items()
+        if is_needed and not caller.can(permission, project=run.project, environment=run.environment)
+    ]
+    if missing:
+        raise no_access(missing, run.project)
+
+
+def _differ(plans: list[FlagPlan], part: str) -> bool:
+    return any(plan.before and plan.after and plan.before[part] != plan.after[part] for plan in plans)
+
+
+def _check_words(plans: list[FlagPlan]) -> None:
+    """What the flags referred to before may have been deleted since."""
+    documents = [plan.after for plan in plans if plan.after is not None]
+    segments = {
+        s for document in documents for strategy in document["strategies"] for s in strategy["segments"]
+    }
+    tag_types = {tag[0] for document in documents for tag in document["tags"]}
+    parents = {parent["feature"] for document in documents for parent in document["parents"]}
+    gone = [f"segment {key}" for key in sorted(segments - set(_present(Segment, "id", segments)))]
+    gone += [f"tag type {key}" for key in sorted(tag_types - set(_present(TagType, "name", tag_types)))]
+    gone += [f"flag {key}" for key in sorted(parents - set(_present(Flag, "name", parents)))]
+    if gone:
+        raise Conflict(f"This needs {', '.join(gone[:20])}, deleted after the import: it cannot be undone.")
+
+
+def _present(model: type[Segment] | type[TagType] | type[Flag], key: str, wanted: set) -> Iterator:
+    return model.objects.filter(**{f"{key}__in": wanted}).values_list(key, flat=True).iterator()
+
+
+def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
+    now = timezone.now()
+    numbered = [(plan.stored.id, plan) for plan in plans if plan.stored is not None]
+    archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
+    revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
+    rows.update_flags(numbered, now)
+    rows.set_switches(numbered, run.environment)
+    rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
+    rows.end_archived_stage(revived)
+    rows.write_stages([], archived, now)
+    check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
+    copy_all(_events(plans, run), actor=caller)
+
+
+def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
+    return bool(
+        plan.before
+        and plan.after
+        and plan.before["archived"] != archived
+        and plan.after["archived"] == archived
+    )
+
+
+def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
+    for plan in plans:
+        kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else EventType.IMPORT_UNDONE
+        yield Event(
+            type=EventType.FEATURE_REVIVED if _becomes(plan, archived=False) else kind,
+            project=run.project,
+            environment=run.environment,
+            feature=plan.name,
+            before=plan.before,
+            after=plan.after,
+        )
+    yield Event(
+        type=EventType.IMPORT_UNDONE,
+        project=run.project,
+        environment=run.environment,
+        before=run.counts,
+        after={"import": str(run.id)},
+    )

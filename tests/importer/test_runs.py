@@ -1,0 +1,92 @@
+"""A body that waits for its confirmation."""
+
+from datetime import timedelta
+
+import orjson
+import pytest
+from django.utils import timezone
+
+from flagadmin.errors import Conflict, NotFound, ValidationError
+from importer.models import ImportRun
+from importer.runs import access_run, check_run, confirm_run, forget_expired, keep_body, visible_runs
+from projects.models import Flag
+from tests.importer.bodies import body, strategy
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def kept(callers):
+    given = body("one", "two", featureStrategies=[strategy("one", parameters={"rollout": "10"})])
+    return keep_body(orjson.dumps(given), caller=callers("member"), file_name="export.json")
+
+
+def test_is_checked_then_confirmed(kept, callers):
+    plan = check_run(kept, caller=callers("member"))
+    assert plan.counts["create"] == 2
+    assert not Flag.objects.exists()
+    assert kept.result[0] == {
+        "name": "one",
+        "action": "create",
+        "summary": "release, off, gradual rollout 10 %",
+    }
+    done = confirm_run(kept, caller=callers("member"))
+    assert (done.id, done.state, done.body) == (kept.id, ImportRun.State.DONE, None)
+    assert Flag.objects.count() == 2
+
+
+def test_can_leave_flags_out(kept, callers):
+    check_run(kept, caller=callers("member"), left_out=["two"])
+    confirm_run(kept, caller=callers("member"))
+    assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
+
+
+def test_refuses_what_has_changed_since_the_check(kept, callers, api):
+    check_run(kept, caller=callers("member"))
+    given = body("one", featureStrategies=[strategy("one", parameters={"rollout": "99"})])
+    assert api["admin"].post("/api/admin/features-batch/import", given).status_code == 200
+    with pytest.raises(Conflict, match=r"one was changed at \d\d:\d\d after this check. Check again."):
+        confirm_run(kept, caller=callers("member"))
+    kept.refresh_from_db()
+    assert kept.state == ImportRun.State.PENDING
+    check_run(kept, caller=callers("member"))
+    confirm_run(kept, caller=callers("member"))
+
+
+def test_must_be_checked_first(kept, callers):
+    with pytest.raises(Conflict, match="Check it first"):
+        confirm_run(kept, caller=callers("member"))
+
+
+def test_belongs_to_its_uploader(kept, callers):
+    assert access_run(callers("member"), kept.id).id == kept.id
+    with pytest.raises(NotFound):
+        access_run(callers("admin"), kept.id)
+    assert list(visible_runs(callers("admin"))) == []
+
+
+def test_is_seen_by_readers_of_the_project_once_it_is_done(kept, callers):
+    check_run(kept, caller=callers("member"))
+    confirm_run(kept, caller=callers("member"))
+    assert [run.id for run in visible_runs(callers("reader"))] == [kept.id]
+    assert list(visible_runs(callers("outsider"))) == []
+
+
+def test_expires(kept, callers):
+    ImportRun.objects.filter(id=kept.id).update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(NotFound):
+        access_run(callers("member"), kept.id)
+    forget_expired()
+    assert not ImportRun.objects.exists()
+
+
+def test_must_be_an_import_body(callers):
+    with pytest.raises(ValidationError):
+        keep_body(b'{"features": 1}', caller=callers("member"), project="shop", environment="development")
+    assert not ImportRun.objects.exists()
+
+
+def test_may_be_a_bare_export(callers):
+    given = orjson.dumps(body("one")["data"])
+    run = keep_body(given, caller=callers("member"), project="shop", environment="production")
+    assert check_run(run, caller=callers("member")).counts["create"] == 1
