@@ -1,0 +1,18 @@
+"""manage.py cleanup_usage: what `serve` does by itself every ten minutes, for schedulers."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from projects.actions.usage_cleanup import clean_usage
+
+
+class Command(BaseCommand):
+    help = "Forget hourly counts older than two days, and instances and applications not heard of for thirty."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        done = clean_usage()
+        self.stdout.write(
+            f"Forgot {done.hours} hourly counts, {done.instances} instances and"
+            f" {done.applications} applications; {done.lines} lines of applications lists made anew."
+        )

@@ -1,0 +1,180 @@
+"""The real Python SDK against a real server with the demo's flags: it and the playground say the same."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from UnleashClient import UnleashClient
+from UnleashClient.constants import SDK_NAME, SDK_VERSION
+from UnleashClient.events import UnleashEventType
+
+from tests.live import Client, running
+
+FILL = """
+import json
+import django
+django.setup()
+from django.core.management import call_command
+call_command("migrate", verbosity=0)
+from flagadmin.demo.load import load_demo
+load_demo()
+from projects.models import Flag
+from tests.cast import make_token
+keys = {"admin": make_token("admin"), "backend": make_token("backend", environment="production")}
+names = sorted(Flag.objects.filter(archived_at=None).values_list("name", flat=True))
+print(json.dumps({"keys": keys, "flags": names}))
+"""
+APP = "sdk-check"
+CONTEXTS: list[dict[str, Any]] = [
+    {"userId": "42", "sessionId": "s-42"},
+    {"userId": "7", "sessionId": "s-7", "remoteAddress": "10.0.0.7"},
+    {"userId": "1001", "sessionId": "x", "properties": {"country": "NO", "plan": "pro", "region": "eu"}},
+    {"userId": "ü", "sessionId": "y", "properties": {"country": "SE", "plan": "free", "appVersion": "2.4.0"}},
+]
+
+
+@dataclass
+class Served:
+    port: int
+    keys: dict[str, str]
+    flags: list[str]
+    seen: list[UnleashEventType] = field(default_factory=list)
+
+    @cached_property
+    def _admin(self) -> Client:
+        return Client(self.port, self.keys["admin"])
+
+    def admin(self, method: str, path: str, body: Any = None) -> Any:
+        status, answer = self._admin.call(method, f"/api/admin/{path}", body)
+        assert status == 200, answer
+        return json.loads(answer) if answer else None
+
+    @contextmanager
+    def sdk(self) -> Iterator[UnleashClient]:
+        client = UnleashClient(
+            url=f"http://127.0.0.1:{self.port}/api",
+            app_name=APP,
+            instance_id="py-1",
+            refresh_interval=1,
+            metrics_interval=1,
+            custom_headers={"Authorization": self.keys["backend"]},
+            cache_directory=tempfile.mkdtemp(),
+            event_callback=lambda event: self.seen.append(event.event_type),
+        )
+        client.initialize_client()
+        try:
+            wait_for(lambda: UnleashEventType.READY in self.seen)
+            yield client
+        finally:
+            client.destroy()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder: Path = tmp_path_factory.mktemp("sdk")
+    variables = {
+        "FLAGADMIN_DATA_DIR": str(folder),
+        "FLAGADMIN_DATABASE_DURABLE": "0",
+        "FLAGADMIN_LOG_LEVEL": "ERROR",
+        "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
+    }
+    filled = subprocess.run(
+        [sys.executable, "-c", FILL], env=os.environ | variables, capture_output=True, text=True, check=True
+    )
+    with running(workers=2, **variables) as port:
+        yield Served(port, **json.loads(filled.stdout.strip().splitlines()[-1]))
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 20) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not come about in time")
+
+
+def test_it_evaluates_every_flag_as_the_playground_says(served: Served) -> None:
+    with served.sdk() as sdk:
+        assert sorted(sdk.feature_definitions()) == served.flags
+        on, drawn = 0, drawn_at_random(served)
+        for context in CONTEXTS:
+            said, expected = sdk_says(sdk, served.flags, context), playground_says(served, context)
+            assert said.keys() == expected.keys()
+            differing = {name for name in said if said[name] != expected[name]}
+            assert differing <= drawn, context
+            on += sum(enabled for enabled, _ in said.values())
+        assert on > 0
+
+
+def sdk_says(sdk: UnleashClient, flags: list[str], context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    return {
+        name: (sdk.is_enabled(name, dict(context)), sdk.get_variant(name, dict(context))["name"])
+        for name in flags
+    }
+
+
+def drawn_at_random(served: Served) -> set[str]:
+    """The flags for which every question is a new draw."""
+    status, answer = Client(served.port, served.keys["backend"]).call("GET", "/api/client/features")
+    assert status == 200
+    return {
+        flag["name"]
+        for flag in json.loads(answer)["features"]
+        if any(is_drawn(strategy) for strategy in flag["strategies"])
+    }
+
+
+def is_drawn(strategy: dict[str, Any]) -> bool:
+    return strategy["name"] == "gradualRolloutRandom" or strategy["parameters"].get("stickiness") == "random"
+
+
+def playground_says(served: Served, context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    question = {"environment": "production", "context": context | {"appName": APP, "environment": "default"}}
+    features = served.admin("POST", "playground", question)["features"]
+    return {flag["name"]: (flag["isEnabled"], flag["variant"]["name"]) for flag in features}
+
+
+def test_it_registers_and_reports(served: Served) -> None:
+    with served.sdk() as sdk:
+        sdk.is_enabled(served.flags[0], {"userId": "42"})
+        application = wait_for(lambda: known_application(served))
+    [instance] = application["instances"]
+    assert instance["sdkVersion"] == f"{SDK_NAME}:{SDK_VERSION}"
+    assert (instance["instanceId"], instance["environment"]) == ("py-1", "production")
+    usage = served.admin("GET", f"client-metrics/features/{served.flags[0]}")
+    assert APP in usage["seenApplications"]
+
+
+def known_application(served: Served) -> Any:
+    listed = served.admin("GET", f"metrics/applications?query={APP}")["applications"]
+    if not listed or not listed[0]["usage"]:
+        return None
+    return served.admin("GET", f"metrics/applications/{APP}")
+
+
+def test_it_fetches_again_only_after_a_change(served: Served) -> None:
+    flag = next(
+        f
+        for f in served.admin("POST", "playground", {"environment": "production", "context": {}})["features"]
+        if not f["isEnabledInCurrentEnvironment"]
+    )
+    place = f"projects/{flag['projectId']}/features/{flag['name']}/environments/production"
+    with served.sdk() as sdk:
+        served.seen.clear()
+        time.sleep(3)
+        assert UnleashEventType.FETCHED not in served.seen  # polled, and told that nothing changed
+        served.admin("POST", f"{place}/on", {})
+        wait_for(lambda: UnleashEventType.FETCHED in served.seen)
+        wait_for(lambda: sdk.feature_definitions()[flag["name"]])
+    served.admin("POST", f"{place}/off", {})
