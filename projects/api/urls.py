@@ -15,6 +15,7 @@ MODULES: tuple[str, ...] = (
     "flag_environments",
     "flags",
     "links",
+    "project_access",
     "projects",
     "search",
     "role_usage",

@@ -47,6 +47,8 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"user/tokens/$", "personal token"),
     (r"token/$", "service account token"),
     (r"groups/$", "group"),
+    (r"projects/<\w+>/role/$", "role"),
+    (r"projects/<\w+>/users/$", "person"),
     (r"projects/roles/$", "role"),
     (r"roles/$", "role"),
     (r"service-account/$", "service account"),
