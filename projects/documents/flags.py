@@ -5,34 +5,26 @@ Every function takes any number of flags and runs a fixed number of statements.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Func, IntegerField, Q, Sum
-from django.utils import timezone
+from django.db.models import Q
 
 from flagadmin.times import iso
 from groups.access import Caller
+from projects.documents.flag_environments import NEVER_ASKED, environment_summaries, times_asked
 from projects.models import (
     Dependency,
     FavouriteFlag,
     Flag,
     FlagEnvironment,
-    FlagLastSeen,
     FlagLink,
     FlagTag,
     LifecycleStage,
-    ProjectEnvironment,
     Strategy,
     StrategySegment,
-    UsageHour,
 )
 
 Document = dict[str, Any]
-Place = tuple[int, str]
-"""A flag's id and an environment."""
-
-NEVER_ASKED = {"yes": 0, "no": 0}
 
 
 def metadata_document(flag: Flag) -> Document:
@@ -94,10 +86,10 @@ def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
 
 def flag_document(flag: Flag, *, caller: Caller) -> Document:
     """One flag with everything on it: the answer to ``GET …/features/:name``. A dozen queries."""
-    environments = _environments([flag])[flag.pk]
+    environments = environment_summaries([flag])[flag.pk]
     by_environment = _strategies(flag)
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
-    asked = _asked([flag.pk])
+    asked = times_asked([flag.pk])
     people = _people(flag)
     document = {
         "environments": [
@@ -124,19 +116,19 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
 
 def flag_environment_document(flag: Flag, environment: str) -> Document | None:
     """A flag in one of its project's environments, None where the project does not have that one."""
-    found = [item for item in _environments([flag])[flag.pk] if item["name"] == environment]
+    found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
     if not found:
         return None
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
-    asked = _asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
+    asked = times_asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
     return _detail(found[0], variants, strategies) | asked
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     """Flags as lists show them: counts for strategies and variants. Six queries."""
     ids = [flag.pk for flag in flags]
-    environments = _environments(flags)
+    environments = environment_summaries(flags)
     tags = _tags(ids)
     favourites = _favourites(ids, caller)
     return [
@@ -167,7 +159,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
     ``created_by`` is fetched with the flags."""
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
-    asked = _asked(ids)
+    asked = times_asked(ids)
     segments = _segment_names(ids)
     return [
         summary
@@ -220,15 +212,6 @@ def _detail(environment: Document, variants: dict[str, list], strategies: list[D
     }
 
 
-def _asked(ids: Sequence[int]) -> dict[Place, Document]:
-    """How often SDKs asked for each flag in each environment within the last hour, and what they got."""
-    rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
-    summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))
-    return {
-        (row["flag_id"], row["environment"]): {"yes": row["yes_sum"], "no": row["no_sum"]} for row in summed
-    }
-
-
 def _people(flag: Flag) -> list[Document]:
     return [person_document(flag.created_by)] if flag.created_by else []
 
@@ -236,69 +219,6 @@ def _people(flag: Flag) -> list[Document]:
 def _children(flag: Flag) -> Iterable[str]:
     children = Dependency.objects.filter(parent=flag, flag__archived_at=None)
     return children.order_by("flag__name").values_list("flag__name", flat=True)
-
-
-def _environments(flags: Sequence[Flag]) -> dict[int, list[Document]]:
-    """Every flag in every environment of its project, in the environments' order. Four queries."""
-    ids = [flag.pk for flag in flags]
-    switches = _switches(ids)
-    counts = _strategy_counts(ids)
-    seen = {
-        (flag_id, environment): moment
-        for flag_id, environment, moment in FlagLastSeen.objects.filter(flag_id__in=ids).values_list(
-            "flag_id", "environment", "seen_at"
-        )
-    }
-    places = _project_environments({flag.project_id for flag in flags})
-    found: dict[int, list[Document]] = {}
-    for flag in flags:
-        found[flag.pk] = []
-        for name, kind, order in places[flag.project_id]:
-            enabled, variant_count = switches.get((flag.pk, name), (False, 0))
-            total, active = counts.get((flag.pk, name), (0, 0))
-            found[flag.pk].append(
-                {
-                    "name": name,
-                    "enabled": enabled,
-                    "type": kind,
-                    "sortOrder": order,
-                    "variantCount": variant_count,
-                    "lastSeenAt": iso(seen.get((flag.pk, name))),
-                    "hasStrategies": total > 0,
-                    "hasEnabledStrategies": active > 0,
-                }
-            )
-    return found
-
-
-def _project_environments(projects: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
-    found: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
-    rows = ProjectEnvironment.objects.filter(project_id__in=list(projects)).order_by(
-        "environment__sort_order", "environment_id"
-    )
-    for project, *environment in rows.values_list(
-        "project_id", "environment_id", "environment__type", "environment__sort_order"
-    ):
-        found[project].append(tuple(environment))  # type: ignore[arg-type]
-    return found
-
-
-def _switches(ids: Sequence[int]) -> dict[Place, tuple[bool, int]]:
-    count = Func(F("variants"), function="jsonb_array_length", output_field=IntegerField())
-    rows = FlagEnvironment.objects.filter(flag_id__in=ids).annotate(variant_count=count)
-    return {
-        (flag_id, environment): (enabled, variant_count)
-        for flag_id, environment, enabled, variant_count in rows.values_list(
-            "flag_id", "environment_id", "enabled", "variant_count"
-        )
-    }
-
-
-def _strategy_counts(ids: Sequence[int]) -> dict[Place, tuple[int, int]]:
-    """(all, enabled) strategies of each flag in each environment."""
-    rows = Strategy.objects.filter(flag_id__in=ids).order_by().values("flag_id", "environment_id")
-    counted = rows.annotate(total=Count("id"), active=Count("id", filter=Q(disabled=False)))
-    return {(row["flag_id"], row["environment_id"]): (row["total"], row["active"]) for row in counted}
 
 
 def _strategies(flag: Flag) -> dict[str, list[Document]]:
