@@ -88,6 +88,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/admin/projects/<str:project_id>/revive"): {"features": ["gone"]},
     ("post", "/api/admin/projects/<str:project_id>/delete"): {"features": ["gone"]},
     ("post", "/api/admin/projects/<str:project_id>/stale"): {"features": ["cart"], "stale": True},
+    ("put", "/api/admin/api-tokens/<str:token>"): {"expiresAt": None},
     ("post", "/api/admin/features/<str:name>/tags"): {"type": "team", "value": "blue"},
     ("post", "/api/admin/projects/<str:project_id>/tags"): {
         "features": ["cart"],
