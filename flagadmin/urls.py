@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
     path("", include("groups.pages.urls")),
     path("", include("projects.pages.urls")),
+    path("", include("importer.export_page")),
     path("", include("playground.pages")),
     path("", include("flagadmin.console.urls")),
     path("admin/", admin.site.urls),

@@ -48,7 +48,7 @@ class Search:
 def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int]:
     """The page of these flags that match, and how many match in all. Two queries. Raises ValidationError."""
     check_problems(_problems(search))
-    found = flags.filter(_query(search.query), _status(search.status))
+    found = flags.filter(text_query(search.query), _status(search.status))
     if "archived" not in search.filters:
         found = found.filter(archived_at=None)
     for name, text in search.filters.items():
@@ -69,7 +69,7 @@ def _order(search: Search) -> Iterator[str | OrderBy]:
     yield "name"
 
 
-def _query(text: str) -> Q:
+def text_query(text: str) -> Q:
     """Name, description or a tag (``type:value``) contains one of the terms."""
     terms = [term.strip() for term in text.split(",") if term.strip()]
     tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from django.urls import URLPattern
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("projects", "archive", "switches", "project")
 
 urlpatterns: list[URLPattern] = [
     pattern for module in MODULES for pattern in import_module(f"projects.pages.{module}").urlpatterns

@@ -18,4 +18,9 @@ PAGES = [
     f"/playground/flag/dark-theme/?{ADA}",
     f"/playground/flag/search-v2/?{ADA}",
     "/playground/compare/",
+    "/projects/",
+    "/projects/new/",
+    "/projects/checkout/",
+    "/projects/legacy-portal/?show=archived",
+    "/projects/checkout/features/archive?name=checkout-redesign",
 ]

@@ -72,7 +72,7 @@ document.addEventListener("click", (event) => {
     first?.focus();
   }
   if (checkAll)
-    for (const box of button.form.querySelectorAll(`input[name="${checkAll}"]`)) box.checked = button.checked;
+    for (const box of button.form.elements) if (box.name === checkAll) box.checked = button.checked;
 });
 
 document.addEventListener("submit", (event) => {

@@ -1,0 +1,27 @@
+"""/projects/ID/export?environment=production: the flags of a project as a file, for a link on a page."""
+
+from typing import Any
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from groups.pages.base import ConsolePage
+from importer.api import file_name
+from importer.export import Selection, export_selection
+from projects.access import access_project
+
+
+class ExportFile(ConsolePage):
+    """Raises NotFound for an unknown project, ValidationError for an unknown environment."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = access_project(self.caller, kwargs["project_id"])
+        environment = request.GET.get("environment", "")
+        selection = Selection(environment=environment, project=project.pk)
+        document = orjson.dumps(export_selection(selection, caller=self.caller))
+        headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
+        return HttpResponse(document, content_type="application/json", headers=headers)
+
+
+urlpatterns = [path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export")]
