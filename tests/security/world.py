@@ -53,6 +53,8 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"roles/$", "role"),
     (r"service-account/$", "service account"),
     (r"user-admin/$", "person"),
+    (r"projects/<\w+>/users/$", "person"),
+    (r"/role/$", "role"),
     (r"(applications|instances)/$", "application"),
     (r"metrics/features/$", "flag"),
 )
