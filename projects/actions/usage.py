@@ -40,7 +40,7 @@ def keep_report(report: Report, *, now: datetime | None = None) -> None:
 
 
 def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime) -> None:
-    _hold_flags(cursor, writes)
+    _hold_flags(cursor, known, writes)
     _write_flags_seen(cursor, writes)
     known.applications |= _make_applications(cursor, writes, now)
     _hold_applications(cursor, known, writes)
@@ -51,11 +51,19 @@ def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, n
     _write_lines(cursor, known, writes, now)
 
 
-def _hold_flags(cursor: Any, writes: Writes) -> None:
-    """A flag that is being moved or deleted this moment could not see the usage written here."""
-    if writes.flags_to_hold:
-        statement = 'SELECT 1 FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
-        cursor.execute(statement, [sorted(writes.flags_to_hold)])
+def _hold_flags(cursor: Any, known: Known, writes: Writes) -> None:
+    """A flag that is being moved or deleted this moment could not see the usage written here.
+
+    What was deleted before its turn is unknown from here on.
+    """
+    if not writes.flags_to_hold:
+        return
+    statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
+    held = {name for (name,) in fetch(cursor, statement, sorted(writes.flags_to_hold))}
+    gone = {known.flags.pop(name) for name in writes.flags_to_hold - held}
+    if gone:
+        writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
+        writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in gone}
 
 
 def _write_flags_seen(cursor: Any, writes: Writes) -> None:
@@ -64,6 +72,7 @@ def _write_flags_seen(cursor: Any, writes: Writes) -> None:
         INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
         SELECT told.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
                AS told (flag_id, environment, seen_at) JOIN projects_flag f ON f.id = told.flag_id
+         ORDER BY told.flag_id, told.environment
         ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
          WHERE excluded.seen_at - known.seen_at >= %s
     """
@@ -132,7 +141,9 @@ def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
     )
     statement = """
         INSERT INTO projects_flagusage AS known (application_id, flag_id, environment, last_used_at)
-        SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+        SELECT told.* FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+               AS told (application_id, flag_id, environment, at) JOIN projects_flag f ON f.id = told.flag_id
+         ORDER BY told.application_id, told.flag_id, told.environment
         ON CONFLICT (application_id, flag_id, environment) DO UPDATE SET last_used_at = excluded.last_used_at
          WHERE excluded.last_used_at > known.last_used_at
     """
