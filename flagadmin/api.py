@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from flagadmin.errors import AuthenticationRequired, NotFound
 from flagadmin.http import CONTENT_SECURITY_POLICY
 from flagadmin.logs import without_secrets
+from groups.authentication import ConsoleSessionAuthentication
 
 # Swagger UI writes inline styles; this page alone may.
 SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
@@ -27,8 +28,9 @@ class OpenApiView(SpectacularJSONAPIView):
 class SwaggerView(SpectacularSwaggerSplitView):
     """Swagger UI, served from here alone; a console session is enough to try an operation."""
 
-    authentication_classes = ()
+    authentication_classes = (ConsoleSessionAuthentication,)
     permission_classes = ()
+    template_name = "docs.html"
     url_name = "openapi"
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -83,5 +83,8 @@ def _subpage(section: Section | None, path: str) -> str:
 
 
 def visitor_of(request: HttpRequest) -> Caller | None:
-    user = getattr(request, "user", None)
-    return caller_of(request) if user is not None and user.is_authenticated and user.is_active else None
+    inner = getattr(request, "_request", request)  # the API's page brings DRF's own
+    user = getattr(inner, "user", None)
+    if user is None or isinstance(user, Caller):
+        return user
+    return caller_of(inner) if user.is_authenticated and user.is_active else None

@@ -23,4 +23,6 @@ PAGES = [
     "/projects/checkout/",
     "/projects/legacy-portal/?show=archived",
     "/projects/checkout/features/archive?name=checkout-redesign",
+    "/admin/",
+    "/api/docs/",
 ]

@@ -33,8 +33,16 @@ async function copy(button) {
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
+// Swagger UI has a dark theme of its own, by a class.
+function themeDocs() {
+  const { dataset, classList } = document.documentElement;
+  const dark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (find("#swagger-ui")) classList.toggle("dark-mode", dark);
+}
+
 function setTheme(theme, form) {
   document.documentElement.dataset.theme = theme;
+  themeDocs();
   find("meta[name=color-scheme]").content = theme;
   document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
   const [button, ...others] = form.querySelectorAll("button");
@@ -91,4 +99,5 @@ document.addEventListener("formdata", ({ target, formData }) => {
 document.addEventListener("htmx:load", (event) => show(event.detail.elt));
 document.addEventListener("htmx:afterSettle", focusFirstError);
 show();
+themeDocs();
 focusFirstError();

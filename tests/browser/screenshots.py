@@ -1,0 +1,84 @@
+"""Pictures from the demo's data, light and dark: ``python -m tests.browser.screenshots`` (``make screenshots``).
+
+Those of the README go to ``docs/screenshots``; every page of ``tests/browser/pages.py``, wide and narrow, to
+``test-results/pages``, to be looked at.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from tests.browser.chromium import CHROMIUM, QUIET
+from tests.browser.pages import PAGES
+from tests.live import data_directory, running
+from tests.paths import ROOT
+
+README, LOOK = ROOT / "docs" / "screenshots", ROOT / "test-results" / "pages"
+THEMES: Any = ("light", "dark")
+
+
+def picture_playground(page: Page) -> None:
+    """The playground, with the flag that is off by its bucket taken apart."""
+    page.locator("tr", has=page.get_by_role("link", name="dark-theme", exact=True)).locator("summary").click()
+    page.evaluate("scrollTo(0, 0)")
+
+
+PICTURES: dict[str, Callable[[Page], None]] = {"playground": picture_playground}
+
+
+def main() -> None:
+    for folder in (README, LOOK):
+        folder.mkdir(parents=True, exist_ok=True)
+    # The browser runs an event loop in this thread; the links are not made from within it.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with data_directory():
+        from flagadmin.demo.load import load_demo
+
+        admin = load_demo()
+        with running() as port, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+            for theme in THEMES:
+                for width in (1440, 360):
+                    context = browser.new_context(
+                        base_url=f"http://127.0.0.1:{port}",
+                        color_scheme=theme,
+                        viewport={"width": width, "height": 900},
+                        reduced_motion="reduce",
+                    )
+                    take_all(context, admin, f"{theme}-{width}")
+                    context.close()
+            browser.close()
+
+
+def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
+    from groups.actions.login_links import create_login_link
+
+    page = context.new_page()
+    page.goto(create_login_link(admin, VISIT))
+    if page.get_by_role("button", name="Log in").count():
+        page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(re.compile("/playground/"))
+    if ending.endswith("1440"):
+        for name, prepare in PICTURES.items():
+            prepare(page)
+            page.screenshot(path=README / f"{name}-{ending.removesuffix('-1440')}.png")
+    for number, address in enumerate(PAGES):
+        page.goto(address)
+        page.screenshot(path=LOOK / f"{number:02}-{_file_name(address)}-{ending}.png", full_page=True)
+
+
+VISIT = (
+    "/playground/?environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1"
+    "&context.country=NO&context.region=eu"
+)
+
+
+def _file_name(address: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", address.lower()).strip("-")[:60] or "start"
+
+
+if __name__ == "__main__":
+    main()
