@@ -13,7 +13,8 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     """
     written = 0
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"  # our own names
-    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+    # Django's cursor hands copy() through without turning psycopg's errors into its own.
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(row)
             written += 1

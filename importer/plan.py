@@ -50,7 +50,7 @@ class FlagPlan:
 
     @property
     def before(self) -> Document | None:
-        return self.stored.document if self.stored else None
+        return self.stored.document if self.stored and self.after is not None else None
 
 
 @dataclass
@@ -148,9 +148,14 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
 
 def _is_skipped(entry: Entry, stored: StoredFlag | None) -> bool:
     """An archived flag is not brought back by an import. To switch it or to link it is refused."""
-    if stored is None or not stored.archived:
+    if stored is None or not stored.archived or _stays_archived(entry, stored):
         return False
     return entry.links is None and (entry.feature is not None or entry.enabled is None)
+
+
+def _stays_archived(entry: Entry, stored: StoredFlag) -> bool:
+    """Here and by the file too, as in a backup: then the rest of it can be put in place."""
+    return bool(stored.document and entry.feature and entry.feature.get("archived"))
 
 
 def _plan_flag(entry: Entry, stored: StoredFlag | None, plan: Plan, caller: Caller) -> FlagPlan:
@@ -166,7 +171,8 @@ def _plan_flag(entry: Entry, stored: StoredFlag | None, plan: Plan, caller: Call
     else:
         if stored is None:
             plan.findings += _name_findings(entry, target)
-        flag.after = wanted_document(entry, flag.before, words, target, plan.findings)
+        present = stored.document if stored else None
+        flag.after = wanted_document(entry, present, words, target, plan.findings)
         flag.action = Action.CREATE if stored is None else Action.CHANGE
         if flag.before == flag.after:  # kept once: of many flags, twice is much memory
             flag.action, flag.after = Action.SAME, flag.before
@@ -187,7 +193,7 @@ def _place_finding(entry: Entry, stored: StoredFlag | None, target: Target, call
     if stored is not None and stored.project != target.project.id:
         where = _where(stored, target, caller).strip()
         return Finding(Kind.OTHER_PROJECT, path, f"{name} exists already, {where}", name, f"{name} ({where})")
-    if stored is not None and stored.archived:
+    if stored is not None and stored.archived and not _stays_archived(entry, stored):
         return Finding(Kind.VALUE, path, f"{name} is archived here. Restore it first", name)
     return None
 

@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class StoredFlag:
-    """A flag that exists. ``document`` is None for one of another project or an archived one: nothing to change.
+    """A flag that exists. ``document`` is None for one that cannot be changed, of another project for example.
 
     ``strategy_ids`` belong to the document's strategies, one by one.
     """
@@ -32,7 +32,7 @@ class StoredFlag:
 
 _FLAGS = """
 SELECT f.id, f.name, f.project_id, f.archived_at IS NOT NULL, f.type, f.description, f.stale, f.impression_data,
-       coalesce(e.enabled, false), e.variants
+       coalesce(e.enabled AND f.archived_at IS NULL, false), e.variants
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
  WHERE f.name = ANY(%(names)s)
@@ -57,11 +57,9 @@ SELECT d.flag_id, p.name, d.enabled, d.variants
 """
 
 
-def read_flags(
-    names: Collection[str], *, project: str, environment: str, archived: bool = False
-) -> dict[str, StoredFlag]:
-    """Those of the names that exist, by name; documents for the active flags of the project (with ``archived`` for
-    the archived ones too). At most five statements."""
+def read_flags(names: Collection[str], *, project: str, environment: str) -> dict[str, StoredFlag]:
+    """Those of the names that exist, by name; documents for those of the project. An archived flag is off.
+    At most five statements."""
     if not names:
         return {}
     with connection.cursor() as cursor:
@@ -69,7 +67,7 @@ def read_flags(
         stored = {}
         for flag_id, name, owner, is_archived, *values in cursor.fetchall():
             flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived)
-            if owner == project and (archived or not is_archived):
+            if owner == project:
                 flag.document = _document(is_archived, *values)
         _add_details(cursor, stored.values(), environment)
     return stored

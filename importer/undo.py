@@ -49,7 +49,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
         raise Conflict(
             f"This import is {run.get_state_display().lower()}; only one that is done can be undone."
         )
-    stored = read_flags(list(run.after), project=run.project, environment=run.environment, archived=True)
+    stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
     plans = [_back(stored[name], run) for name in run.after]
     _check_permissions(plans, run, caller)
@@ -82,7 +82,7 @@ def _changed(name: str, run: ImportRun) -> Conflict:
 
 def _back(stored: StoredFlag, run: ImportRun) -> FlagPlan:
     before = run.before.get(stored.name)
-    after = before if before is not None else {**(stored.document or {}), "archived": True}
+    after = before if before is not None else {**(stored.document or {}), "archived": True, "enabled": False}
     return FlagPlan(stored.name, "", Action.CHANGE, stored, after)
 
 

@@ -48,6 +48,7 @@ def wanted_document(
     if entry.parents is not None:
         document["parents"] = [dependency_document(parent) for _, parent in entry.parents]
     _place_strategies(document["strategies"])
+    document["enabled"] = document["enabled"] and not document["archived"]
     return document
 
 

@@ -1,0 +1,166 @@
+"""Imports against each other, against deletion and archiving, and against being killed: on real connections."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from django.db import OperationalError, connection
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import AppError
+from groups.access import Caller
+from importer.apply import import_body
+from importer.models import ImportRun
+from importer.progress import RunProgress
+from importer.runs import access_run, check_run, confirm_run, keep_body
+from importer.wire import read_body
+from projects.actions.archiving import archive_flags
+from projects.actions.deletion import delete_project
+from projects.models import Flag, FlagEnvironment, Project, Strategy
+from tests.cast import make_project
+from tests.importer.bodies import body, strategy, switch
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CALLER = Caller.system()
+ROUNDS = 6
+
+
+def together(*works: Callable[[], Any]) -> list[Any]:
+    """Runs them at once, each on a connection of its own; answers results, or the refusals raised."""
+    ready, results = threading.Barrier(len(works)), [None] * len(works)
+
+    def run(index: int, work: Callable[[], Any]) -> None:
+        try:
+            connection.ensure_connection()
+            ready.wait(10)
+            results[index] = work()
+        except AppError as refusal:
+            results[index] = refusal
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return results
+
+
+def many(prefix: str, project: str = "shop", rollout: str = "10") -> Any:
+    names = [f"{prefix}-{index}" for index in range(40)]
+    return read_body(
+        body(
+            *names,
+            project=project,
+            featureStrategies=[strategy(name, parameters={"rollout": rollout}) for name in names],
+            featureEnvironments=[switch(name) for name in names],
+        )
+    )
+
+
+def importing(sent: Any) -> Callable[[], ImportRun]:
+    return lambda: import_body(sent, caller=CALLER)
+
+
+def test_the_same_new_flags_twice(shop: Project) -> None:
+    for number in range(ROUNDS):
+        results = together(*[importing(many(f"r{number}"))] * 2)
+        assert sorted(run.counts["create"] for run in results) == [0, 40]
+        assert sorted(run.counts["same"] for run in results) == [0, 40]
+    assert Flag.objects.count() == Strategy.objects.count() == 40 * ROUNDS
+
+
+def test_different_contents_end_as_one_of_them(shop: Project) -> None:
+    for _ in range(ROUNDS):
+        together(importing(many("one", rollout="10")), importing(many("one", rollout="20")))
+        assert Strategy.objects.count() == 40
+        assert len(set(Strategy.objects.values_list("parameters__rollout", flat=True))) == 1
+
+
+def test_the_same_names_into_two_projects(shop: Project) -> None:
+    for number in range(ROUNDS):
+        results = together(importing(many(f"r{number}")), importing(many(f"r{number}", project="default")))
+        refused = [result for result in results if isinstance(result, AppError)]
+        assert [error.status for error in refused] == [400]
+        assert "exists already" in refused[0].details[0].message
+        owners = Flag.objects.filter(name__startswith=f"r{number}-").values_list("project_id", flat=True)
+        assert len(set(owners)) == 1
+        assert len(owners) == 40
+
+
+def test_the_same_new_words_into_two_projects(shop: Project) -> None:
+    words = {"contextFields": [{"name": "tier"}], "segments": [{"id": 1, "name": "vip", "constraints": []}]}
+    results = together(
+        importing(read_body(body("a", **words))),
+        importing(read_body(body("b", project="default", **words))),
+    )
+    assert all(isinstance(result, ImportRun) for result in results), results
+
+
+def test_against_the_deletion_of_its_project() -> None:
+    for number in range(ROUNDS):
+        project = f"gone-{number}"
+        make_project(project)
+        imported, deleted = together(
+            importing(many(project, project=project)),
+            lambda name=project: delete_project(name, caller=CALLER),
+        )
+        assert isinstance(imported, AppError) != isinstance(deleted, AppError)
+        exists = Project.objects.filter(id=project).exists()
+        assert exists == isinstance(imported, ImportRun)
+        assert Flag.objects.filter(project_id=project).count() == (40 if exists else 0)
+
+
+def test_against_archiving(shop: Project) -> None:
+    for number in range(ROUNDS):
+        import_body(many(f"r{number}"), caller=CALLER)
+        imported, archived = together(
+            importing(many(f"r{number}", rollout="20")),
+            lambda name=f"r{number}-0": archive_flags("shop", [name], caller=CALLER),
+        )
+        assert Flag.objects.get(name=f"r{number}-0").is_archived
+        assert len(archived) == 1
+        assert (imported.counts["change"], imported.counts["skip"]) in {(40, 0), (39, 1)}
+
+
+class Killed(RunProgress):
+    """Ends its own database connection when the strategies are written, as a crash would."""
+
+    def __init__(self, run_id: Any) -> None:
+        super().__init__(run_id)
+        self.seen: list[Any] = []
+
+    def step(self, name: str, done: int) -> None:
+        super().step(name, done)
+        if name == "strategies":
+            self.seen = [self.poll(), Flag.objects.count()]
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                [pid] = cursor.fetchone()
+            assert self.connection is not None
+            with self.connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(%s)", [pid])
+
+    def poll(self) -> Any:
+        """What another connection sees meanwhile."""
+        assert self.connection is not None
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT state, step, progress_done, progress_total FROM importer_importrun")
+            return cursor.fetchone()
+
+
+def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: Project) -> None:
+    sent = body("one", featureStrategies=[strategy("one")], featureEnvironments=[switch("one")])
+    run = keep_body(orjson.dumps(sent), caller=CALLER)
+    check_run(run, caller=CALLER)
+    with Killed(run.id) as killed, pytest.raises(OperationalError):
+        confirm_run(run, caller=CALLER, watcher=killed)
+    connection.close()
+    assert killed.seen == [("running", "strategies", 1, 1), 1]
+    assert not any(table.objects.exists() for table in (Flag, FlagEnvironment, Strategy, AuditEvent))
+    again = access_run(CALLER, run.id)
+    assert again.state == ImportRun.State.PENDING
+    assert confirm_run(again, caller=CALLER).state == ImportRun.State.DONE
