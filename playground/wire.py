@@ -5,7 +5,7 @@ Everything of a flag that does not depend on the context is serialised once, whe
 chosen variant, the reason.
 
 Beyond the reference's keys, in fields of their own: per strategy `rollout` (bucket, threshold, stickiness,
-and the field and value that were hashed) where a bucket was computed; per flag `reason`, and
+and the field and value that were hashed; the bucket is null where there was nothing to hash); per flag `reason`, and
 `unsatisfiedDependencies` with the names of parents that are not as needed.
 """
 
@@ -22,7 +22,6 @@ from playground.engine.snapshot import CompiledFlag, Snapshot, Templates, compil
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE
 from playground.wire_templates import (
-    Echoes,
     FlagTemplate,
     StrategyTemplate,
     as_json,
@@ -31,9 +30,9 @@ from playground.wire_templates import (
     template_size,
 )
 
-TRUE, FALSE = b"true", b"false"
-RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
-BUCKETS = [b',"rollout":{"bucket":%d' % bucket for bucket in range(101)]
+RESULTS = {True: b"true", False: b"false", None: b'"unknown"'}
+ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.items()}
+BUCKETS = [b"null", *(b"%d" % bucket for bucket in range(1, 101))]
 HEADS = {
     (on, enabled, unmet): b',{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b'
     % (RESULTS[on], RESULTS[enabled])
@@ -84,20 +83,34 @@ def render_each(evaluation: Evaluation) -> list[bytes]:
     return rendered
 
 
+class _Identifiers(dict[str, bytes]):
+    """Per stickiness the end of a rollout and its strategy: the field and value that were hashed, if any."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__()
+        self._evaluation = evaluation
+
+    def __missing__(self, stickiness: str) -> bytes:
+        found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
+        shown = b',"field":%b,"value":%b}}' % (as_json(found[0]), as_json(found[1])) if found else b"}}"
+        self[stickiness] = shown
+        return shown
+
+
 class _Renderer:
     """Adds the pieces of flags to `parts`; what flags have in common is serialised once an evaluation.
 
     Every flag starts with a comma.
     """
 
-    __slots__ = ("_evaluation", "_identifiers", "_parts", "_reasons", "_segments")
+    __slots__ = ("_evaluation", "_identifiers", "_parts", "_reason", "_segments")
 
     def __init__(self, evaluation: Evaluation, parts: list[bytes]) -> None:
         self._evaluation = evaluation
         self._parts = parts
-        self._reasons = Reasons(evaluation)
+        self._reason = Reasons(evaluation).flag
         self._segments: dict[int, bytes] = {}
-        self._identifiers: dict[str, bytes] = {}
+        self._identifiers = _Identifiers(evaluation)
 
     def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> None:
         template: FlagTemplate = flag.template
@@ -108,19 +121,16 @@ class _Renderer:
         chosen = strategies[decided][PICK] if decided != NONE else NONE
         if chosen != NONE:
             deciding = template.strategies[decided]
-            variants = deciding.variants
+            variants = deciding.body.text[: deciding.variants_end]
             parts += (deciding.picks[chosen], FEATURE_ENABLED) if on else (OFF_VARIANT,)
         elif pick != NONE:
             parts.append(template.picks[pick])
         else:
             parts.append(NO_VARIANT if on else OFF_VARIANT)
-        parts += (variants, template.names, RESULTS[result])
-        if strategies:
-            for strategy, pieces, found in zip(flag.strategies, template.strategies, strategies, strict=True):
-                self._strategy(strategy, pieces, found)
-        else:
-            parts.append(b',"data":[')
-        parts += (b']},"reason":', dumps(self._reasons.flag(flag, outcome)))
+        parts += (variants, template.names)
+        for strategy, pieces, found in zip(flag.strategies, template.strategies, strategies, strict=True):
+            self._strategy(strategy, pieces, found)
+        parts += (ENDS[result], dumps(self._reason(flag, outcome)))
         if unmet:
             parts += (b',"unsatisfiedDependencies":', as_json([parent.name for parent, _ in unmet]))
         parts.append(b"}")
@@ -132,19 +142,15 @@ class _Renderer:
         parts = self._parts
         parts += (template.head, template.verdicts[verdict])
         if pick != NONE:
-            parts += (template.picks[pick], template.variants)
+            parts.append(template.picks[pick])
         if bits == strategy.all_hold:
-            parts += template.all_hold
+            parts.append(template.body.text)
         else:
-            for bit, echo in template.constraints:
-                parts += (echo, TRUE if bits & bit else FALSE)
-        parts.append(template.tail)
+            parts.extend(template.body.pieces(bits))
         if template.links:
             parts += (self._segments_of(strategy), template.links)
-        if bucket:
-            parts += (BUCKETS[bucket], template.threshold, self._identifier(strategy))
-        else:
-            parts.append(b"}")
+        if strategy.rollout is not None:
+            parts += (BUCKETS[bucket], self._identifiers[strategy.rollout.stickiness])
 
     def _segments_of(self, strategy: CompiledStrategy) -> bytes:
         shown = [self._segment(position) for position in strategy.segments]
@@ -159,26 +165,7 @@ class _Renderer:
         if rendered is None:
             segment = self._evaluation.snapshot.segments[position]
             bits = self._evaluation.segment_bits[position]
-            result = TRUE if bits == segment.all_hold else FALSE
-            template = segment.template
-            rendered = template.head + result + _echoed(template.constraints, bits) + b"}"
+            result = RESULTS[bits == segment.all_hold]
+            rendered = b"%b%b}" % (b"".join(segment.template.pieces(bits)), result)
             self._segments[position] = rendered
         return rendered
-
-    def _identifier(self, strategy: CompiledStrategy) -> bytes:
-        """The end of a rollout and of its strategy: the field and the value that were hashed, if any."""
-        stickiness = strategy.rollout.stickiness if strategy.rollout is not None else ""
-        rendered = self._identifiers.get(stickiness)
-        if rendered is None:
-            found = None if stickiness == "random" else self._evaluation.sticky(stickiness)
-            rendered = b"}}"
-            if found is not None:
-                rendered = b',"field":%b,"value":%b}}' % (as_json(found[0]), as_json(found[1]))
-            self._identifiers[stickiness] = rendered
-        return rendered
-
-
-def _echoed(constraints: Echoes, bits: int) -> bytes:
-    if not constraints:
-        return b',"constraints":[]'
-    return b"".join(echo + (TRUE if bits & bit else FALSE) for bit, echo in constraints) + b"}]"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,49 +13,57 @@ from playground.engine.reading import objects_of, parameters_of, text_of
 from playground.engine.snapshot import CompiledFlag, CompiledSegment
 from playground.engine.strategies import CompiledStrategy, Mode
 
-Echoes = tuple[tuple[int, bytes], ...]
-"""Per constraint its bit and its JSON up to the value of `result`."""
+
+@dataclass(frozen=True, slots=True)
+class Echoed:
+    """JSON in which every constraint's `result` is true, and where those results stand.
+
+    One piece for the usual case that all hold; otherwise `pieces` cuts it where they fail.
+    """
+
+    text: bytes
+    results: tuple[int, ...]
+
+    def pieces(self, bits: int) -> Iterator[bytes]:
+        """The pieces with the results of these bits, the first constraint's being the lowest."""
+        start = 0
+        for position in self.results:
+            if not bits & 1:
+                yield self.text[start:position]
+                yield b"false"
+                start = position + len(b"true")
+            bits >>= 1
+        yield self.text[start:]
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyTemplate:
     """The pieces of one strategy, in the order they are written.
 
-    `head` up to `"result":`, the `verdicts` (with `"variant":` at the end where there is one to follow),
-    `picks` (a variant without its last brace, by index) and the list of `variants`, `constraints`, `tail` up to
-    the segments, `links` after them (empty where there are none: then `tail` has them), and `threshold` after a
-    rollout's bucket.
+    `head` up to `"result":`; the `verdicts`, with `"variant":` at the end where one follows; `picks`, the
+    variants without their last brace; the `body`, which begins with the list they are picked from (up to
+    `variants_end`) and ends where segments or a rollout's bucket follow; `links`, what follows the segments
+    (empty where there are none: then the body has it).
     """
 
     head: bytes
     verdicts: Mapping[bool | None, bytes]
     picks: tuple[bytes, ...]
-    variants: bytes
-    constraints: Echoes
-    all_hold: tuple[bytes, ...]
-    tail: bytes
+    variants_end: int
+    body: Echoed
     links: bytes
-    threshold: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FlagTemplate:
-    """The pieces of one flag: its own variants (as `picks` and `variants` of a strategy), its names and its
-    strategies. `impression_data` is for frontend SDKs."""
+    """The pieces of one flag: its own variants (`picks` as a strategy has them, then `variants`), its names
+    up to the strategies, and these. `impression_data` is for frontend SDKs."""
 
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[StrategyTemplate, ...]
     impression_data: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentTemplate:
-    """A segment up to `"result":`, and its constraints as stored."""
-
-    head: bytes
-    constraints: Echoes
 
 
 def as_json(value: object) -> bytes:
@@ -73,7 +81,7 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
     return FlagTemplate(
         picks=tuple(_flag_variant(variant) for variant in variants),
         variants=_listed(variants),
-        names=b',"name":%b,"projectId":%b,"strategies":{"result":'
+        names=b',"name":%b,"projectId":%b,"strategies":{"data":['
         % (as_json(flag.name), as_json(flag.project)),
         strategies=tuple(
             _strategy_template(document, strategy, page, first=index == 0)
@@ -83,13 +91,14 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
     )
 
 
-def segment_template(document: Mapping[str, Any], segment: CompiledSegment) -> SegmentTemplate:
-    head = b'{"name":%b,"id":%b,"result":' % (as_json(segment.name), as_json(document.get("id")))
+def segment_template(document: Mapping[str, Any], segment: CompiledSegment) -> Echoed:
+    """A segment up to the end of its constraints; its own result follows."""
+    head = b'{"name":%b,"id":%b,"constraints":[' % (as_json(segment.name), as_json(document.get("id")))
     constraints = [_stored_constraint(item) for item in objects_of(document.get("constraints"))]
-    return SegmentTemplate(head, _echoes(constraints, opening=b',"constraints":['))
+    return _echoed(head, constraints, b'],"result":')
 
 
-def template_size(template: FlagTemplate | SegmentTemplate) -> int:
+def template_size(template: FlagTemplate | Echoed) -> int:
     """About how many bytes a template holds."""
     return _held(template)
 
@@ -100,7 +109,7 @@ def _held(item: object) -> int:
     if isinstance(item, tuple):
         return 56 + sum(8 + _held(member) for member in item)
     if isinstance(item, int | dict):
-        return 0
+        return 32
     slots = fields(item)  # type: ignore[arg-type]
     return 48 + sum(8 + _held(getattr(item, slot.name)) for slot in slots)
 
@@ -109,21 +118,21 @@ def _strategy_template(
     document: Mapping[str, Any], strategy: CompiledStrategy, page: str, *, first: bool
 ) -> StrategyTemplate:
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
-    constraints = [_defaults(_stored_constraint(item)) for item in objects_of(document.get("constraints"))]
-    echoes = _echoes(constraints, opening=b'},"constraints":[')
-    opened = b"}]" if constraints else b'},"constraints":[]'
-    links = b'],"links":{"edit":%b}' % as_json(page + strategy.id)
+    constraints = [
+        {"inverted": False, "values": [], **_stored_constraint(item)}
+        for item in objects_of(document.get("constraints"))
+    ]
+    listed = _listed(variants) if variants else b""
+    links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _rollout(strategy)
     has_segments = bool(strategy.segments or strategy.missing_segments)
+    tail = b'],"segments":[' + (b"" if has_segments else links)
     return StrategyTemplate(
         head=_strategy_head(document, strategy, first=first),
         verdicts=_VERDICTS[_STATUSES.get(strategy.mode, "complete"), bool(variants)],
         picks=tuple(_strategy_variant(variant) for variant in variants),
-        variants=_listed(variants) if variants else b"",
-        constraints=echoes,
-        all_hold=tuple(piece for _, echo in echoes for piece in (echo, b"true")),
-        tail=opened + b',"segments":[' + (b"" if has_segments else links),
+        variants_end=len(listed),
+        body=_echoed(listed + b'},"constraints":[', constraints, tail),
         links=links if has_segments else b"",
-        threshold=_threshold(strategy),
     )
 
 
@@ -152,14 +161,15 @@ def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy, *, f
         shown["title"] = strategy.title
     shown["disabled"] = not strategy.counts
     shown["parameters"] = parameters_of(document.get("parameters"))
-    return (b',"data":[' if first else b",") + as_json(shown)[:-1] + b',"result":'
+    return (b"" if first else b",") + as_json(shown)[:-1] + b',"result":'
 
 
-def _threshold(strategy: CompiledStrategy) -> bytes:
+def _rollout(strategy: CompiledStrategy) -> bytes:
+    """The rollout up to its bucket, or the end of a strategy that has none."""
     if strategy.rollout is None:
-        return b""
-    rollout = strategy.rollout
-    return b',"threshold":%d,"stickiness":%b' % (rollout.threshold, as_json(rollout.stickiness))
+        return b"}"
+    shown = {"threshold": strategy.rollout.threshold, "stickiness": strategy.rollout.stickiness}
+    return b',"rollout":%b,"bucket":' % as_json(shown)[:-1]
 
 
 def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,16 +182,16 @@ def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _defaults(stored: dict[str, Any]) -> dict[str, Any]:
-    return {"inverted": False, "values": [], **stored}
-
-
-def _echoes(constraints: list[dict[str, Any]], *, opening: bytes) -> Echoes:
-    found = []
+def _echoed(opening: bytes, constraints: list[dict[str, Any]], closing: bytes) -> Echoed:
+    """Constraints with their results, between what stands before and after them."""
+    text = opening
+    results = []
     for index, constraint in enumerate(constraints):
-        body = as_json(constraint)[:-1] + (b',"result":' if constraint else b'"result":')
-        found.append((1 << index, (b"}," if index else opening) + body))
-    return tuple(found)
+        text += (b"," if index else b"") + as_json(constraint)[:-1]
+        text += b',"result":' if constraint else b'"result":'
+        results.append(len(text))
+        text += b"true}"
+    return Echoed(text + closing, tuple(results))
 
 
 def _strategy_variant(variant: Mapping[str, Any]) -> bytes:

@@ -61,7 +61,7 @@ class Reasons:
         if decided != NONE:
             return self.passed(flag.strategies[decided], outcome.strategies[decided])
         if outcome.result is None:
-            return next(note for note in self._unknown(flag, outcome))
+            return next(self._unknown(flag, outcome))
         return self._not_passed(flag, outcome)
 
     def _unknown(self, flag: CompiledFlag, outcome: FlagOutcome) -> Iterator[str]:
@@ -110,8 +110,8 @@ class Reasons:
         subject = self.subjects[rollout.stickiness]
         if subject is None:
             return self.rollout(rollout, 0)
-        before = sentences.ALL_HOLD if bits or strategy.segments else ""
-        return before + sentences.rollout_outside(subject, bucket, rollout.threshold)
+        end = sentences.outside(bucket, rollout.threshold)
+        return sentences.ALL_HOLD + subject + end if bits or strategy.segments else subject + end
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""

@@ -7,6 +7,7 @@ characters, lists up to SHOWN_VALUES members; the rest is "…".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from playground.engine.operators import OPERATORS
 
@@ -85,7 +86,13 @@ def rollout_inside(subject: str, bucket: int, threshold: int) -> str:
 
 
 def rollout_outside(subject: str, bucket: int, threshold: int) -> str:
-    return f"{subject} is in bucket {bucket} and the rollout stops at {threshold} %."
+    return subject + outside(bucket, threshold)
+
+
+@cache
+def outside(bucket: int, threshold: int) -> str:
+    """The end of a rollout_outside: at most 100 × 101 of them, and most answers have hundreds."""
+    return f" is in bucket {bucket} and the rollout stops at {threshold} %."
 
 
 def no_identifier(stickiness: str) -> str:
