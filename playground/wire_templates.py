@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -66,12 +65,28 @@ class FlagTemplate:
     impression_data: bool
 
 
+DEEPEST = 100
+
+
 def as_json(value: object) -> bytes:
-    """JSON of any stored value. Numbers beyond 64 bit and lone surrogates, too."""
+    """JSON of any stored value; what JSON or UTF-8 cannot hold becomes null or "?"."""
     try:
         return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
     except TypeError:
-        return json.dumps(value, separators=(",", ":"), default=str).encode()
+        return orjson.dumps(_presentable(value, DEEPEST))
+
+
+def _presentable(value: Any, depth: int) -> Any:
+    """A value without numbers beyond 64 bit, lone surrogates, and more than `depth` levels."""
+    if not depth:
+        return None
+    if isinstance(value, Mapping):
+        return {text_of(key): _presentable(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_presentable(item, depth - 1) for item in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return float(text_of(value))
+    return text_of(value) if isinstance(value, str) else value
 
 
 def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: str) -> FlagTemplate:
@@ -104,14 +119,14 @@ def template_size(template: FlagTemplate | Echoed) -> int:
 
 
 def _held(item: object) -> int:
+    if not item or isinstance(item, dict | int):
+        return 0  # shared by all
     if isinstance(item, bytes):
         return 40 + len(item)
     if isinstance(item, tuple):
         return 56 + sum(8 + _held(member) for member in item)
-    if isinstance(item, int | dict):
-        return 32
-    slots = fields(item)  # type: ignore[arg-type]
-    return 48 + sum(8 + _held(getattr(item, slot.name)) for slot in slots)
+    slots = [slot.name for slot in fields(item)]  # type: ignore[arg-type]
+    return 32 + sum([8 + _held(getattr(item, name)) for name in slots])
 
 
 def _strategy_template(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Any, Final
+
+import orjson
 
 from playground.engine import literals, operators
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
-from playground.engine.reading import string_of, strings_of, text_of
+from playground.engine.reading import objects_of, string_of, strings_of, text_of
 from playground.engine.sentences import met_phrase, need_phrase, quoted
 
 WHITESPACE: Final = " \t"
@@ -41,6 +44,29 @@ class CompiledConstraint:
         return self.inverted is not (self.operator == "NOT_IN")
 
 
+class Constraints:
+    """Compiles constraints over one set of columns; equal ones become one object."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self._known: dict[bytes, CompiledConstraint] = {}
+
+    def compile(self, document: Mapping[str, Any]) -> CompiledConstraint:
+        """Compiles one stored constraint. Never raises."""
+        try:
+            key = orjson.dumps(document)
+        except TypeError:
+            return compile_constraint(document, self.columns)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = compile_constraint(document, self.columns)
+        return known
+
+    def compile_all(self, documents: object) -> list[CompiledConstraint]:
+        """Compiles a stored list of constraints."""
+        return [self.compile(document) for document in objects_of(documents)]
+
+
 def compile_constraint(document: Mapping[str, Any], columns: Columns) -> CompiledConstraint:
     """Compiles one stored constraint. Never raises."""
     field = string_of(document.get("contextName"))
@@ -54,8 +80,8 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
     if fault is not None:
         return _broken(field, operator, f"{operator} on {field} {fault}", columns)
     return CompiledConstraint(
-        field=field,
-        operator=operator,
+        field=intern(field),
+        operator=intern(operator),
         column=columns.position(form, field),
         test=test,
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),

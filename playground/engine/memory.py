@@ -6,7 +6,7 @@ CPython 3.11 with tracemalloc (tests/engine/test_memory.py holds them to the mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from playground.engine.strategies import CompiledStrategy
     from playground.engine.variants import CompiledVariants
 
-FLAG = 320
-STRATEGY = 560
-CONSTRAINT = 900
-VARIANTS = 420
+FLAG = 200
+STRATEGY = 260
+CONDITION = 110
+CONSTRAINT = 700
+PATTERN = 6_000
+VARIANTS = 330
 VARIANT = 110
 
 
@@ -26,9 +28,9 @@ def memory_of(
     flags: Sequence[CompiledFlag], segments: Sequence[CompiledSegment], templates: Templates | None
 ) -> int:
     """Bytes held by compiled flags and segments, with their templates."""
-    total = sum(_flag(flag) for flag in flags) + sum(
-        _constraints(segment.constraints) for segment in segments
-    )
+    constraints = [strategy.constraints for flag in flags for strategy in flag.strategies]
+    constraints += [segment.constraints for segment in segments]
+    total = sum(_flag(flag) for flag in flags) + _constraints(constraints)
     if templates is not None:
         total += sum(templates.size(flag.template) for flag in flags)
         total += sum(templates.size(segment.template) for segment in segments)
@@ -40,11 +42,18 @@ def _flag(flag: CompiledFlag) -> int:
 
 
 def _strategy(strategy: CompiledStrategy) -> int:
-    return STRATEGY + _variants(strategy.variants) + _constraints(strategy.constraints)
+    return STRATEGY + _variants(strategy.variants) + CONDITION * len(strategy.conditions)
 
 
-def _constraints(constraints: Sequence[CompiledConstraint]) -> int:
-    return sum(CONSTRAINT + len(constraint.need) + len(constraint.met) for constraint in constraints)
+def _constraints(held: Iterable[Sequence[CompiledConstraint]]) -> int:
+    """Equal constraints are one object, however many strategies have them."""
+    distinct = {id(constraint): constraint for constraints in held for constraint in constraints}
+    return sum(_constraint(constraint) for constraint in distinct.values())
+
+
+def _constraint(constraint: CompiledConstraint) -> int:
+    size = CONSTRAINT + len(constraint.need) + len(constraint.met)
+    return size + PATTERN if constraint.operator == "REGEX" else size
 
 
 def _variants(variants: CompiledVariants | None) -> int:

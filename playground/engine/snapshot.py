@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from playground.engine.constraints import CompiledConstraint, compile_constraint
+from playground.engine.constraints import CompiledConstraint, Constraints
 from playground.engine.context import Columns
 from playground.engine.memory import memory_of
 from playground.engine.reading import mapping_of, objects_of, string_of, strings_of, text_of
@@ -123,27 +123,27 @@ def compile_snapshot(
 
     Dependencies are resolved among the flags given here. Never raises, whatever is stored.
     """
-    columns = Columns()
-    compiled_segments, positions = _segments(segments, columns, templates)
-    compiled = [_flag(mapping_of(flag), compiled_segments, positions, columns, templates) for flag in flags]
+    compiler = Constraints()
+    compiled_segments, positions = _segments(segments, compiler, templates)
+    compiled = [_flag(mapping_of(flag), compiled_segments, positions, compiler, templates) for flag in flags]
     compiled.sort(key=lambda flag: flag.name)
     return Snapshot(
         tuple(compiled),
         compiled_segments,
-        columns,
+        compiler.columns,
         environment=environment,
         nbytes=memory_of(compiled, compiled_segments, templates),
     )
 
 
 def _segments(
-    segments: Mapping[int, Mapping[str, Any]], columns: Columns, templates: Templates | None
+    segments: Mapping[int, Mapping[str, Any]], compiler: Constraints, templates: Templates | None
 ) -> tuple[tuple[CompiledSegment, ...], dict[str, int]]:
     compiled = []
     positions = {}
     for position, (key, stored) in enumerate(segments.items()):
         document = mapping_of(stored)
-        constraints = [compile_constraint(item, columns) for item in objects_of(document.get("constraints"))]
+        constraints = compiler.compile_all(document.get("constraints"))
         segment = CompiledSegment(
             id=text_of(key),
             name=text_of(document.get("name")),
@@ -163,12 +163,12 @@ def _flag(
     document: Mapping[str, Any],
     segments: tuple[CompiledSegment, ...],
     positions: Mapping[str, int],
-    columns: Columns,
+    compiler: Constraints,
     templates: Templates | None,
 ) -> CompiledFlag:
     name = text_of(document.get("name"))
     strategies = tuple(
-        compile_strategy(strategy, name, positions, columns)
+        compile_strategy(strategy, name, positions, compiler)
         for strategy in objects_of(document.get("strategies"))
     )
     flag = CompiledFlag(
@@ -176,7 +176,7 @@ def _flag(
         project=text_of(document.get("project")),
         enabled=bool(document.get("enabled")),
         strategies=strategies,
-        variants=compile_flag_variants(document.get("variants"), name, columns),
+        variants=compile_flag_variants(document.get("variants"), name, compiler.columns),
         parents=tuple(_parents(document.get("dependencies"))),
         fault=_fault(strategies, segments),
         template=None,

@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from sys import intern
 from typing import Any
 
 from playground.engine import operators, sentences
-from playground.engine.constraints import CompiledConstraint, compile_constraint, unquotable
+from playground.engine.constraints import CompiledConstraint, Constraints, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
-from playground.engine.reading import items_of, objects_of, parameters_of, string_of, text_of
+from playground.engine.reading import items_of, parameters_of, string_of, text_of
 from playground.engine.variants import CompiledVariants, Random, compile_strategy_variants
 
 
@@ -98,7 +99,7 @@ class CompiledStrategy:
 
 
 def compile_strategy(
-    document: Mapping[str, Any], flag: str, segments: Mapping[str, int], columns: Columns
+    document: Mapping[str, Any], flag: str, segments: Mapping[str, int], compiler: Constraints
 ) -> CompiledStrategy:
     """Compiles one stored strategy of a flag. `segments` maps ids to positions. Never raises."""
     name = string_of(document.get("name")) or ""
@@ -106,7 +107,8 @@ def compile_strategy(
     kind = STRATEGIES.get(name)
     disabled = bool(document.get("disabled"))
     evaluated = kind is not None and kind.evaluated
-    constraints = [compile_constraint(item, columns) for item in objects_of(document.get("constraints"))]
+    columns = compiler.columns
+    constraints = compiler.compile_all(document.get("constraints"))
     own = _own_condition(name, parameters, columns)
     if own is not None:
         constraints.append(own)
@@ -116,7 +118,7 @@ def compile_strategy(
     mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
     return CompiledStrategy(
         id=text_of(document.get("id")),
-        name=name,
+        name=intern(name),
         title=text_of(document.get("title")),
         mode=mode,
         counts=not disabled,
@@ -213,7 +215,7 @@ _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 def _rollout(name: str, parameters: Mapping[str, str], flag: str, columns: Columns) -> Rollout | None:
     if name == "flexibleRollout":
-        stickiness = parameters.get("stickiness", "default")
+        stickiness = intern(parameters.get("stickiness", "default"))
         draws = stickiness in ("default", "random")
         form = "never" if stickiness == "random" else "identifier"
         key = hash_key(parameters.get("groupId", flag))

@@ -48,7 +48,7 @@ def depends_on_unknown(outcome: FlagOutcome) -> bool:
     return any(unmet.problem is Problem.UNKNOWN for unmet in outcome.unmet)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_same_results_as_an_sdk(state: dict[str, Any], requests: list[dict[str, Any]]) -> None:
     engine = yggdrasil.UnleashEngine()
