@@ -28,6 +28,7 @@ How a page is written
 """
 
 import csv
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -261,11 +262,13 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
 def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] | None = None) -> None:
     """Puts what an action refused beside the fields concerned, the rest above the form.
 
-    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness": "stickiness"}``).
+    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness": "stickiness"}``). What is
+    wrong within a value (``tags[1].value``) stands beside the field of the whole.
     """
     placed = 0
     for problem in error.details:
-        name = (fields or {}).get(problem.path, problem.path)
+        path = (fields or {}).get(problem.path, problem.path)
+        name = path if path in form.fields else re.split(r"[.\[]", path)[0]
         if name in form.fields:
             form.add_error(name, problem.message)
             placed += 1

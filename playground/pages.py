@@ -180,7 +180,7 @@ class FlagPage(ConsolePage):
             several=self.asked.several,
             query=self.asked.query(),
             asked=self.asked,
-            page=f"/projects/{quote(panels[0].project, '')}/features/{quote(name, '')}",
+            page=f"/projects/{quote(panels[0].project, '')}/features/{quote(name, '')}/",
             **kwargs,
         )
 

@@ -52,10 +52,12 @@ class ActionPage(ConsolePage):
         """Where to go where the form names no page."""
         raise NotImplementedError
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        wanted = request.POST.get("next", "")
+    def address(self) -> str:
+        wanted = self.request.POST.get("next", "")
         fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-        address = wanted if fits else self.back()
+        return wanted if fits else self.back()
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         by_script = "HX-Request" in request.headers
         try:
             done = self.act()
@@ -63,7 +65,8 @@ class ActionPage(ConsolePage):
             if isinstance(error, NoAccess | NotFound) and not by_script:
                 raise
             messages.error(request, error.message)
-            return HttpResponseClientRedirect(address) if by_script else HttpResponseRedirect(address)
+            go = HttpResponseClientRedirect if by_script else HttpResponseRedirect
+            return go(self.address())
         if not by_script:  # it replaces the part that shows what was changed
             messages.success(request, done)
-        return HttpResponseRedirect(address)
+        return HttpResponseRedirect(self.address())

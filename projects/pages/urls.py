@@ -4,7 +4,15 @@ from importlib import import_module
 
 from django.urls import URLPattern
 
-MODULES: tuple[str, ...] = ("projects", "archive", "switches", "project")
+MODULES: tuple[str, ...] = (
+    "projects",
+    "archive",
+    "switches",
+    "project",
+    "flag_forms",
+    "flag_actions",
+    "flag",
+)
 
 urlpatterns: list[URLPattern] = [
     pattern for module in MODULES for pattern in import_module(f"projects.pages.{module}").urlpatterns

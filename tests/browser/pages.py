@@ -25,4 +25,8 @@ PAGES = [
     "/projects/checkout/features/archive?name=checkout-redesign",
     "/admin/",
     "/api/docs/",
+    "/projects/checkout/features/new",
+    "/projects/checkout/features/checkout-redesign/",
+    "/projects/checkout/features/dark-theme/edit",
+    "/projects/legacy-portal/features/portal-login/",
 ]
