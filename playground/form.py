@@ -1,5 +1,6 @@
 """The playground's form: what may be asked, and what was."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,10 @@ from playground.asked import Asked, local_time
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
 
-# Asked for by few: they stand below the others, folded. The environment is chosen above.
+# What these flags' conditions do not read stands below the rest, folded. The environment is chosen above.
 SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
+ALWAYS = ("userId", "currentTime")
+_NOT_IN_IDS = re.compile(r"[^\w-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,10 @@ class FieldInput:
     options: Sequence[str] = ()
     used: bool = False
     error: str = ""
-    hint: str = ""
+
+    @property
+    def stands_first(self) -> bool:
+        return bool(self.used or self.value or self.error or self.name in ALWAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +58,6 @@ class ContextForm:
     def key(self) -> str:
         """Begins the ids of this form's parts."""
         return self.prefix.rstrip(".")
-
-    @property
-    def seldom_open(self) -> bool:
-        return any(field.value or field.error for field in self.seldom)
 
     @property
     def projects_label(self) -> str:
@@ -95,8 +97,8 @@ def read_known(caller: Caller) -> Known:
     return Known(environments, projects, list(fields))
 
 
-def make_form(asked: Asked, known: Known, *, used: Collection[str] = (), prefix: str = "") -> ContextForm:
-    """``used`` are the fields that conditions of the chosen flags read; those not yet known are offered too."""
+def make_form(asked: Asked, known: Known, *, used: Collection[str], prefix: str = "") -> ContextForm:
+    """``used`` are the fields that conditions of the chosen flags read; those not yet declared are offered too."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in asked.problems}
     inputs = list(_inputs(asked, known, used, errors, prefix))
     named = {field.name for field in inputs}
@@ -104,8 +106,8 @@ def make_form(asked: Asked, known: Known, *, used: Collection[str] = (), prefix:
         prefix=prefix,
         environments=_choices(((name, name) for name in known.environments), asked.environments),
         projects=_choices(known.projects, asked.projects or ()),
-        fields=[field for field in inputs if field.name not in SELDOM],
-        seldom=[field for field in inputs if field.name in SELDOM],
+        fields=[field for field in inputs if field.stands_first],
+        seldom=[field for field in inputs if not field.stands_first],
         json=asked.json,
         errors=[
             _said(problem) for problem in asked.problems if problem.path.removeprefix("context.") not in named
@@ -122,7 +124,6 @@ def _inputs(
 ) -> Iterator[FieldInput]:
     """Fields in their order, then those that only conditions or the address name."""
     legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in known.fields}
-    hints = {field.name: field.description or "" for field in known.fields}
     names = dict.fromkeys([*_first(legal), *sorted(used), *asked.fields])
     for name in names:
         value = asked.fields.get(name, "")
@@ -133,20 +134,19 @@ def _inputs(
         )
         yield FieldInput(
             name=name,
-            id=f"{prefix.rstrip('.')}field-{name}",
+            id=f"{prefix.rstrip('.')}field-{_NOT_IN_IDS.sub('_', name)}",
             kind=kind,
             value=(local_time(value) if kind == "time" and name not in errors else value),
             options=options,
             used=name in used,
             error=errors.get(name, ""),
-            hint=hints.get(name, ""),
         )
 
 
 def _first(legal: Iterable[str]) -> list[str]:
-    """userId first, the time last: who, what, when."""
-    names = [name for name in legal if name not in ("userId", "currentTime")]
-    return ["userId", *names, "currentTime"]
+    """userId first, the time last: who, what, when; then what only some SDKs send."""
+    names = [name for name in legal if name not in ALWAYS and name not in SELDOM]
+    return ["userId", *names, "currentTime", *(name for name in SELDOM if name in legal)]
 
 
 def _said(problem: Problem) -> str:

@@ -70,8 +70,12 @@ def evaluate_asked(
 
 
 def used_fields(evaluations: Sequence[Evaluation], known: Known) -> set[str]:
-    """The fields that conditions read: all the declared ones, and some of the others."""
+    """The fields that conditions read: all the declared ones, and some of the others. All where that is not known."""
+    if not evaluations:
+        return {field.name for field in known.fields}
     fields = {name for evaluation in evaluations for name in evaluation.snapshot.columns.fields()}
+    if "default" in fields:  # the stickiness: userId, and without one sessionId
+        fields.add("sessionId")
     declared = {field.name for field in known.fields}
     undeclared = sorted(fields - declared - {"", "default", "random"})
     return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
@@ -151,6 +155,8 @@ class PlaygroundPage(ConsolePage):
         return "/playground/compare/?" + urlencode([*self.asked.pairs("a."), *self.asked.pairs("b.")])
 
     def curl(self) -> str:
+        if self.asked.problems:
+            return ""
         return curl_for(self.request, "POST", PATHS[self.asked.several], self.asked.body())
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from django.http import QueryDict
 
@@ -13,6 +14,7 @@ from playground.engine.explanation import state_of
 from playground.engine.reasons import Reasons
 
 PER_PAGE = 50
+MOST_CHIPS = 8
 WORDS = {"on": "On", "off": "Off", "unknown": "Can't tell"}
 
 
@@ -57,6 +59,11 @@ class Chip:
     href: str
     chosen: bool
     mark: str = ""
+
+    @property
+    def id(self) -> str:
+        """Lets the focus come back to it after the results were replaced."""
+        return f"chip-{self.mark or quote(self.label, '')}"
 
 
 class Results:
@@ -104,10 +111,18 @@ class Results:
 
     @property
     def variant_chips(self) -> Iterator[Chip]:
+        """The most frequent variants, and the chosen one."""
         chosen = self.values["variant"]
+        shown = {name for name, _ in self.variants.most_common(MOST_CHIPS)}
         for name, count in sorted(self.variants.items()):
+            if name not in shown and name != chosen:
+                continue
             href = self.listing.url(variant=None if chosen == name else name)
             yield Chip(count, name, href, chosen == name)
+
+    @property
+    def has_more_variants(self) -> bool:
+        return len(self.variants) > MOST_CHIPS
 
     def reason(self, row: Row) -> str:
         return self.reasons.flag(*self.evaluation.pair(row.name))

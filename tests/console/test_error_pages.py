@@ -1,0 +1,53 @@
+"""Refusals as pages: in words, with a way on, and without the database where that is what is missing."""
+
+from unittest import mock
+
+import pytest
+from django.db import OperationalError
+
+from flagadmin.errors import NoAccess, ValidationError
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "words"),
+    [
+        (NoAccess('You need "delete project" in shop.'), 403, "You need &quot;delete project&quot; in shop."),
+        (ValidationError.at("kind", "There is no x."), 400, "kind: There is no x."),
+        (RuntimeError("secret detail"), 500, "Something went wrong here."),
+    ],
+)
+def test_a_refusal_is_a_page(browse, error, status, words):
+    viewer = browse("viewer")
+    viewer.raise_request_exception = False
+    with mock.patch("flagadmin.console.start.StartPage.get_context_data", side_effect=error):
+        response = viewer.get("/")
+
+    assert response.status_code == status
+    assert words in response.text
+    assert "secret detail" not in response.text
+
+
+def test_without_the_database_the_page_still_stands(browse):
+    viewer = browse("viewer")
+    with mock.patch("django.db.backends.utils.CursorWrapper.execute", side_effect=OperationalError("gone")):
+        response = viewer.get("/")
+
+    assert response.status_code == 503
+    assert "The database cannot be reached at the moment." in response.text
+    assert "<nav" not in response.text
+
+
+def test_part_of_a_page_asked_for_by_script_leads_to_the_login_page(client, db):
+    response = client.get(
+        "/activity/?page=2",
+        headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/activity/"},
+    )
+
+    assert response["HX-Redirect"] == "/login/?next=http%3A//testserver/activity/"
+
+
+def test_pages_are_compressed_and_not_kept(browse):
+    response = browse("viewer").get("/", headers={"Accept-Encoding": "gzip"})
+
+    assert response["Content-Encoding"] == "gzip"
+    assert "no-store" in response["Cache-Control"]
