@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 
-from flagadmin.errors import NotFound
+from flagadmin.errors import Conflict, NotFound
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +28,8 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
 
     Inside an open transaction it simply runs: only the outermost caller can start again. A foreign key that
-    fails at commit means that what the action built on was deleted meanwhile: NotFound.
+    fails at commit means that what the action built on was deleted meanwhile: NotFound. A name taken at the
+    same moment is found taken by the next try, whose check says so in its own words.
     """
 
     @wraps(action)
@@ -44,9 +45,12 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
                     raise
                 time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
             except IntegrityError as exc:
-                if sqlstate(exc) != FOREIGN_KEY_VIOLATION:
+                if sqlstate(exc) == FOREIGN_KEY_VIOLATION:
+                    raise NotFound("What this refers to was deleted a moment ago.") from exc
+                if sqlstate(exc) != UNIQUE_VIOLATION:
                     raise
-                raise NotFound("What this refers to was deleted a moment ago.") from exc
+                if attempt == ATTEMPTS:
+                    raise Conflict("The same was made elsewhere a moment ago. Try again.") from exc
         raise AssertionError("unreachable")
 
     return run

@@ -118,7 +118,9 @@ class TokenRecord(serializers.Serializer):
     expiresAt = serializers.DateTimeField(allow_null=True)
     seenAt = serializers.DateTimeField(allow_null=True)
     createdBy = serializers.CharField()
-    secure = serializers.BooleanField(help_text="Always true: the key itself is not kept.")
+    secure = serializers.BooleanField(
+        help_text="Always false: keys have the form project:environment.secret. Only their hashes are kept."
+    )
 
 
 class TokenList(serializers.Serializer):
@@ -140,7 +142,7 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
         "expiresAt": iso(token.expires_at),
         "seenAt": iso(token.seen_at),
         "createdBy": token.created_by,
-        "secure": True,
+        "secure": False,
     }
 
 

@@ -1,0 +1,65 @@
+"""The same name twice at one moment: one is made, the others are told that it is taken."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+
+import pytest
+from django.db import connection
+
+from flagadmin.errors import NameExists
+from groups.access import Caller
+from groups.actions.accounts import NewAccount, create_account
+from groups.actions.groups import NewGroup, create_group
+from groups.actions.personal_tokens import create_personal_token
+from groups.actions.roles import create_role
+from groups.models import ApiToken, Group, Role, User
+from tests.cast import make_user
+
+SYSTEM = Caller.system()
+AT_ONCE = 6
+
+
+def taken(make):
+    """How many of several at once are refused for the name."""
+    together = Barrier(AT_ONCE)
+
+    def run(_):
+        try:
+            connection.ensure_connection()
+            together.wait(10)
+            make()
+        except NameExists:
+            return True
+        finally:
+            connection.close()
+        return False
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return sum(pool.map(run, range(AT_ONCE)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("make", "model"),
+    [
+        (partial(create_account, NewAccount(username="anna"), caller=SYSTEM), User),
+        (partial(create_group, NewGroup(name="Team"), caller=SYSTEM), Group),
+        (
+            partial(create_role, "Mine", description="", type="custom", permissions=[], caller=SYSTEM),
+            Role,
+        ),
+    ],
+)
+def test_one_is_made(make, model):
+    before = model.objects.count()
+    assert taken(make) == AT_ONCE - 1
+    assert model.objects.count() == before + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_personal_tokens_of_one_person():
+    user = make_user("anna")
+    make = partial(create_personal_token, user, name="laptop", expires_at=None, caller=Caller(user=user))
+    assert taken(make) == AT_ONCE - 1
+    assert ApiToken.objects.count() == 1
