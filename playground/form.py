@@ -15,6 +15,7 @@ from projects.models import ContextField, Environment
 # What these flags' conditions do not read stands below the rest, folded. The environment is chosen above.
 SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
+NAMED_PROJECTS = 3
 _NOT_IN_IDS = re.compile(r"[^\w-]")
 
 
@@ -62,11 +63,9 @@ class ContextForm:
     @property
     def projects_label(self) -> str:
         chosen = [choice.value for choice in self.projects if choice.chosen]
+        if len(chosen) > NAMED_PROJECTS:
+            return f"{len(chosen)} projects"
         return ", ".join(chosen) if chosen else "All projects"
-
-    @property
-    def environments_label(self) -> str:
-        return ", ".join(choice.value for choice in self.environments if choice.chosen)
 
 
 @dataclass(frozen=True, slots=True)
