@@ -85,7 +85,8 @@ class ProjectApplicationsView(APIView):
         asked = ApplicationsFilter(request.query_params, documents.project_applications(project.pk))
         asked.check()
         key = asked.form.cleaned_data["sortBy"] or "appName"
-        page = asked.page(documents.sort(asked.qs, key, descending=asked.descending))
+        ordered = documents.sort(asked.qs, key, descending=asked.descending)
+        page = documents.page(project.pk, ordered, asked.start, asked.length)
         records = documents.application_documents(project.pk, page)
         return Response({"total": asked.qs.count(), "applications": records})
 

@@ -50,11 +50,17 @@ class ListFilter(django_filters.FilterSet):
     def descending(self) -> bool:
         return bool(self.form.cleaned_data["sortOrder"] == "desc")
 
+    @property
+    def start(self) -> int:
+        return min(self.form.cleaned_data["offset"] or 0, FAR)
+
+    @property
+    def length(self) -> int:
+        return self.form.cleaned_data["limit"] or self.default_limit
+
     def page(self, rows: QuerySet) -> list[Any]:
         """The rows of the page that is asked for, none beyond the end."""
-        asked = self.form.cleaned_data
-        offset = min(asked["offset"] or 0, FAR)
-        return list(rows[offset : offset + (asked["limit"] or self.default_limit)])
+        return list(rows[self.start : self.start + self.length])
 
     def _misnamed(self) -> Iterator[Problem]:
         data: QueryDict = self.data

@@ -60,6 +60,15 @@ def sort(
     return lines.order_by(f"-{column}" if descending else column, "name")
 
 
+def page(
+    project_id: str, lines: QuerySet[ProjectApplication], start: int, length: int
+) -> list[ProjectApplication]:
+    """Some of the sorted lines. The sort moves ids alone; whole lines are read of one page only."""
+    chosen = lines.values("application_id")[start : start + length]
+    whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=chosen)
+    return list(whole.order_by(*lines.query.order_by))
+
+
 def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
     """The records of one page, in its order. One statement."""
     instances = _instances(project_id, [line.application_id for line in lines])

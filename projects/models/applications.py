@@ -108,7 +108,9 @@ class ProjectApplication(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["project_id", "name"], name="project_application_name"),
+            models.Index(
+                fields=["project_id", "name"], include=["application_id"], name="project_application_name"
+            ),
             models.Index(fields=["project_id", "oldest_seen_at"], name="project_application_oldest"),
         ]
 
