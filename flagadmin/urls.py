@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("projects.pages.urls")),
     path("", include("importer.export_page")),
     path("", include("playground.pages")),
+    path("", include("importer.pages.urls")),
     path("", include("flagadmin.console.urls")),
     path("admin/", admin.site.urls),
 ]

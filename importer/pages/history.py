@@ -1,0 +1,64 @@
+"""/imports/: past imports, and one's own that wait."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+from django.urls import path
+
+from flagadmin.pages import Column, Filter
+from groups.pages.base import ListPage
+from importer.models import ImportRun
+from importer.runs import visible_runs
+
+STATES = {
+    "pending": "waits for you",
+    "running": "at work",
+    "done": "done",
+    "failed": "failed",
+    "undone": "undone",
+}
+
+
+class HistoryPage(ListPage):
+    template_name = "importer/history.html"
+    title = "Past imports"
+    columns = (
+        Column("when", "When", by=("created_at",)),
+        Column("who", "Who", by=("caller_name",)),
+        Column("target", "Into", by=("project", "environment")),
+        Column("source", "By", by=("source",)),
+        Column("counts", "Flags"),
+        Column("state", "State", by=("state",)),
+    )
+    default_sort = "-when"
+    csv_name = "imports"
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (
+            Filter("q", "Project or person"),
+            Filter("state", "State", list(STATES.items())),
+        )
+
+    def rows(self, values: dict[str, str]) -> Any:
+        runs = visible_runs(self.caller)
+        if values["q"]:
+            runs = runs.filter(Q(project__icontains=values["q"]) | Q(caller_name__icontains=values["q"]))
+        return runs.filter(state=values["state"]) if values["state"] else runs
+
+    def csv_cells(self, row: ImportRun) -> Sequence[Any]:
+        target = f"{row.project} / {row.environment}"
+        return [row.created_at, row.caller_name, target, row.source, words_of(row), STATES[row.state]]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        rows = [(run, words_of(run), STATES[run.state]) for run in kwargs["listing"].rows]
+        return super().get_context_data(runs=rows, **kwargs)
+
+
+def words_of(run: ImportRun) -> str:
+    """``3 new, 1 changed``."""
+    words = {"create": "new", "change": "changed", "same": "the same", "skip": "skipped", "refuse": "blocked"}
+    return ", ".join(f"{run.counts[key]:,} {word}" for key, word in words.items() if run.counts.get(key))
+
+
+urlpatterns = [path("imports/", HistoryPage.as_view(), name="imports")]
