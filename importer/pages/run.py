@@ -12,6 +12,7 @@ from django_htmx.http import HttpResponseClientRedirect
 from flagadmin.errors import AppError, NotFound
 from flagadmin.pages import Column, Filter, Listing, csv_response, curl_for
 from groups.pages.base import ConsolePage
+from groups.permissions import Permission
 from importer.differences import Change
 from importer.models import ImportRun
 from importer.pages.upload import STEPS
@@ -137,6 +138,7 @@ class RunPage(ConsolePage):
             counts=[(self.run.counts.get(action, 0), *words) for action, words in ACTIONS.items()],
             written=self.run.counts.get("create", 0) + self.run.counts.get("change", 0),
             progress=run_document(self.run),
+            may_undo=self.caller.can(Permission.UPDATE_FEATURE, project=self.run.project),
             **(self.preview(self.plan) if self.plan else {}),
             **kwargs,
         )

@@ -1,0 +1,232 @@
+"""The import's pages: bring a file, look at what it would do, leave flags out, import, undo."""
+
+import json
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from importer.models import ImportRun
+from projects.models import Flag, FlagEnvironment
+from tests.cast import make_project
+
+pytestmark = pytest.mark.django_db
+
+
+def export(*names, source="development", **parts):
+    """An export of new flags that are on for half of the users."""
+    return {
+        "features": [{"name": name} for name in names],
+        "featureStrategies": [
+            {"name": "flexibleRollout", "featureName": name, "parameters": {"rollout": "50"}}
+            for name in names
+        ],
+        "featureEnvironments": [
+            {"name": name, "featureName": name, "environment": source, "enabled": True} for name in names
+        ],
+        "tagTypes": [],
+    } | parts
+
+
+def bring(browser, document, project="shop", environment="production", **more):
+    text = document if isinstance(document, str) else json.dumps(document)
+    return browser.post("/import/", {"text": text, "project": project, "environment": environment} | more)
+
+
+def preview(browser, document, **target):
+    response = bring(browser, document, **target)
+    assert response.status_code == 302, response.text
+    return response["Location"], browser.get(response["Location"])
+
+
+def test_from_file_to_result(browse):
+    browser = browse("member")
+    file = SimpleUploadedFile("export.json", json.dumps(export("a", "b")).encode())
+    address = bring(browser, "", file=file)["Location"]
+    page = browser.get(address).text
+    assert "2 new. Nothing has been written." in page
+    assert "Import 2 flags" in page
+    assert not Flag.objects.exists()
+
+    assert browser.post(address, {"do": "confirm"})["Location"] == address
+    page = browser.get(address).text
+    assert "2 flags written" in page
+    assert "from export.json" in page
+    assert FlagEnvironment.objects.get(flag__name="a", environment="production").enabled
+    assert not FlagEnvironment.objects.get(flag__name="a", environment="development").enabled
+
+
+def test_undo(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    browser.post(address, {"do": "undo"})
+    assert "This import was undone" in browser.get(address).text
+    assert Flag.objects.get(name="a").is_archived
+
+
+def test_undo_is_refused_once_something_has_changed(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    FlagEnvironment.objects.filter(flag__name="a").update(enabled=False)
+    browser.post(address, {"do": "undo"})
+    page = browser.get(address).text
+    assert "a " in page
+    assert "has changed" in page or "was changed" in page
+    assert not Flag.objects.get(name="a").is_archived
+
+
+def test_warnings_before_production(browse):
+    _, page = preview(browse("member"), export("a"))
+    assert (
+        "exported from <strong>development</strong>; you are importing into <strong>production</strong>"
+        in page.text
+    )
+    assert "Users of production get what this import makes of its flags at once." in page.text
+    _, page = preview(browse("member"), export("a"), environment="development")
+    assert "exported from" not in page.text
+
+
+def test_a_difference_field_by_field(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    changed = export("a", source="production")
+    changed["featureStrategies"][0]["parameters"]["rollout"] = "75"
+    _, page = preview(browser, changed)
+    assert "<del>50 %</del>" in page.text
+    assert "<ins>75 %</ins>" in page.text
+
+
+def test_every_problem_with_its_path_and_the_button_off(browse):
+    document = export("good", "bad name")
+    document["featureStrategies"].append({"name": "nosuch", "featureName": "good"})
+    address, page = preview(browse("member"), document)
+    assert "data.features[1].name" in page.text
+    assert "data.featureStrategies[2].name" in page.text
+    assert 'disabled aria-describedby="blocked"' in page.text
+    browse("member").post(address, {"do": "confirm"})
+    assert not Flag.objects.exists()
+
+
+def test_leave_out_and_put_back(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("good", "bad name"))
+    browser.post(address, {"do": "leave-out", "flag": ["bad name"]})
+    page = browser.get(address).text
+    assert "Import 1 flag<" in page
+    assert "Left out:" in page
+    browser.post(address, {"do": "put-back", "flag": ["bad name"]})
+    assert "1 problem" in browser.get(address).text
+    browser.post(address, {"do": "leave-out", "flag": ["bad name"]})
+    browser.post(address, {"do": "confirm"})
+    assert list(Flag.objects.values_list("name", flat=True)) == ["good"]
+
+
+def test_a_change_after_the_check_is_told_and_nothing_written(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    again = export("a", source="production", featureStrategies=[])
+    address, _ = preview(browser, again)
+    Flag.objects.update(description="changed meanwhile")
+    response = browser.post(address, {"do": "confirm"}, follow=True)
+    assert "changed" in response.text
+    assert "Check again" in response.text
+    assert ImportRun.objects.filter(state="pending").count() == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"features": 5}', '{"features": [{"nam": "x"}], "tagTypes": []}']
+)
+def test_a_file_that_is_none(browse, text):
+    response = bring(browse("member"), text)
+    assert response.status_code == 400
+    assert "This file cannot be imported as it is" in response.text or "not valid JSON" in response.text
+    assert not ImportRun.objects.exists()
+
+
+def test_nothing_given_and_no_target(browse):
+    response = browse("member").post("/import/", {"text": " ", "project": "", "environment": ""})
+    assert response.status_code == 400
+    assert "Choose a file, or paste its text below." in response.text
+    assert response.text.count("This field is required.") == 2
+
+
+def test_only_targets_that_one_may_change_are_offered(browse):
+    make_project("docs")
+    page = browse("member").get("/import/").text
+    assert '<option value="shop">' in page
+    assert '<option value="docs">' not in page
+    assert bring(browse("member"), export("a"), project="docs").status_code == 400
+    assert '<option value="shop">' not in browse("viewer").get("/import/").text
+
+
+def test_another_persons_file_stays_unseen(browse):
+    address, _ = preview(browse("member"), export("a"))
+    assert browse("admin").get(address).status_code == 404
+    assert browse("admin").post(address, {"do": "confirm"}).status_code == 404
+
+
+def test_the_result_is_for_whoever_may_read_the_project(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    assert browse("viewer").get(address).status_code == 200
+    assert browse("outsider").get(address).status_code == 404
+    assert address in browse("viewer").get("/imports/").text
+    assert address not in browse("outsider").get("/imports/").text
+
+
+def test_a_viewer_may_not_undo(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    response = browse("viewer").post(address, {"do": "undo"}, follow=True)
+    assert "You need" in response.text
+    assert "Undo this import" not in response.text
+    assert not Flag.objects.get(name="a").is_archived
+
+
+def test_reports(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    report = json.loads(browser.get(f"{address}?format=json").content)
+    assert report["flags"][0]["name"] == "a"
+    assert report["counts"]["create"] == 1
+    lines = b"".join(browser.get(f"{address}?format=csv").streaming_content).decode().splitlines()
+    assert lines[0] == "Flag,What happens,Difference"
+    assert lines[1].startswith("a,create,")
+
+
+def test_evaluate_as_if_imported(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a", featureStrategies=[{"name": "default", "featureName": "a"}]))
+    page = browser.get(f"{address}evaluate/?context.userId=42")
+    assert "1 of 1 flags differ" in page.text
+    assert "not there" in page.text
+    assert "On for everyone" in page.text
+    assert not Flag.objects.exists()
+
+
+def test_history_as_csv(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    browser.post(address, {"do": "confirm"})
+    lines = b"".join(browser.get("/imports/?format=csv").streaming_content).decode().splitlines()
+    assert lines[1].endswith("member,shop / production,console,1 new,done")
+
+
+def test_progress_leads_to_the_result(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    assert "checking once more" in browser.get(f"{address}progress/").text
+    browser.post(address, {"do": "confirm"})
+    assert browser.get(f"{address}progress/")["HX-Redirect"] == address
+
+
+def test_a_large_preview_is_paged(browse):
+    names = [f"flag-{n:03}" for n in range(250)]
+    _, page = preview(browse("member"), export(*names))
+    assert "1–100 of 250" in page.text
+    assert "Import 250 flags" in page.text
