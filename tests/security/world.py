@@ -7,6 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from groups.models import ApiToken, Group, Role
+from importer.models import ImportRun
 from projects.models import (
     Application,
     ContextField,
@@ -27,6 +28,7 @@ from tests.security.routes import Route
 PLACES: tuple[tuple[str, str], ...] = (
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
+    (r"import/$", "import"),
     (r"legal-values/$", "legal value"),
     (r"features/<\w+>/dependencies/$", "parent"),
     (r"/link/$", "link"),
@@ -150,6 +152,9 @@ def build(shop: Any) -> dict[str, Any]:
         "role": Role.objects.create(name="Custom", type="custom").pk,
         "service account": robot.pk,
         "person": person.pk,
+        "import": ImportRun.objects.create(
+            project=shop.id, environment="production", state="done", source="api", caller_name="robot"
+        ).pk,
         "application": Application.objects.create(name="web", folded_name="web", created_at=now).name,
     }
 
