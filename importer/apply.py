@@ -17,9 +17,10 @@ from flagadmin.errors import Conflict, NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from importer import rows
-from importer.collecting import collector_off
+from importer.heavy import heavy_work
 from importer.models import ImportRun
-from importer.plan import Action, FlagPlan, Plan, plan_import
+from importer.outcome import Action, FlagPlan
+from importer.plan import Plan, plan_import
 from importer.progress import Silent, Watcher, hold
 from importer.stale import changed_since
 from importer.state import Document
@@ -57,7 +58,7 @@ def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-@collector_off
+@heavy_work
 @_planned_anew
 @transactional
 def import_body(
@@ -70,7 +71,7 @@ def import_body(
     return _write(plan, ImportRun(source=source), caller, watcher or Silent())
 
 
-@collector_off
+@heavy_work
 @_planned_anew
 @transactional
 def apply_checked(

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from importer.plan import Action, FlagPlan, Plan
+from importer.outcome import Action, FlagPlan
+from importer.plan import Plan
 from importer.state import Document
 from projects.documents.definitions import Definitions, definitions
 from projects.models import Segment

@@ -2,10 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -16,41 +15,18 @@ from django.utils import timezone
 from flagadmin import errors
 from groups.access import Caller
 from groups.permissions import Permission
-from importer.collecting import collector_off
 from importer.dependencies import dependency_findings
 from importer.entries import Entries, Entry, gather, wrong_children
 from importer.findings import Finding, Kind
-from importer.state import Document, StoredFlag, read_flags
+from importer.heavy import heavy_work
+from importer.outcome import Action, FlagPlan
+from importer.permissions import missing_permissions, needed_permissions, no_access
+from importer.state import StoredFlag, read_flags
 from importer.target import Target, find_target
 from importer.wanted import wanted_document
 from importer.wire import Body
 from importer.words import Words, read_words
 from projects.validation import name_problem, pattern_problem
-
-
-class Action(StrEnum):
-    CREATE = "create"
-    CHANGE = "change"
-    SAME = "same"
-    SKIP = "skip"
-    REFUSE = "refuse"
-
-
-@dataclass(slots=True)
-class FlagPlan:
-    """What happens to one flag. ``before`` is None for a new one, ``after`` for one that is skipped or refused."""
-
-    name: str
-    path: str
-    action: Action
-    stored: StoredFlag | None = None
-    after: Document | None = None
-    feature: Any = None
-    reason: str = ""
-
-    @property
-    def before(self) -> Document | None:
-        return self.stored.document if self.stored and self.after is not None else None
 
 
 @dataclass
@@ -115,13 +91,7 @@ class Plan:
             raise errors.ValidationError.of(finding.problem() for finding in self.findings)
 
 
-def no_access(missing: Sequence[Permission], project: str) -> errors.NoAccess:
-    """The 403 that names all that is missing: `You need "create feature flags" and … in shop.`"""
-    wanted = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
-    return errors.NoAccess.missing(missing, f"You need {wanted} in {project}.")
-
-
-@collector_off
+@heavy_work
 def plan_import(body: Body, *, caller: Caller) -> Plan:
     """What importing this body would do now."""
     plan = Plan(body, None)
@@ -139,7 +109,9 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
         plan.flags[entry.name] = _plan_flag(entry, stored.get(entry.name), plan, caller)
     plan.findings += dependency_findings(plan, live, stored, caller)
     plan.findings += _limit_findings(plan)
-    plan.missing = [p for p in needed_permissions(plan, entries) if not _may(caller, p, target)]
+    plan.missing = missing_permissions(
+        needed_permissions(plan, entries), target.project.id, target.environment, caller=caller
+    )
     plan.notes = [*entries.notes, *plan.words.notes, *wrong_children(entries), *_notes(plan, entries)]
     plan.sources = sorted(entries.sources)
     _refuse_found(plan)
@@ -234,40 +206,6 @@ def _limit_findings(plan: Plan) -> Iterator[Finding]:
         )
 
 
-def _may(caller: Caller, permission: Permission, target: Target) -> bool:
-    return caller.can(permission, project=target.project.id, environment=target.environment)
-
-
-def needed_permissions(plan: Plan, entries: Entries) -> list[Permission]:
-    """What the caller must hold for what this plan does, in the order in which the reference lists them."""
-    words = plan.words
-    assert words is not None
-    flags = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
-    said = [entries.flags[flag.name] for flag in flags]
-    replaced = any(flag.feature is not None and (flag.before or {}).get("strategies") for flag in flags)
-    variants = any(
-        entry.variants is not None
-        and (entry.variants[1] or (plan.flags[entry.name].before or {}).get("variants"))
-        for entry in said
-    )
-    needed = {
-        Permission.CREATE_CONTEXT_FIELD: bool(words.new_fields),
-        Permission.CREATE_FEATURE_STRATEGY: any(entry.strategies for entry in said)
-        or any(entry.enabled and entry.enabled[1] for entry in said),
-        Permission.DELETE_FEATURE_STRATEGY: replaced,
-        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: variants,
-        Permission.CREATE_FEATURE: any(flag.stored is None for flag in flags),
-        Permission.UPDATE_FEATURE: True,
-        Permission.CREATE_TAG_TYPE: bool(words.new_tag_types),
-        Permission.CREATE_SEGMENT: bool(words.new_segments),
-        Permission.DELETE_FEATURE: any(
-            flag.before and flag.after and flag.after["archived"] and not flag.before["archived"]
-            for flag in flags
-        ),
-    }
-    return [permission for permission, is_needed in needed.items() if is_needed]
-
-
 def _notes(plan: Plan, entries: Entries) -> Iterator[str]:
     for flag in plan.flags.values():
         entry = entries.flags[flag.name]
@@ -289,27 +227,3 @@ def _refuse_found(plan: Plan) -> None:
     for name, reason in reasons.items():
         if flag := plan.flags.get(name):
             flag.action, flag.reason = Action.REFUSE, reason
-
-
-def without(body: Body, names: Iterable[str]) -> Body:
-    """The body with some flags left out."""
-    left_out = frozenset(names)
-    data: dict[str, Any] = dict(body.data)
-    for part, keys in _OWNERS.items():
-        if part in data:
-            data[part] = [
-                given
-                for given in data[part]
-                if not left_out & {given.get(key) for key in keys if given.get(key)}
-            ]
-    return Body(body.project, body.environment, data)  # type: ignore[arg-type]
-
-
-_OWNERS = {
-    "features": ("name",),
-    "featureStrategies": ("featureName",),
-    "featureEnvironments": ("featureName", "name"),
-    "featureTags": ("featureName",),
-    "dependencies": ("feature",),
-    "links": ("feature",),
-}

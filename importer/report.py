@@ -3,7 +3,8 @@
 from typing import Any
 
 from importer.differences import Change, differences, summary
-from importer.plan import Action, FlagPlan, Plan
+from importer.outcome import Action, FlagPlan
+from importer.plan import Plan
 from importer.validation_report import validation_report
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from flagadmin.bulk import allocate_ids, copy_rows
 from groups.access import Caller
-from importer.plan import FlagPlan
+from importer.outcome import FlagPlan
 from importer.state import Document
 
 Numbered = tuple[int, FlagPlan]

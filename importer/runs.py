@@ -13,8 +13,9 @@ from flagadmin.errors import Conflict, NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from importer.apply import Checked, apply_checked
+from importer.leaving_out import without
 from importer.models import ImportRun
-from importer.plan import Plan, plan_import, without
+from importer.plan import Plan, plan_import
 from importer.progress import RunProgress, Watcher, is_held
 from importer.report import flag_reports
 from importer.wire import Body, parse_body

@@ -15,7 +15,8 @@ from groups.permissions import Permission
 from importer import rows
 from importer.apply import digest
 from importer.models import ImportRun
-from importer.plan import Action, FlagPlan, no_access
+from importer.outcome import Action, FlagPlan
+from importer.permissions import missing_permissions, no_access
 from importer.stale import last_change
 from importer.state import StoredFlag, read_flags
 from projects.access import access_project_for_update
@@ -94,11 +95,8 @@ def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) ->
         Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
     }
-    missing = [
-        permission
-        for permission, is_needed in needed.items()
-        if is_needed and not caller.can(permission, project=run.project, environment=run.environment)
-    ]
+    wanted = [permission for permission, is_needed in needed.items() if is_needed]
+    missing = missing_permissions(wanted, run.project, run.environment, caller=caller)
     if missing:
         raise no_access(missing, run.project)
 

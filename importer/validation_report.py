@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from importer.findings import Finding, Kind
-from importer.plan import Action, Plan
+from importer.outcome import Action
+from importer.plan import Plan
 
 Entry = dict[str, Any]
 """``{message, affectedItems}``"""

@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from flagadmin import errors
 from flagadmin.bodies import parse_json
-from importer.collecting import collector_off
 from importer.faults import problems_of
+from importer.heavy import heavy_work
 from importer.reading import (
     Boolean,
     Colour,
@@ -251,7 +251,7 @@ class Body:
 _BODY: TypeAdapter[WireBody] = TypeAdapter(WireBody)
 
 
-@collector_off
+@heavy_work
 def parse_body(body: bytes, *, project: str | None = None, environment: str | None = None) -> Body:
     """The body of an import or validate request; ``project`` and ``environment`` stand in for its own.
 
@@ -262,7 +262,7 @@ def parse_body(body: bytes, *, project: str | None = None, environment: str | No
     return read_body(parse_json(body), project=project, environment=environment)
 
 
-@collector_off
+@heavy_work
 def read_body(raw: Any, *, project: str | None = None, environment: str | None = None) -> Body:
     """The same from a parsed document; a bare export result (without ``data``) is taken where a target is given."""
     if isinstance(raw, dict) and (project or environment):

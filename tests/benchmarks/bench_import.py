@@ -8,14 +8,18 @@ server of its own with two workers.
 
 import http.client
 import os
+import statistics
 import sys
+import threading
 import time
+from contextlib import closing
 from typing import Any
 
 import orjson
 
-from tests.live import data_directory, running
+from tests.live import Client, data_directory, running
 
+QUESTION = {"environment": "production", "projects": ["other"], "context": {"userId": "7", "country": "NO"}}
 SIZES = (1_000, 5_000, 50_000)
 TABLES = (
     "projects_flag",
@@ -175,14 +179,53 @@ def measure(port: int, key: str, flags: int) -> None:
     )
 
 
+def beside_playground(port: int, key: str, flags: int) -> None:
+    """The playground of another project, 1,000 flags, asked 40 times a second: alone, and while the import runs."""
+    alone = playground_ms(port, key, until=threading.Timer(4, lambda: None))
+    importing = threading.Thread(
+        target=post, args=(port, "/api/admin/features-batch/import", make_body(flags), key)
+    )
+    meanwhile = playground_ms(port, key, until=importing)
+    print(
+        f"playground of another project: median {statistics.median(alone):.0f} ms alone,"
+        f" {statistics.median(meanwhile):.0f} ms while {flags:,} flags go in"
+        f" (95th percentile {statistics.quantiles(alone, n=20)[-1]:.0f} and"
+        f" {statistics.quantiles(meanwhile, n=20)[-1]:.0f} ms; {len(meanwhile)} requests)"
+    )
+
+
+def playground_ms(port: int, key: str, *, until: threading.Thread) -> list[float]:
+    """What each request took while ``until`` was running, asked by four clients."""
+    times: list[float] = []
+
+    def ask() -> None:
+        with closing(Client(port, key)) as client:
+            while until.is_alive():
+                began = time.perf_counter()
+                status, _ = client.call("POST", "/api/admin/playground", QUESTION)
+                assert status == 200
+                times.append((time.perf_counter() - began) * 1000)
+                time.sleep(0.1)
+
+    clients = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in (until, *clients):
+        thread.start()
+    for thread in (until, *clients):
+        thread.join()
+    return times
+
+
 def main(sizes: list[int]) -> None:
     with data_directory():
+        from tests.benchmarks.bench_playground import load
         from tests.cast import make_token
 
         key = make_token("admin")
         with running(workers=2) as port:
             for flags in sizes:
                 measure(port, key, flags)
+            load("other", 1_000)
+            beside_playground(port, key, max(sizes))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 
-from importer.plan import Action, plan_import
+from importer.outcome import Action
+from importer.plan import plan_import
 from importer.state import read_flags
 from importer.wire import parse_body
 from projects import models as m

@@ -29,7 +29,8 @@ ROUNDS = 6
 
 def together(*works: Callable[[], Any]) -> list[Any]:
     """Runs them at once, each on a connection of its own; answers results, or the refusals raised."""
-    ready, results = threading.Barrier(len(works)), [None] * len(works)
+    ready = threading.Barrier(len(works))
+    results: list[Any] = [None] * len(works)
 
     def run(index: int, work: Callable[[], Any]) -> None:
         try:
@@ -156,7 +157,8 @@ def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: 
     sent = body("one", featureStrategies=[strategy("one")], featureEnvironments=[switch("one")])
     run = keep_body(orjson.dumps(sent), caller=CALLER)
     check_run(run, caller=CALLER)
-    with Killed(run.id) as killed, pytest.raises(OperationalError):
+    killed = Killed(run.id)
+    with killed, pytest.raises(OperationalError):
         confirm_run(run, caller=CALLER, watcher=killed)
     connection.close()
     assert killed.seen == [("running", "strategies", 1, 1), 1]

@@ -96,11 +96,22 @@ def check_answer(case: Any, response: Any) -> None:
         assert report == recorded
 
 
+def comparable_word(body: Any) -> Any:
+    """A context field, a tag type or a list of tags, without its time and its place."""
+    if "tags" in body:
+        return sorted((tag["type"], tag["value"]) for tag in body["tags"])
+    word = body.get("tagType", body)
+    return {key: value for key, value in word.items() if key not in ("createdAt", "sortOrder")}
+
+
 def check_state(case: Any, api: Any) -> None:
     for name, recorded in case["after"].items():
         if recorded.get("status") != 200:
             continue
-        if name.startswith("feature:"):
+        if name.startswith(("context:", "tag-type:", "tags:")):
+            response = api["admin"].get(recorded["path"])
+            assert comparable_word(json.loads(response.content)) == comparable_word(recorded["body"])
+        elif name.startswith("feature:"):
             assert present_flag(recorded["body"]["name"]) == comparable_flag(recorded["body"])
         elif name.startswith("export"):
             document = api["admin"].post(recorded["path"], recorded["request_body"])

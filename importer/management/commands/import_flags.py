@@ -12,7 +12,8 @@ from flagadmin.errors import AppError
 from groups.access import Caller
 from importer.apply import import_body
 from importer.models import ImportRun
-from importer.plan import Action, Plan, plan_import
+from importer.outcome import Action
+from importer.plan import Plan, plan_import
 from importer.report import plan_report
 from importer.wire import parse_body
 

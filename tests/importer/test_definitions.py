@@ -1,0 +1,47 @@
+"""What would be evaluated had a plan been applied."""
+
+from typing import Any
+
+import pytest
+
+from importer.apply import apply_import, import_body
+from importer.definitions import planned_definitions
+from importer.plan import plan_import
+from importer.wire import read_body
+from projects.documents.definitions import Definitions, definitions
+from projects.models import Flag
+from tests.importer.bodies import body, strategy, switch
+
+pytestmark = pytest.mark.django_db
+
+
+def without_ids(found: Definitions) -> Any:
+    names = {identifier: segment["name"] for identifier, segment in found.segments.items()}
+    for flag in found.flags:
+        for one in flag["strategies"]:
+            one["id"] = ""
+            one["segments"] = [names[segment] for segment in one["segments"]]
+    return found.flags, sorted(names.values())
+
+
+def test_is_what_the_import_then_makes(callers: Any) -> None:
+    caller = callers("admin")
+    import_body(
+        read_body(body("kept", "changed", "archived", featureEnvironments=[switch("kept")])), caller=caller
+    )
+    given = body(
+        "changed",
+        "new",
+        featureStrategies=[strategy("changed"), strategy("new", segments=[5], title="t")],
+        featureEnvironments=[switch("new")],
+        segments=[{"id": 5, "name": "vip", "constraints": []}],
+        dependencies=[{"feature": "new", "dependencies": [{"feature": "kept"}]}],
+    )
+    given["data"]["features"].append({"name": "archived", "archived": True})
+    plan = plan_import(read_body(given), caller=caller)
+
+    planned = without_ids(planned_definitions(plan))
+
+    assert not Flag.objects.filter(name="new").exists()
+    apply_import(plan, caller=caller)
+    assert planned == without_ids(definitions(["shop"], "development"))
