@@ -59,15 +59,19 @@ def remove_environment(project_id: str, name: str, *, caller: Caller) -> None:
 
 @transactional
 def set_default_strategy(
-    project_id: str, name: str, strategy: Mapping[str, Any], *, caller: Caller
-) -> Document:
-    """The strategy that a flag switched on without one gets. Raises NotFound, NoAccess, ValidationError."""
+    project_id: str, name: str, strategy: Mapping[str, Any] | None, *, caller: Caller
+) -> Document | None:
+    """The strategy that a flag switched on without one gets; None for the product's own, which is on for everyone.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     permission = one_held(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     link = access_link_for_update(project, name)
-    before, link.default_strategy = link.default_strategy, checked_strategy(project, strategy)
+    before = link.default_strategy
+    after = checked_strategy(project, strategy) if strategy else None
+    link.default_strategy = after
     link.save(update_fields=["default_strategy"])
-    after: Document = link.default_strategy
     _record(EventType.DEFAULT_STRATEGY_UPDATED, project_id, name, caller, before=before, after=after)
     return after
 

@@ -1,0 +1,29 @@
+"""What the product records of itself, on the admin site: only shown."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.datafixes import ReadOnly
+from importer.models import ImportRun
+
+
+@admin.register(AuditEvent)
+class AuditEventFix(ReadOnly):
+    list_display = ("created_at", "type", "actor_name", "project", "feature", "subject", "environment")
+    list_filter = ("type",)
+    search_fields = ("=project", "=feature", "=subject", "=actor_name", "=request_id")
+    ordering = ("-id",)
+
+
+@admin.register(ImportRun)
+class ImportRunFix(ReadOnly):
+    """Without the file and the documents of the flags, which may be large: /imports/ shows what came of them."""
+
+    list_display = ("created_at", "project", "environment", "caller_name", "source", "state", "file_name")
+    list_filter = ("state", "source", "environment")
+    search_fields = ("project", "caller_name", "file_name")
+    exclude = ("body", "before", "after", "result")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+        return tuple(name for name in super().get_readonly_fields(request, obj) if name not in self.exclude)

@@ -1,0 +1,72 @@
+"""Filling and sending the admin site's forms as a browser does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib.messages import get_messages
+from django.test import Client
+
+
+@pytest.fixture
+def site(people: Any) -> Client:
+    """A browser logged in as the cast's admin."""
+    return entered(people["admin"])
+
+
+def entered(user: Any) -> Client:
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+def filled(browser: Client, url: str) -> dict[str, Any]:
+    """The fields of the page's form as it comes."""
+    page = browser.get(url)
+    assert page.status_code == 200, page.content[:500]
+    values: dict[str, Any] = {}
+    for form in _forms(page):
+        for field in form:
+            values |= dict(_values(field))
+    return {key: value for key, value in values.items() if "__prefix__" not in key}
+
+
+def _forms(page: Any) -> Iterator[Any]:
+    yield page.context["adminform"].form
+    for inline in page.context["inline_admin_formsets"]:
+        yield inline.formset.management_form
+        yield from inline.formset.forms
+
+
+def _values(field: Any) -> Iterator[tuple[str, Any]]:
+    widget, value = field.field.widget, field.value()
+    if isinstance(widget, forms.MultiWidget):
+        for index, part in enumerate(widget.decompress(value)):
+            yield f"{field.html_name}_{index}", "" if part is None else part
+    elif value is not None and value is not False:
+        yield field.html_name, "on" if value is True else value
+
+
+def send(browser: Client, url: str, **changes: Any) -> Any:
+    """The page's form sent with these fields changed (None: left out)."""
+    values = filled(browser, url) | {"_save": "Save"} | changes
+    return browser.post(url, {key: value for key, value in values.items() if value is not None})
+
+
+def saved(response: Any) -> Any:
+    """Checks that a form was taken: the site goes back to the list."""
+    assert response.status_code == 302, errors_of(response)
+    assert not refusals(response), refusals(response)
+    return response
+
+
+def refusals(response: Any) -> list[str]:
+    """What the site said against it."""
+    return [str(m) for m in get_messages(response.wsgi_request) if m.level_tag == "error"]
+
+
+def errors_of(response: Any) -> list[str]:
+    """What a form that came back says is wrong."""
+    assert response.status_code == 200
+    return [text for form in _forms(response) for texts in form.errors.values() for text in texts]
