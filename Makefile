@@ -2,6 +2,7 @@
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
+BENCHMARKS = $(basename $(notdir $(wildcard tests/benchmarks/bench_*.py)))
 INSTALLED := .venv/.installed
 
 # As production runs it, with nothing but HTTPS said.
@@ -33,7 +34,7 @@ demo: install
 	$(PYTHON) manage.py demo
 
 test: install
-	$(BIN)/pytest -m "not benchmark" --numprocesses=2 --dist=loadfile
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile
 
 check: install
 	$(BIN)/ruff format --check
@@ -47,7 +48,7 @@ check: install
 	$(PYTHON) manage.py spectacular --validate --fail-on-warn --file /dev/null
 
 bench: install
-	$(BIN)/pytest tests/benchmarks -m benchmark --capture=no
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(PYTHON) -m tests.benchmarks.$$name || exit 1; done
 
 screenshots: install
 	$(PYTHON) -m tests.browser.screenshots

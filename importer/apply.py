@@ -212,7 +212,9 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     run.expires_at = run.body = None
     run.caller_id, run.caller_name = caller.id, caller.name
     run.project, run.environment = plan.body.project, plan.body.environment
-    run.counts, run.fingerprint, run.result = plan.counts, plan.fingerprint, result_of(plan)
+    run.counts, run.fingerprint = plan.counts, plan.fingerprint
+    # A run that waited has the report of its check, with every difference; it is of this very plan.
+    run.result = run.result or result_of(plan)
     run.before = {flag.name: flag.before for flag in changed}
     run.after = {flag.name: digest(flag.after) for flag in written if flag.after}
     run.progress_done = run.progress_total = len(written)

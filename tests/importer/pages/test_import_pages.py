@@ -96,6 +96,8 @@ def test_a_difference_field_by_field(browse):
     _, page = preview(browser, changed)
     assert "<del>50 %</del>" in page.text
     assert "<ins>75 %</ins>" in page.text
+    browser.post(page.wsgi_request.path, {"do": "confirm"})
+    assert "<ins>75 %</ins>" in browser.get(page.wsgi_request.path).text
 
 
 def test_every_problem_with_its_path_and_the_button_off(browse):
