@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib.auth.views import redirect_to_login
 from django.forms import BaseForm
@@ -136,5 +137,6 @@ class FormPage(ConsolePage):
 def login_first(request: HttpRequest) -> HttpResponseBase:
     """To /login/ and back; a part of a page asked for by script takes the whole page there."""
     if request.headers.get("HX-Request"):
-        return HttpResponseClientRedirect(redirect_to_login(request.headers.get("HX-Current-URL", "/")).url)
+        page = urlsplit(request.headers.get("HX-Current-URL", "/"))
+        return HttpResponseClientRedirect(redirect_to_login(urlunsplit(("", "", *page[2:4], ""))).url)
     return redirect_to_login(request.get_full_path() if request.method == "GET" else request.path)

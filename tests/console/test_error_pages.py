@@ -40,10 +40,10 @@ def test_without_the_database_the_page_still_stands(browse):
 def test_part_of_a_page_asked_for_by_script_leads_to_the_login_page(client, db):
     response = client.get(
         "/activity/?page=2",
-        headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/activity/"},
+        headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/activity/?kind=flags#x"},
     )
 
-    assert response["HX-Redirect"] == "/login/?next=http%3A//testserver/activity/"
+    assert response["HX-Redirect"] == "/login/?next=/activity/%3Fkind%3Dflags"
 
 
 def test_pages_are_compressed_and_not_kept(browse):
