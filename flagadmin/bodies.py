@@ -126,18 +126,22 @@ def parse_json(body: bytes) -> Any:
     return data
 
 
-def _nul_path(data: Any, path: str = "") -> str | None:
-    if isinstance(data, str):
-        return path if "\0" in data else None
-    if isinstance(data, dict):
-        if any("\0" in key for key in data):
-            return path
-        inner = ((value, f"{path}.{key}" if path else key) for key, value in data.items())
-    elif isinstance(data, list):
-        inner = ((value, f"{path}[{index}]") for index, value in enumerate(data))
-    else:
-        return None
-    return next((found for value, at in inner if (found := _nul_path(value, at)) is not None), None)
+def _nul_path(data: Any) -> str | None:
+    """Where the first one is. A stack of its own: bodies may be nested deeper than Python's."""
+    waiting = [("", data)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, str):
+            if "\0" in value:
+                return path
+        elif isinstance(value, dict):
+            if any("\0" in key for key in value):
+                return path
+            inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
+            waiting += reversed(inner)
+        elif isinstance(value, list):
+            waiting += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
+    return None
 
 
 class AlwaysJson(DefaultContentNegotiation):

@@ -1,7 +1,8 @@
 """What pydantic found wrong with an import body, as problems that a person can act on."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import orjson
@@ -17,29 +18,40 @@ MOST_TOLD = 2_000
 """Problems told of one body, that the answer stays readable and small; the last one says how many more there are."""
 
 
+LONGEST_KEY = 60
+"""Of a key that somebody made up, this much is told and compared."""
+
+
 def problems_of(invalid: ValidationError, raw: Any, shape: Any) -> list[Problem]:
     """Every fault with its JSON path; where it lies within a flag's entry, the message begins with the flag's name."""
     faults = invalid.errors(include_url=False, include_input=True, include_context=True)
-    problems = [_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]]
-    return [*problems, *more_than_told(len(faults))]
+    return told((_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]), len(faults))
 
 
-def more_than_told(count: int) -> Iterator[Problem]:
+def told(problems: Iterable[Problem], count: int) -> list[Problem]:
+    """The first of ``count`` problems, and how many more there are."""
+    listed = list(islice(problems, MOST_TOLD))
     if count > MOST_TOLD:
-        yield Problem("", f"there are {count - MOST_TOLD:,} more problems like these")
+        listed.append(Problem("", f"there are {count - MOST_TOLD:,} more problems like these"))
+    return listed
 
 
 def json_path(location: Location) -> str:
     """``("data", "features", 3, "name")`` → ``data.features[3].name``"""
     path = ""
     for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+        path += (
+            f"[{step}]" if isinstance(step, int) else f".{step[:LONGEST_KEY]}" if path else step[:LONGEST_KEY]
+        )
     return path
 
 
 def shown(value: Any, limit: int = 80) -> str:
     """A value as JSON, cut where it is long."""
-    text = orjson.dumps(value, default=str).decode()
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested deeper than orjson writes
+        text = str(type(value).__name__)
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
@@ -68,7 +80,7 @@ def _wanted(fault: Mapping[str, Any]) -> str:
 
 
 def _unknown_key(key: str, valid: Sequence[str]) -> str:
-    nearest = get_close_matches(key, valid, n=1, cutoff=0.5)
+    nearest = get_close_matches(key[:LONGEST_KEY], valid, n=1, cutoff=0.5)
     meant = f"Did you mean {nearest[0]}?" if nearest else f"There are: {choices(valid)}."
     return f"there is no such key here. {meant}"
 

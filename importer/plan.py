@@ -17,6 +17,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from importer.dependencies import dependency_findings
 from importer.entries import Entries, Entry, gather, wrong_children
+from importer.faults import told
 from importer.findings import Finding, Kind
 from importer.heavy import heavy_work
 from importer.outcome import Action, FlagPlan
@@ -88,7 +89,8 @@ class Plan:
         if self.missing:
             raise no_access(self.missing, self.body.project)
         if self.findings:
-            raise errors.ValidationError.of(finding.problem() for finding in self.findings)
+            problems = (finding.problem() for finding in self.findings)
+            raise errors.ValidationError.of(told(problems, len(self.findings)))
 
 
 @heavy_work

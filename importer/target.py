@@ -34,11 +34,11 @@ def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[T
     findings = []
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
-        findings.append(Finding(Kind.VALUE, "project", unknown_project(caller, project_id)))
+        findings.append(Finding(Kind.VALUE, "project", unknown_project(caller, project_id[:100])))
     elif project.archived_at is not None:
         findings.append(Finding(Kind.VALUE, "project", f"Project {project_id} is archived. Revive it first."))
     if not Environment.objects.filter(name=environment).exists():
-        findings.append(Finding(Kind.VALUE, "environment", unknown_environment(environment)))
+        findings.append(Finding(Kind.VALUE, "environment", unknown_environment(environment[:100])))
     if findings or project is None:
         return None, findings
     links = ProjectEnvironment.objects.filter(project=project).order_by("environment_id")

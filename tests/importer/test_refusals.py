@@ -357,6 +357,37 @@ def test_another_content_type(api: Any) -> None:
     assert response.status_code == 415
 
 
+def nested(depth: int, inner: str = "") -> bytes:
+    value = "[" * depth + inner + "]" * depth
+    return f'{{"project":{value},"environment":"development","data":{{}}}}'.encode()
+
+
+ODD = {
+    "nested deeply": nested(500),
+    "nested too deeply": nested(3000),
+    "a NUL character deep down": nested(900, '"\\u0000"'),
+    "a lone surrogate": b'{"project":"\\ud800"}',
+    "a number that is none": b'{"project":NaN}',
+    "an endless number": b'{"project":1e999}',
+    "a very long key": b'{"' + b"k" * 300_000 + b'":1}',
+    "a very long project": b'{"project":"' + b"p" * 300_000 + b'","environment":"x","data":{}}',
+    "many wrong entries": b'{"project":"shop","environment":"development","data":{"features":['
+    + b",".join([b"1"] * 50_000)
+    + b'],"featureStrategies":[],"tagTypes":[]}}',
+    "many wrong names": b'{"project":"shop","environment":"development","data":{"features":['
+    + b",".join(b'{"name":"not a name %d"}' % n for n in range(5_000))
+    + b'],"featureStrategies":[],"tagTypes":[]}}',
+}
+
+
+@pytest.mark.parametrize("sent", ODD.values(), ids=ODD)
+def test_odd_bodies_get_a_short_refusal(sent: bytes, api: Any) -> None:
+    response = api["admin"].post(IMPORT, data=sent, content_type="application/json")
+    assert response.status_code == 400, response.content[:500]
+    assert json.loads(response.content)["name"] == "ValidationError"
+    assert len(response.content) < 700_000
+
+
 def test_too_large(api: Any, monkeypatch: Any) -> None:
     from importer.api import BatchView
 
