@@ -10,16 +10,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from flagadmin.audit.events import EventType
 from flagadmin.console.activity import told
 from flagadmin.console.chrome import THEMES
 from flagadmin.pages import curl_for
 from groups.pages.base import ConsolePage
+from importer.pages.history import STATES, words_of
+from importer.runs import visible_runs
 from projects.access import readable_projects
 from projects.events import readable_events
 from projects.models import Project
 
-SHOWN_PROJECTS = 30
+SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
 
 
 def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
@@ -37,12 +38,12 @@ class StartPage(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         projects = counted_projects(readable_projects(self.caller)).order_by("-active_flags", "id")
         events = readable_events(self.caller)
-        imports = events.filter(type__in=[EventType.FEATURES_IMPORTED.value, EventType.IMPORT_UNDONE.value])
+        runs = visible_runs(self.caller).order_by("-created_at")[:SHOWN_IMPORTS]
         return super().get_context_data(
             projects=projects[:SHOWN_PROJECTS],
             more_projects=max(0, projects.count() - SHOWN_PROJECTS),
-            imports=told(imports.order_by("-id")[:5]),
-            activity=told(events.order_by("-id")[:10]),
+            imports=[(run, words_of(run), STATES[run.state]) for run in runs],
+            activity=told(events.order_by("-id")[:SHOWN_EVENTS]),
             start_here=not self.request.session.get("evaluated"),
             **kwargs,
         )
