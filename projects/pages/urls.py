@@ -12,6 +12,8 @@ MODULES: tuple[str, ...] = (
     "flag_forms",
     "flag_actions",
     "flag",
+    "strategy",
+    "variants",
 )
 
 urlpatterns: list[URLPattern] = [

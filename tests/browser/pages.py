@@ -32,4 +32,6 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/",
     "/projects/checkout/features/dark-theme/edit",
     "/projects/legacy-portal/features/portal-login/",
+    "/projects/checkout/features/dark-theme/strategies/new?environmentId=production",
+    "/projects/checkout/features/search-v2/variants?environmentId=production",
 ]

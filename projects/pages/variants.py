@@ -1,0 +1,103 @@
+"""…/variants?environmentId=…: the variants that a flag itself has in an environment."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+
+from flagadmin.errors import AppError, NotFound, Problem
+from flagadmin.pages import curl_for
+from groups.pages.base import ConsolePage
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.actions.flag_environments import set_variants
+from projects.actions.switching import project_environment
+from projects.models import FlagEnvironment
+from projects.pages.base import api_path, flag_url, project_url
+from projects.pages.strategy_form import shared, sorted_problems, stickiness_choices
+from projects.pages.variant_rows import NEW, PAYLOAD_TYPES, given_variants, variant_rows
+from projects.strategy_sentences import variants_sentence
+from projects.validation import variants_document
+
+
+class VariantsPage(ConsolePage):
+    template_name = "projects/flag_variants.html"
+
+    def find(self) -> None:
+        """Raises NotFound, NoAccess."""
+        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.environment = self.request.GET.get("environmentId", "")
+        project_environment(self.flag.project_id, self.environment)
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
+        self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
+        row = FlagEnvironment.objects.filter(flag=self.flag, environment_id=self.environment).first()
+        self.stored: list[dict[str, Any]] = row.variants if row else []
+        self.variants, self.problems = list(self.stored), list[Problem]()
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.variants, self.problems = given_variants(request.POST, self.stored)
+        do = request.POST.get("do", "save")
+        if do == "save" and not self.problems:
+            return self.save()
+        if do == "add-variant":
+            self.variants.append(dict(NEW))
+        elif found := re.fullmatch(r"remove-variant-(\d{1,4})", do):
+            del self.variants[int(found[1]) : int(found[1]) + 1]
+        return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
+
+    def save(self) -> HttpResponseBase:
+        place = (self.flag.project_id, self.flag.name, self.environment)
+        try:
+            set_variants(*place, self.variants, caller=self.caller)
+        except NotFound:
+            raise
+        except AppError as error:
+            self.problems = [Problem(f"variants{problem.path}", problem.message) for problem in error.details]
+            return self.render_to_response(self.get_context_data(), status=error.status)
+        messages.success(self.request, f"Changed the variants of {self.flag.name} in {self.environment}.")
+        return HttpResponseRedirect(self.back)
+
+    @property
+    def back(self) -> str:
+        return flag_url(self.flag.project_id, self.flag.name)
+
+    def get_title(self) -> str:
+        return f"Variants of {self.flag.name} in {self.environment}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        project = self.flag.project_id
+        return (("Projects", "/projects/"), (project, project_url(project)), (self.flag.name, self.back))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        by_place, _, others = sorted_problems(self.problems)
+        first = self.variants[0] if self.variants else {}
+        inputs = {
+            "stickiness": stickiness_choices(self.flag.project_id),
+            "variants_stickiness": first.get("stickiness", "default"),
+        }
+        return super().get_context_data(
+            rows=variant_rows(shared(self.variants), by_place["variants"]),
+            inputs=inputs,
+            payload_types=PAYLOAD_TYPES,
+            sentence=variants_sentence(variants_document(self.variants)) or "It has no variants of its own.",
+            errors=others,
+            back=self.back,
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        address = f"{api_path(self.flag.project_id, self.flag.name)}/environments/{self.environment}/variants"
+        return curl_for(self.request, "PUT", address, self.stored)
+
+
+urlpatterns = [
+    path("projects/<str:project_id>/features/<str:name>/variants", VariantsPage.as_view(), name="variants")
+]

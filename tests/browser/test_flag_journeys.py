@@ -1,0 +1,85 @@
+"""From "why is it off?" to its being on, and a flag's life from its creation to its revival, as a person walks them."""
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.usefixtures("scenery")
+WHY = "/playground/flag/dark-theme/?environment=production&context.userId=42&context.plan=pro"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_explain_edit_and_see_it_on(visit, script):
+    page = visit("admin", WHY, script=script)
+    expect(page.get_by_text("userId 42 is in bucket 53 and the rollout stops at 50 %").first).to_be_visible()
+
+    page.get_by_role("link", name="edit strategy 1 of dark-theme").click()
+    expect(page.locator("#preview")).to_contain_text(
+        "On for 50 % by userId, where plan is one of pro, enterprise."
+    )
+    page.get_by_label("Rollout in %").fill("60")
+    if script:
+        expect(page.locator("#preview")).to_contain_text("On for 60 % by userId")
+    page.get_by_role("button", name="Save strategy").first.click()
+
+    expect(page.get_by_text("Changed a strategy of dark-theme in production.")).to_be_visible()
+    expect(page.locator(".verdict .pill").first).to_have_text("On")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_flag_is_created_switched_on_archived_and_revived(visit, script):
+    page = visit("admin", "/projects/checkout/", script=script)
+    page.get_by_role("button", name="New flag").click()
+    page.get_by_label("Name").fill("tip-jar")
+    page.get_by_role("button", name="Create flag").click()
+    expect(page.get_by_text("Created flag tip-jar, switched off in every environment.")).to_be_visible()
+
+    place = page.get_by_role("region", name="production")
+    place.get_by_role("button", name="switch tip-jar on").click()
+    expect(place.get_by_role("button", name="switch tip-jar off")).to_be_visible()
+    expect(place).to_contain_text("On for everyone.")
+
+    page.get_by_role("button", name="Archive").click()
+    expect(page.get_by_text("Archived flag tip-jar.")).to_be_visible()
+    page.get_by_role("link", name="Archived 1").click()
+    page.get_by_label("Choose tip-jar").check()
+    page.get_by_role("button", name="Revive the chosen flags").click()
+    expect(page.get_by_text("Revived flag tip-jar, switched off in every environment.")).to_be_visible()
+    expect(page.get_by_role("link", name="tip-jar", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
+    page = visit("admin", "/projects/checkout/features/checkout-redesign/", script=script)
+    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_label("Context field of condition 1").fill("country")
+    page.get_by_label("Operator of condition 1").select_option("NOT_IN")
+    if not script:
+        page.get_by_role("button", name="Fit the inputs").click()
+    page.get_by_label("DE", exact=True).check()
+    if script:
+        expect(page.locator("#preview")).to_contain_text("where country is none of DE")
+    page.get_by_role("button", name="Save strategy").first.click()
+
+    expect(page.get_by_text("On for 10 % by userId, where country is none of DE.")).to_be_visible()
+
+
+@pytest.mark.parametrize("flag", ["apple-pay", "search-v2", "winter-sale", "image-cdn-switch"])
+def test_the_form_of_each_strategy_is_accessible(visit, check_accessible, flag):
+    page = visit("admin", f"/projects/checkout/features/{flag}/")
+    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    check_accessible(page)
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    check_accessible(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_switch_in_the_list_replaces_its_row_alone(visit):
+    page = visit("admin", "/projects/checkout/")
+    page.evaluate("window.sameDocument = true")
+
+    page.get_by_role("button", name="in production: switch apple-pay off").click()
+
+    expect(page.get_by_role("button", name="in production: switch apple-pay on")).to_be_focused()
+    assert page.evaluate("window.sameDocument")
