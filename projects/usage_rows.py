@@ -90,6 +90,22 @@ IF cardinality(used) > 0 THEN
 END IF;
 RETURN NULL;
 """
+_ENDED = """
+DELETE FROM projects_flaglastseen WHERE environment IN (SELECT name FROM old_rows);
+used := ARRAY(SELECT DISTINCT application_id FROM projects_flagusage
+               WHERE environment IN (SELECT name FROM old_rows));
+PERFORM 1 FROM projects_application WHERE id = ANY(used) ORDER BY id FOR NO KEY UPDATE;
+DELETE FROM projects_applicationinstance WHERE environment IN (SELECT name FROM old_rows);
+DELETE FROM projects_flagusage WHERE environment IN (SELECT name FROM old_rows);
+DELETE FROM projects_usagehour WHERE environment IN (SELECT name FROM old_rows);
+PERFORM projects_refresh_applications(used, '-infinity');
+RETURN NULL;
+"""
+
+
+def environment_usage_triggers() -> list[pgtrigger.Trigger]:
+    """Of the environments: what was used there goes with them."""
+    return [_trigger("usage_ends", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _ENDED)]
 
 
 def usage_triggers() -> list[pgtrigger.Trigger]:

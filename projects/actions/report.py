@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 HOURS_KEPT = timedelta(hours=48)
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # what SDKs send before is no time at all
 
 
 class Place(NamedTuple):
@@ -71,10 +72,10 @@ class Report:
         self.strategies.setdefault(place.application, set()).update(strategies)
 
     def counted(self, use: Use, at: datetime, count: Count, *, now: datetime) -> None:
-        """A count of zero is no use. A time that is yet to come counts as now."""
+        """A count of zero is no use. A time that is yet to come counts as now, one of long ago as EARLIEST."""
         if not count.yes and not count.no:
             return
-        at = min(at, now)
+        at = max(EARLIEST, min(at, now))
         self._used(use, at)
         if now - at < HOURS_KEPT:
             hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

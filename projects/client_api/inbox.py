@@ -14,7 +14,6 @@ from flagadmin.errors import NotFound
 from projects.actions.report import Report
 from projects.actions.usage import keep_report
 
-
 GATHERING = 0.003  # seconds
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError as PydanticError
 
 from flagadmin.errors import Problem, ValidationError
 
-MOST_COUNT = 2**53
+MOST_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
 LONGEST_WORD = 255  # characters
 MOST_TOKENS = 1000

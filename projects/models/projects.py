@@ -3,6 +3,7 @@ from django.db import models
 from django.db.models import Q
 
 from projects.revision import project_triggers
+from projects.usage_rows import environment_usage_triggers
 
 
 class Environment(models.Model):
@@ -17,6 +18,7 @@ class Environment(models.Model):
     class Meta:
         ordering = ["sort_order", "name"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="environment_name_not_empty")]
+        triggers = environment_usage_triggers()
 
     def __str__(self) -> str:
         return self.name

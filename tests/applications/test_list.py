@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication
+from projects.models import ApplicationInstance, Environment, Flag, FlagUsage, ProjectApplication
 from tests.sdk import Sdk, make_flag, make_sdk
 
 pytestmark = pytest.mark.django_db
@@ -121,6 +121,17 @@ def test_usage_goes_with_its_flag(api, checkout: Flag, sdk: Sdk) -> None:
     checkout.delete()
     assert names(api) == []
     assert not FlagUsage.objects.exists()
+
+
+def test_usage_goes_with_its_environment(api, checkout: Flag, sdk: Sdk) -> None:
+    Environment.objects.create(name="staging")
+    staging = make_sdk("staging")
+    staging.count("web", ["checkout"], "s-1")
+    staging.count("only-there", ["checkout"], "s-2")
+    sdk.count("web", ["checkout"], "d-1")
+    Environment.objects.get(name="staging").delete()
+    [record] = listing(api)["applications"]
+    assert (record["name"], record["environments"], record["instances"]) == ("web", ["development"], ["d-1"])
 
 
 def test_a_new_flag_of_an_old_name_is_used_by_nobody(api, checkout: Flag, sdk: Sdk) -> None:

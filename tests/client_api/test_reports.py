@@ -100,6 +100,23 @@ def test_a_time_to_come_counts_as_now(sdk: Sdk) -> None:
     assert UsageHour.objects.get().hour <= timezone.now()
 
 
+@pytest.mark.parametrize(
+    "at", ["0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z", -1, "9999-12-31T23:59:59-23:59"]
+)
+def test_times_at_the_ends_of_time(sdk: Sdk, at: object) -> None:
+    make_flag("checkout")
+    body = metrics("web", ["checkout"])
+    body["bucket"]["stop"] = body["bucket"]["start"] = at
+    for _ in range(2):
+        assert sdk.api.post("/api/client/metrics", body).status_code == 202
+    assert FlagUsage.objects.get().last_used_at.year >= 2000
+
+
+def test_a_count_beyond_all_reason_is_refused(sdk: Sdk) -> None:
+    answer = sdk.count("web", ["checkout"], yes=2**31)
+    assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "bucket.toggles.checkout.yes")
+
+
 def test_old_counts_are_usage_without_an_hour(sdk: Sdk) -> None:
     make_flag("checkout")
     sdk.count("web", ["checkout"], at=timezone.now() - timedelta(hours=59))
