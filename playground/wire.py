@@ -121,7 +121,7 @@ class _Renderer:
         chosen = strategies[decided][PICK] if decided != NONE else NONE
         if chosen != NONE:
             deciding = template.strategies[decided]
-            variants = deciding.body.text[: deciding.variants_end]
+            variants = deciding.body.held[0][: deciding.variants_end]
             parts += (deciding.picks[chosen], FEATURE_ENABLED) if on else (OFF_VARIANT,)
         elif pick != NONE:
             parts.append(template.picks[pick])
@@ -144,9 +144,9 @@ class _Renderer:
         if pick != NONE:
             parts.append(template.picks[pick])
         if bits == strategy.all_hold:
-            parts.append(template.body.text)
+            parts += template.body.held
         else:
-            parts.extend(template.body.pieces(bits))
+            parts += template.body.pieces(bits)
         if template.links:
             parts += (self._segments_of(strategy), template.links)
         if strategy.rollout is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,27 +12,28 @@ from playground.engine.reading import objects_of, parameters_of, text_of
 from playground.engine.snapshot import CompiledFlag, CompiledSegment
 from playground.engine.strategies import CompiledStrategy, Mode
 
+TRUE, FALSE = b"true", b"false"
+
 
 @dataclass(frozen=True, slots=True)
 class Echoed:
-    """JSON in which every constraint's `result` is true, and where those results stand.
+    """Constraints, cut where their results stand: each of the `cuts` is followed by one, then comes `end`.
 
-    One piece for the usual case that all hold; otherwise `pieces` cuts it where they fail.
+    `held` is all of it with every result true.
     """
 
-    text: bytes
-    results: tuple[int, ...]
+    cuts: tuple[bytes, ...]
+    end: bytes
+    held: tuple[bytes, ...]
 
-    def pieces(self, bits: int) -> Iterator[bytes]:
-        """The pieces with the results of these bits, the first constraint's being the lowest."""
-        start = 0
-        for position in self.results:
-            if not bits & 1:
-                yield self.text[start:position]
-                yield b"false"
-                start = position + len(b"true")
+    def pieces(self, bits: int) -> list[bytes]:
+        """All of it with the results of these bits, the first constraint's being the lowest."""
+        parts: list[bytes] = []
+        for cut in self.cuts:
+            parts += (cut, TRUE if bits & 1 else FALSE)
             bits >>= 1
-        yield self.text[start:]
+        parts.append(self.end)
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,15 +199,15 @@ def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _echoed(opening: bytes, constraints: list[dict[str, Any]], closing: bytes) -> Echoed:
-    """Constraints with their results, between what stands before and after them."""
-    text = opening
-    results = []
-    for index, constraint in enumerate(constraints):
-        text += (b"," if index else b"") + as_json(constraint)[:-1]
-        text += b',"result":' if constraint else b'"result":'
-        results.append(len(text))
-        text += b"true}"
-    return Echoed(text + closing, tuple(results))
+    """Constraints between what stands before and after them."""
+    cuts = []
+    before = opening
+    for constraint in constraints:
+        result = b',"result":' if constraint else b'"result":'
+        cuts.append(before + as_json(constraint)[:-1] + result)
+        before = b"},"
+    end = b"}" + closing if cuts else opening + closing
+    return Echoed(tuple(cuts), end, (*(piece for cut in cuts for piece in (cut, TRUE)), end))
 
 
 def _strategy_variant(variant: Mapping[str, Any]) -> bytes:

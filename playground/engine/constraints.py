@@ -26,7 +26,7 @@ WHITESPACE: Final = " \t"
 class CompiledConstraint:
     """A constraint ready to run: `test(values[column]) is not inverted` is its result.
 
-    `need` and `met` are the ends of its sentences ("needs one of US, DE", "above 4.2.0").
+    `need` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)").
     """
 
     field: str
@@ -97,7 +97,7 @@ def _unknown(field: str | None, operator: str) -> str:
 def _broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
     column = columns.position("never", "")
     return CompiledConstraint(
-        field, operator, column, operators.never, False, f"can never hold: {fault}", "", fault
+        field, operator, column, operators.never, False, f", can never hold: {fault}", "", fault
     )
 
 

@@ -222,9 +222,7 @@ class _Explainer:
             inverted=constraint.stored_inverted,
             value=self.evaluation.context.lookup(constraint.field),
             holds=holds,
-            sentence=sentences.met_constraint(value, constraint.met)
-            if holds
-            else sentences.failed_constraint(value, constraint.need),
+            sentence=value + (constraint.met if holds else constraint.need),
         )
 
     def segment(self, position: int) -> SegmentExplanation:

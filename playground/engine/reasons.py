@@ -90,12 +90,17 @@ class Reasons:
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
         values = self.values
-        parts = [f"{values[constraint.field]}{constraint.met}" for constraint in strategy.constraints]
-        segments = self._evaluation.snapshot.segments
-        parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
-        if strategy.rollout is not None:
-            parts.append(self.rollout(strategy.rollout, outcome[BUCKET]))
-        return sentences.together(parts) if parts else sentences.FOR_EVERYONE
+        parts = [values[constraint.field] + constraint.met for constraint in strategy.constraints]
+        if strategy.segments:
+            segments = self._evaluation.snapshot.segments
+            parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
+        rollout = strategy.rollout
+        if rollout is not None:
+            sentence = self.rollout(rollout, outcome[BUCKET])
+            if not parts:
+                return sentence
+            parts.append(sentences.unended(sentence))
+        return "; ".join(parts) if parts else sentences.FOR_EVERYONE
 
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
@@ -103,31 +108,28 @@ class Reasons:
         if bits != strategy.all_hold or strategy.segments:
             parts = self._failed_conditions(strategy, bits)
             if parts:
-                return parts[0] if len(parts) == 1 else "; ".join(parts)
+                return "; ".join(parts)
         rollout = strategy.rollout
         if rollout is None:
             return strategy.note
-        subject = self.subjects[rollout.stickiness]
-        if subject is None:
-            return self.rollout(rollout, 0)
-        end = sentences.outside(bucket, rollout.threshold)
-        return sentences.ALL_HOLD + subject + end if bits or strategy.segments else subject + end
+        sentence = self.rollout(rollout, bucket)
+        if self.subjects[rollout.stickiness] is not None and (bits or strategy.segments):
+            return sentences.ALL_HOLD + sentence
+        return sentence
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""
         subject = self.subjects[rollout.stickiness]
-        if subject is None:
-            if rollout.draws:
-                return sentences.random_rollout(rollout.threshold)
-            return sentences.no_identifier(rollout.stickiness)
-        if 0 < bucket <= rollout.threshold:
-            return sentences.rollout_inside(subject, bucket, rollout.threshold)
-        return sentences.rollout_outside(subject, bucket, rollout.threshold)
+        threshold = rollout.threshold
+        if subject is not None:
+            end = sentences.inside if bucket <= threshold else sentences.outside
+            return subject + end(bucket, threshold)
+        if rollout.draws:
+            return sentences.random_rollout(threshold)
+        return sentences.no_identifier(rollout.stickiness)
 
     def _failed_conditions(self, strategy: CompiledStrategy, bits: int) -> list[str]:
-        parts = []
-        if bits != strategy.all_hold:
-            parts = self._failed_constraints(strategy.constraints, bits)
+        parts = self._failed_constraints(strategy.constraints, bits)
         for position in strategy.segments:
             segment = self._evaluation.snapshot.segments[position]
             if self._evaluation.segment_bits[position] != segment.all_hold:
@@ -137,12 +139,12 @@ class Reasons:
         return parts
 
     def _failed_constraints(self, constraints: tuple[CompiledConstraint, ...], bits: int) -> list[str]:
-        values = self.values
-        return [
-            f"{values[constraint.field]}, {constraint.need}"
-            for index, constraint in enumerate(constraints)
-            if not bits >> index & 1
-        ]
+        parts = []
+        for constraint in constraints:
+            if not bits & 1:
+                parts.append(self.values[constraint.field] + constraint.need)
+            bits >>= 1
+        return parts
 
     def _unmet_segment(self, position: int) -> str:
         phrase = self._segments.get(position)

@@ -7,7 +7,7 @@ characters, lists up to SHOWN_VALUES members; the rest is "…".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from playground.engine.operators import OPERATORS
 
@@ -18,7 +18,7 @@ SHOWN_STRATEGIES = 3
 NO_STRATEGIES = "It has no strategy, so it is on for everyone"
 ALL_DISABLED = "All its strategies are disabled"
 ALL_HOLD = "All conditions hold, but "
-"""Before a rollout_outside, where the strategy has conditions."""
+"""Before what is outside of a rollout, where the strategy has conditions."""
 FOR_EVERYONE = "On for everyone"
 NOT_EVALUATED = "It is disabled, so it is not evaluated"
 SWITCHED_OFF_DETAIL = "switched off"
@@ -44,13 +44,13 @@ def listed(values: Sequence[str]) -> str:
 
 
 def need_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
-    """The end of the sentence of a constraint that fails: "needs a version above 5.0.0"."""
+    """The end of the sentence of a constraint that fails: ", needs a version above 5.0.0"."""
     if operator in ("IN", "NOT_IN"):
         among = "one of" if (operator == "IN") is not inverted else "none of"
-        return f"needs {among} {listed(values)}"
+        return f", needs {among} {listed(values)}"
     described = OPERATORS[operator]
     wanted = f"{described.noun} {described.relation} {listed(values)}"
-    return f"needs anything but {wanted}" if inverted else f"needs {wanted}"
+    return f", needs anything but {wanted}" if inverted else f", needs {wanted}"
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
@@ -66,32 +66,20 @@ def value_phrase(field: str, text: str | None) -> str:
     return f"{field} was not given" if text is None else f"{field} is {shown(text)}"
 
 
-def failed_constraint(value: str, need: str) -> str:
-    """ "appVersion is 4.5.1, needs a version above 5.0.0"; `value` is a value_phrase."""
-    return f"{value}, {need}"
-
-
-def met_constraint(value: str, met: str) -> str:
-    """ "region is eu", "country is NO (not US)"; `value` is a value_phrase, `met` a met_phrase."""
-    return f"{value}{met}"
-
-
 def subject_phrase(field: str, text: str) -> str:
     """Who was put into a bucket: "userId 42"."""
     return f"{field} {shown(text)}"
 
 
-def rollout_inside(subject: str, bucket: int, threshold: int) -> str:
-    return f"{subject} is in bucket {bucket}, inside {threshold} %"
+@lru_cache(maxsize=20_000)
+def inside(bucket: int, threshold: int) -> str:
+    """ "userId 42 is in bucket 8, inside 60 %", after its subject."""
+    return f" is in bucket {bucket}, inside {threshold} %"
 
 
-def rollout_outside(subject: str, bucket: int, threshold: int) -> str:
-    return subject + outside(bucket, threshold)
-
-
-@cache
+@lru_cache(maxsize=20_000)
 def outside(bucket: int, threshold: int) -> str:
-    """The end of a rollout_outside: at most 100 × 101 of them, and most answers have hundreds."""
+    """ "userId 42 is in bucket 53 and the rollout stops at 50 %.", after its subject."""
     return f" is in bucket {bucket} and the rollout stops at {threshold} %."
 
 
@@ -176,13 +164,8 @@ def strategies_together(reasons: Sequence[str]) -> str:
 _STRATEGY_NUMBERS = ("Strategy 1: ", *(f" Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)))
 
 
-def together(parts: Sequence[str]) -> str:
-    """Several facts in one sentence: "country is NO (not US); userId 42 is in bucket 8, inside 60 %"."""
-    return parts[0] if len(parts) == 1 else "; ".join(parts).removesuffix(".")
-
-
 def unended(sentence: str) -> str:
-    """A sentence without its full stop, to go on after it."""
+    """A sentence without its full stop, to stand among others."""
     return sentence.removesuffix(".")
 
 

@@ -206,7 +206,7 @@ def _condition(
     fault: str | None,
     columns: Columns,
 ) -> CompiledConstraint:
-    need = f"needs {among} {sentences.listed(values)}"
+    need = f", needs {among} {sentences.listed(values)}"
     return CompiledConstraint(field, "", columns.position(form, field), test, False, need, "", fault)
 
 
