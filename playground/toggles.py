@@ -31,5 +31,5 @@ def _variant(template: FlagTemplate, outcome: FlagOutcome) -> bytes:
     if outcome.decided != NONE:
         chosen = outcome.strategies[outcome.decided][PICK]
         if chosen != NONE:
-            return template.strategies[outcome.decided].picks[chosen] + BOTH_SPELLINGS
+            return template.strategies[outcome.decided][1].picks[chosen] + BOTH_SPELLINGS
     return NO_VARIANT if outcome.pick == NONE else template.picks[outcome.pick] + b"}"

@@ -22,15 +22,16 @@ from playground.engine.snapshot import CompiledFlag, Snapshot, Templates, compil
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE
 from playground.wire_templates import (
+    FALSE,
+    TRUE,
     FlagTemplate,
-    StrategyTemplate,
     as_json,
     flag_template,
     segment_template,
     template_size,
 )
 
-RESULTS = {True: b"true", False: b"false", None: b'"unknown"'}
+RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
 ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.items()}
 BUCKETS = [b"null", *(b"%d" % bucket for bucket in range(1, 101))]
 HEADS = {
@@ -120,7 +121,7 @@ class _Renderer:
         variants = template.variants
         chosen = strategies[decided][PICK] if decided != NONE else NONE
         if chosen != NONE:
-            deciding = template.strategies[decided]
+            deciding = template.strategies[decided][1]
             variants = deciding.body.held[0][: deciding.variants_end]
             parts += (deciding.picks[chosen], FEATURE_ENABLED) if on else (OFF_VARIANT,)
         elif pick != NONE:
@@ -128,29 +129,31 @@ class _Renderer:
         else:
             parts.append(NO_VARIANT if on else OFF_VARIANT)
         parts += (variants, template.names)
-        for strategy, pieces, found in zip(flag.strategies, template.strategies, strategies, strict=True):
-            self._strategy(strategy, pieces, found)
+        self._strategies(template, strategies)
         parts += (ENDS[result], dumps(self._reason(flag, outcome)))
         if unmet:
             parts += (b',"unsatisfiedDependencies":', as_json([parent.name for parent, _ in unmet]))
         parts.append(b"}")
 
-    def _strategy(
-        self, strategy: CompiledStrategy, template: StrategyTemplate, outcome: StrategyOutcome
-    ) -> None:
-        verdict, bits, bucket, pick, _ = outcome
+    def _strategies(self, template: FlagTemplate, outcomes: list[StrategyOutcome]) -> None:
         parts = self._parts
-        parts += (template.head, template.verdicts[verdict])
-        if pick != NONE:
-            parts.append(template.picks[pick])
-        if bits == strategy.all_hold:
-            parts += template.body.held
-        else:
-            parts += template.body.pieces(bits)
-        if template.links:
-            parts += (self._segments_of(strategy), template.links)
-        if strategy.rollout is not None:
-            parts += (BUCKETS[bucket], self._identifiers[strategy.rollout.stickiness])
+        for (strategy, pieces), outcome in zip(template.strategies, outcomes):  # noqa: B905 (slower by a tenth)
+            verdict, bits, bucket, pick, _ = outcome
+            parts += (pieces.head, pieces.verdicts[verdict])
+            if pick != NONE:
+                parts.append(pieces.picks[pick])
+            body = pieces.body
+            if bits == strategy.all_hold:
+                parts += body.held
+            else:
+                for cut in body.cuts:
+                    parts += (cut, TRUE if bits & 1 else FALSE)
+                    bits >>= 1
+                parts.append(body.end)
+            if pieces.links:
+                parts += (self._segments_of(strategy), pieces.links)
+            if strategy.rollout is not None:
+                parts += (BUCKETS[bucket], self._identifiers[strategy.rollout.stickiness])
 
     def _segments_of(self, strategy: CompiledStrategy) -> bytes:
         shown = [self._segment(position) for position in strategy.segments]
@@ -165,7 +168,7 @@ class _Renderer:
         if rendered is None:
             segment = self._evaluation.snapshot.segments[position]
             bits = self._evaluation.segment_bits[position]
-            result = RESULTS[bits == segment.all_hold]
+            result = RESULTS[bits == segment.conditions.all_hold]
             rendered = b"%b%b}" % (b"".join(segment.template.pieces(bits)), result)
             self._segments[position] = rendered
         return rendered

@@ -62,7 +62,7 @@ class FlagTemplate:
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
-    strategies: tuple[StrategyTemplate, ...]
+    strategies: tuple[tuple[CompiledStrategy, StrategyTemplate], ...]
     impression_data: bool
 
 
@@ -100,7 +100,7 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
         names=b',"name":%b,"projectId":%b,"strategies":{"data":['
         % (as_json(flag.name), as_json(flag.project)),
         strategies=tuple(
-            _strategy_template(document, strategy, page, first=index == 0)
+            (strategy, _strategy_template(document, strategy, page, first=index == 0))
             for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
         ),
         impression_data=bool(document.get("impression_data")),
@@ -120,8 +120,8 @@ def template_size(template: FlagTemplate | Echoed) -> int:
 
 
 def _held(item: object) -> int:
-    if not item or isinstance(item, dict | int):
-        return 0  # shared by all
+    if not item or isinstance(item, dict | int | CompiledStrategy):
+        return 0  # shared, or counted with the flag
     if isinstance(item, bytes):
         return 40 + len(item)
     if isinstance(item, tuple):

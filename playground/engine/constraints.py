@@ -17,7 +17,7 @@ from playground.engine import literals, operators
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.reading import objects_of, string_of, strings_of, text_of
-from playground.engine.sentences import met_phrase, need_phrase, quoted
+from playground.engine.sentences import met_phrase, quoted, unmet_phrase
 
 WHITESPACE: Final = " \t"
 
@@ -26,7 +26,7 @@ WHITESPACE: Final = " \t"
 class CompiledConstraint:
     """A constraint ready to run: `test(values[column]) is not inverted` is its result.
 
-    `need` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)").
+    `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)").
     """
 
     field: str
@@ -34,14 +34,40 @@ class CompiledConstraint:
     column: int
     test: Test
     inverted: bool
-    need: str
+    unmet: str
     met: str
     fault: str | None = None
+
+    @property
+    def need(self) -> str:
+        """ "needs one of US, DE"."""
+        return self.unmet.removeprefix(", ")
 
     @property
     def stored_inverted(self) -> bool:
         """Whether the constraint negates its operator. NOT_IN runs as IN with `inverted` turned round."""
         return self.inverted is not (self.operator == "NOT_IN")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Constraints that have to hold together. Strategies with equal ones share one object, at its `position`.
+
+    What holds is a number with one bit for each, the first the lowest; `all_hold` has all of them.
+    """
+
+    position: int
+    constraints: tuple[CompiledConstraint, ...]
+    tests: tuple[tuple[int, int, Test, bool], ...]
+    all_hold: int
+
+    def bits(self, values: list[Any]) -> int:
+        """Those that hold for these values of the columns. Every one is looked at, to be explained."""
+        bits = 0
+        for bit, column, test, inverted in self.tests:
+            if test(values[column]) is not inverted:
+                bits |= bit
+        return bits
 
 
 class Constraints:
@@ -50,6 +76,7 @@ class Constraints:
     def __init__(self) -> None:
         self.columns = Columns()
         self._known: dict[bytes, CompiledConstraint] = {}
+        self._together: dict[tuple[int, ...], Conditions] = {}
 
     def compile(self, document: Mapping[str, Any]) -> CompiledConstraint:
         """Compiles one stored constraint. Never raises."""
@@ -65,6 +92,23 @@ class Constraints:
     def compile_all(self, documents: object) -> list[CompiledConstraint]:
         """Compiles a stored list of constraints."""
         return [self.compile(document) for document in objects_of(documents)]
+
+    def together(self, constraints: list[CompiledConstraint]) -> Conditions:
+        """The conditions made of these constraints."""
+        key = tuple(id(constraint) for constraint in constraints)
+        known = self._together.get(key)
+        if known is None:
+            tests = tuple(
+                (1 << index, constraint.column, constraint.test, constraint.inverted)
+                for index, constraint in enumerate(constraints)
+            )
+            known = Conditions(len(self._together), tuple(constraints), tests, (1 << len(tests)) - 1)
+            self._together[key] = known
+        return known
+
+    def count(self) -> int:
+        """How many different conditions there are."""
+        return len(self._together)
 
 
 def compile_constraint(document: Mapping[str, Any], columns: Columns) -> CompiledConstraint:
@@ -85,7 +129,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         column=columns.position(form, field),
         test=test,
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
-        need=need_phrase(operator, shown, inverted=inverted),
+        unmet=unmet_phrase(operator, shown, inverted=inverted),
         met=met_phrase(operator, shown, inverted=inverted),
     )
 

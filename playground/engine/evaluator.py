@@ -47,6 +47,18 @@ class FlagOutcome(NamedTuple):
     """Parents that are not as the flag needs them."""
 
 
+class Run(NamedTuple):
+    """What an evaluation needs at hand for every strategy."""
+
+    values: list[Any]
+    """The value of every column."""
+    known: list[int | None]
+    """By the position of Conditions which of them hold, once one strategy has asked."""
+    held: list[bool]
+    """Whether each segment holds."""
+    random: Random
+
+
 class Evaluation:
     """The outcomes of one snapshot for one context, in the order of `snapshot.flags`."""
 
@@ -54,14 +66,17 @@ class Evaluation:
         self.snapshot = snapshot
         self.context = context
         self.values = snapshot.columns.values(context)
-        self.segment_bits = [_bits(segment.conditions, self.values) for segment in snapshot.segments]
-        held = [
-            bits == segment.all_hold
-            for bits, segment in zip(self.segment_bits, snapshot.segments, strict=True)
-        ]
-        values = self.values
-        self.outcomes = [flag_outcome(flag, values, held, random) for flag in snapshot.flags]
+        self.segment_bits = [segment.conditions.bits(self.values) for segment in snapshot.segments]
+        self._run = Run(self.values, [None] * snapshot.conditions, self._held(), random)
+        self.outcomes = [flag_outcome(flag, self._run) for flag in snapshot.flags]
         self._apply_parents()
+
+    def _held(self) -> list[bool]:
+        """Whether each segment holds."""
+        return [
+            bits == segment.conditions.all_hold
+            for bits, segment in zip(self.segment_bits, self.snapshot.segments, strict=True)
+        ]
 
     def _apply_parents(self) -> None:
         """Takes the parents into account. Parents have none themselves, so one pass is enough."""
@@ -100,38 +115,34 @@ def evaluate(snapshot: Snapshot, context: Context, *, now: Moment, random: Rando
     return Evaluation(snapshot, context.at(now), random)
 
 
-def _bits(conditions: tuple[Any, ...], values: list[Any]) -> int:
-    bits = 0
-    for bit, column, test, inverted in conditions:
-        if test(values[column]) is not inverted:
-            bits |= bit
-    return bits
-
-
-def strategy_outcome(
-    strategy: CompiledStrategy, values: list[Any], held: list[bool], random: Random
-) -> StrategyOutcome:
-    """Evaluates one strategy. Every condition is looked at, so that every one can be explained."""
-    bits = bucket = 0
-    for bit, column, test, inverted in strategy.conditions:
-        if test(values[column]) is not inverted:
-            bits |= bit
-    verdict: bool | None = bits == strategy.all_hold
-    for position in strategy.segments:
-        verdict = verdict and held[position]
-    rollout = strategy.rollout
-    if rollout is not None:
-        identifier = values[rollout.column]
-        if identifier is None:
-            bucket = rollout.drawn(random)
+def strategy_outcomes(strategies: tuple[CompiledStrategy, ...], run: Run) -> list[StrategyOutcome]:
+    """Evaluates the strategies of a flag, every one of them, so that every one can be explained."""
+    values, known, held, random = run
+    outcomes: list[StrategyOutcome] = []
+    for strategy in strategies:
+        conditions = strategy.conditions
+        bits = known[conditions.position]
+        if bits is None:
+            bits = known[conditions.position] = conditions.bits(values)
+        verdict: bool | None = bits == strategy.all_hold
+        if strategy.segments:
+            verdict = verdict and all(map(held.__getitem__, strategy.segments))
+        bucket = 0
+        rollout = strategy.rollout
+        if rollout is not None:
+            identifier = values[rollout.column]
+            if identifier is None:
+                bucket = rollout.drawn(random)
+            else:
+                bucket = murmur3(rollout.key + identifier, ROLLOUT_SEED, False) % 100 + 1
+            verdict = verdict and 0 < bucket <= rollout.threshold
+        elif strategy.mode is not Mode.OPEN:
+            verdict = _settled(strategy.mode, verdict)
+        if strategy.variants is None:
+            outcomes.append((verdict, bits, bucket, NONE, 0))
         else:
-            bucket = murmur3(rollout.key + identifier, ROLLOUT_SEED, False) % 100 + 1
-        verdict = verdict and 0 < bucket <= rollout.threshold
-    elif strategy.mode is not Mode.OPEN:
-        verdict = _settled(strategy.mode, verdict)
-    if strategy.variants is None:
-        return verdict, bits, bucket, NONE, 0
-    return verdict, bits, bucket, *strategy.variants.pick(values, random)
+            outcomes.append((verdict, bits, bucket, *strategy.variants.pick(values, random)))
+    return outcomes
 
 
 def _settled(mode: Mode, verdict: bool | None) -> bool | None:
@@ -141,22 +152,21 @@ def _settled(mode: Mode, verdict: bool | None) -> bool | None:
     return None if verdict or mode is Mode.DISABLED else False
 
 
-def flag_outcome(flag: CompiledFlag, values: list[Any], held: list[bool], random: Random) -> FlagOutcome:
+def flag_outcome(flag: CompiledFlag, run: Run) -> FlagOutcome:
     """Evaluates one flag as if it had no parents."""
-    outcomes: list[StrategyOutcome] = []
+    outcomes = strategy_outcomes(flag.strategies, run)
     decided = NONE
-    for strategy in flag.strategies:
-        outcome = strategy_outcome(strategy, values, held, random)
-        if outcome[VERDICT] and decided == NONE:
-            decided = len(outcomes)
-        outcomes.append(outcome)
+    for position, outcome in enumerate(outcomes):
+        if outcome[VERDICT]:
+            decided = position
+            break
     result: bool | None = True
     if decided == NONE or flag.fault is not None:
         result = _without_pass(flag, outcomes)
     on = result is True and flag.enabled
     pick = place = NONE
     if on and flag.variants is not None and (decided == NONE or outcomes[decided][PICK] == NONE):
-        pick, place = flag.variants.pick(values, random)
+        pick, place = flag.variants.pick(run.values, run.random)
     return _new(FlagOutcome, (result, on, decided, pick, place, outcomes, ()))
 
 

@@ -222,13 +222,13 @@ class _Explainer:
             inverted=constraint.stored_inverted,
             value=self.evaluation.context.lookup(constraint.field),
             holds=holds,
-            sentence=value + (constraint.met if holds else constraint.need),
+            sentence=value + (constraint.met if holds else constraint.unmet),
         )
 
     def segment(self, position: int) -> SegmentExplanation:
         segment = self.evaluation.snapshot.segments[position]
         bits = self.evaluation.segment_bits[position]
-        holds = bits == segment.all_hold
+        holds = bits == segment.conditions.all_hold
         return SegmentExplanation(
             segment.id, segment.name, holds, self.constraints(segment.constraints, bits)
         )

@@ -42,7 +42,7 @@ def _flag(flag: CompiledFlag) -> int:
 
 
 def _strategy(strategy: CompiledStrategy) -> int:
-    return STRATEGY + _variants(strategy.variants) + CONDITION * len(strategy.conditions)
+    return STRATEGY + _variants(strategy.variants) + CONDITION * len(strategy.constraints)
 
 
 def _constraints(held: Iterable[Sequence[CompiledConstraint]]) -> int:
@@ -52,7 +52,7 @@ def _constraints(held: Iterable[Sequence[CompiledConstraint]]) -> int:
 
 
 def _constraint(constraint: CompiledConstraint) -> int:
-    size = CONSTRAINT + len(constraint.need) + len(constraint.met)
+    size = CONSTRAINT + len(constraint.unmet) + len(constraint.met)
     return size + PATTERN if constraint.operator == "REGEX" else size
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playground.engine import sentences
-from playground.engine.constraints import CompiledConstraint
+from playground.engine.constraints import Conditions
 from playground.engine.dependencies import Problem, Unmet
 from playground.engine.evaluator import BITS, BUCKET, VERDICT, Evaluation, FlagOutcome, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
@@ -41,12 +41,14 @@ class _Subjects(dict[str, str | None]):
 class Reasons:
     """Gives the reasons of one evaluation; what several flags have in common is worded once."""
 
-    __slots__ = ("_evaluation", "_segments", "subjects", "values")
+    __slots__ = ("_evaluation", "_failed", "_met", "_segments", "subjects", "values")
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.values = _Values(evaluation)
         self.subjects = _Subjects(evaluation)
         self._evaluation = evaluation
+        self._failed: dict[int, str] = {}
+        self._met: dict[int, str] = {}
         self._segments: dict[int, str] = {}
 
     def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
@@ -89,8 +91,8 @@ class Reasons:
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
-        values = self.values
-        parts = [values[constraint.field] + constraint.met for constraint in strategy.constraints]
+        conditions = strategy.conditions
+        parts = [self._met_constraints(conditions)] if conditions.all_hold else []
         if strategy.segments:
             segments = self._evaluation.snapshot.segments
             parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
@@ -129,29 +131,43 @@ class Reasons:
         return sentences.no_identifier(rollout.stickiness)
 
     def _failed_conditions(self, strategy: CompiledStrategy, bits: int) -> list[str]:
-        parts = self._failed_constraints(strategy.constraints, bits)
+        parts = []
+        if bits != strategy.conditions.all_hold:
+            parts.append(self._failed_constraints(strategy.conditions, bits))
         for position in strategy.segments:
             segment = self._evaluation.snapshot.segments[position]
-            if self._evaluation.segment_bits[position] != segment.all_hold:
+            if self._evaluation.segment_bits[position] != segment.conditions.all_hold:
                 parts.append(self._unmet_segment(position))
         if strategy.missing_segments:
             parts += [sentences.missing_segment(segment) for segment in strategy.missing_segments]
         return parts
 
-    def _failed_constraints(self, constraints: tuple[CompiledConstraint, ...], bits: int) -> list[str]:
-        parts = []
-        for constraint in constraints:
-            if not bits & 1:
-                parts.append(self.values[constraint.field] + constraint.need)
-            bits >>= 1
-        return parts
+    def _failed_constraints(self, conditions: Conditions, bits: int) -> str:
+        """What fails of conditions, worded once for all strategies that have them."""
+        phrase = self._failed.get(conditions.position)
+        if phrase is None:
+            parts = []
+            for constraint in conditions.constraints:
+                if not bits & 1:
+                    parts.append(self.values[constraint.field] + constraint.unmet)
+                bits >>= 1
+            phrase = self._failed[conditions.position] = "; ".join(parts)
+        return phrase
+
+    def _met_constraints(self, conditions: Conditions) -> str:
+        phrase = self._met.get(conditions.position)
+        if phrase is None:
+            values = self.values
+            parts = [values[constraint.field] + constraint.met for constraint in conditions.constraints]
+            phrase = self._met[conditions.position] = "; ".join(parts)
+        return phrase
 
     def _unmet_segment(self, position: int) -> str:
         phrase = self._segments.get(position)
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
             bits = self._evaluation.segment_bits[position]
-            why = "; ".join(self._failed_constraints(segment.constraints, bits))
+            why = self._failed_constraints(segment.conditions, bits)
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 

@@ -43,7 +43,7 @@ def listed(values: Sequence[str]) -> str:
     return ", ".join(texts) if texts else "nothing"
 
 
-def need_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
+def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
     """The end of the sentence of a constraint that fails: ", needs a version above 5.0.0"."""
     if operator in ("IN", "NOT_IN"):
         among = "one of" if (operator == "IN") is not inverted else "none of"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from playground.engine.constraints import CompiledConstraint, Constraints
+from playground.engine.constraints import CompiledConstraint, Conditions, Constraints
 from playground.engine.context import Columns
 from playground.engine.memory import memory_of
 from playground.engine.reading import mapping_of, objects_of, string_of, strings_of, text_of
-from playground.engine.strategies import CompiledStrategy, Condition, compile_strategy, conditions_of
+from playground.engine.strategies import CompiledStrategy, compile_strategy
 from playground.engine.variants import CompiledVariants, compile_flag_variants
 
 
@@ -21,10 +21,12 @@ class CompiledSegment:
 
     id: str
     name: str
-    constraints: tuple[CompiledConstraint, ...]
-    conditions: tuple[Condition, ...]
-    all_hold: int
+    conditions: Conditions
     template: Any
+
+    @property
+    def constraints(self) -> tuple[CompiledConstraint, ...]:
+        return self.conditions.constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Snapshot:
         flags: tuple[CompiledFlag, ...],
         segments: tuple[CompiledSegment, ...],
         columns: Columns,
+        conditions: int,
         *,
         environment: str,
         nbytes: int,
@@ -78,6 +81,8 @@ class Snapshot:
         self.flags = flags
         self.segments = segments
         self.columns = columns
+        self.conditions = conditions
+        """How many different Conditions the flags and segments have."""
         self.environment = environment
         self.nbytes = nbytes
         """About how much memory the snapshot holds, in bytes."""
@@ -109,7 +114,9 @@ class Snapshot:
 
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         """A view on some of the flags: it shares everything, so it has no size of its own."""
-        return Snapshot(tuple(flags), self.segments, self.columns, environment=self.environment, nbytes=0)
+        return Snapshot(
+            tuple(flags), self.segments, self.columns, self.conditions, environment=self.environment, nbytes=0
+        )
 
 
 def compile_snapshot(
@@ -131,6 +138,7 @@ def compile_snapshot(
         tuple(compiled),
         compiled_segments,
         compiler.columns,
+        compiler.count(),
         environment=environment,
         nbytes=memory_of(compiled, compiled_segments, templates),
     )
@@ -147,9 +155,7 @@ def _segments(
         segment = CompiledSegment(
             id=text_of(key),
             name=text_of(document.get("name")),
-            constraints=tuple(constraints),
-            conditions=conditions_of(constraints),
-            all_hold=(1 << len(constraints)) - 1,
+            conditions=compiler.together(constraints),
             template=None,
         )
         if templates is not None:

@@ -10,7 +10,7 @@ from sys import intern
 from typing import Any
 
 from playground.engine import operators, sentences
-from playground.engine.constraints import CompiledConstraint, Constraints, unquotable
+from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.reading import items_of, parameters_of, string_of, text_of
@@ -50,10 +50,6 @@ class Mode(Enum):
     DISABLED = "disabled"
 
 
-Condition = tuple[int, int, operators.Test, bool]
-"""A constraint as the evaluation reads it: its bit, column, test, and whether it is inverted."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """The share of identifiers a strategy lets in: those in buckets 1 to `threshold` of 100.
@@ -76,9 +72,9 @@ class Rollout:
 class CompiledStrategy:
     """A strategy ready to run.
 
-    `constraints` are the stored ones and after them, for userWithId and remoteAddress, the strategy's own
-    condition; `conditions` are the same for the evaluation and `all_hold` the sum of their bits (beyond
-    reach where a segment is missing). `rollout` is None where no bucket is to be computed.
+    `conditions` are the stored constraints and after them, for userWithId and remoteAddress, the strategy's own;
+    `all_hold` is when they do (beyond reach where a segment is missing). `rollout` is None where no bucket is
+    to be computed.
     `note` says why a strategy that is never on, or that only an SDK can tell, is so.
     """
 
@@ -87,8 +83,7 @@ class CompiledStrategy:
     title: str
     mode: Mode
     counts: bool
-    constraints: tuple[CompiledConstraint, ...]
-    conditions: tuple[Condition, ...]
+    conditions: Conditions
     all_hold: int
     segments: tuple[int, ...]
     missing_segments: tuple[str, ...]
@@ -96,6 +91,10 @@ class CompiledStrategy:
     variants: CompiledVariants | None
     note: str
     fault: str | None
+
+    @property
+    def constraints(self) -> tuple[CompiledConstraint, ...]:
+        return self.conditions.constraints
 
 
 def compile_strategy(
@@ -112,6 +111,7 @@ def compile_strategy(
     own = _own_condition(name, parameters, columns)
     if own is not None:
         constraints.append(own)
+    conditions = compiler.together(constraints)
     rollout = _rollout(name, parameters, flag, columns)
     note = _note(name, parameters) if evaluated else _only_sdk(name)
     found, missing = _segments(document.get("segments"), segments)
@@ -122,9 +122,8 @@ def compile_strategy(
         title=text_of(document.get("title")),
         mode=mode,
         counts=not disabled,
-        constraints=tuple(constraints),
-        conditions=conditions_of(constraints),
-        all_hold=-1 if missing else (1 << len(constraints)) - 1,
+        conditions=conditions,
+        all_hold=-1 if missing else conditions.all_hold,
         segments=found,
         missing_segments=missing,
         rollout=rollout if mode is Mode.OPEN else None,
@@ -133,13 +132,6 @@ def compile_strategy(
         else None,
         note=note,
         fault=None if disabled else _fault(constraints, missing, rollout),
-    )
-
-
-def conditions_of(constraints: list[CompiledConstraint]) -> tuple[Condition, ...]:
-    return tuple(
-        (1 << index, constraint.column, constraint.test, constraint.inverted)
-        for index, constraint in enumerate(constraints)
     )
 
 
