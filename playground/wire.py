@@ -123,23 +123,29 @@ class _Renderer:
         if chosen != NONE:
             deciding = template.strategies[decided][1]
             variants = deciding.body.held[0][: deciding.variants_end]
-            parts += (deciding.picks[chosen], FEATURE_ENABLED) if on else (OFF_VARIANT,)
+            parts.append(deciding.picks[chosen] + FEATURE_ENABLED if on else OFF_VARIANT)
         elif pick != NONE:
             parts.append(template.picks[pick])
         else:
             parts.append(NO_VARIANT if on else OFF_VARIANT)
-        parts += (variants, template.names)
+        parts.append(variants)
+        parts.append(template.names)
         self._strategies(template, strategies)
-        parts += (ENDS[result], dumps(self._reason(flag, outcome)))
+        parts.append(ENDS[result])
+        parts.append(dumps(self._reason(flag, outcome)))
         if unmet:
-            parts += (b',"unsatisfiedDependencies":', as_json([parent.name for parent, _ in unmet]))
+            names = as_json([parent.name for parent, _ in unmet])
+            parts.append(b',"unsatisfiedDependencies":' + names)
         parts.append(b"}")
 
     def _strategies(self, template: FlagTemplate, outcomes: list[StrategyOutcome]) -> None:
         parts = self._parts
-        for (strategy, pieces), outcome in zip(template.strategies, outcomes):  # noqa: B905 (slower by a tenth)
-            verdict, bits, bucket, pick, _ = outcome
-            parts += (pieces.head, pieces.verdicts[verdict])
+        position = 0  # counted: zip and enumerate take a tenth of the whole
+        for strategy, pieces in template.strategies:
+            verdict, bits, bucket, pick, _ = outcomes[position]
+            position += 1  # noqa: SIM113
+            parts.append(pieces.head)
+            parts.append(pieces.verdicts[verdict])
             if pick != NONE:
                 parts.append(pieces.picks[pick])
             body = pieces.body
@@ -147,13 +153,16 @@ class _Renderer:
                 parts += body.held
             else:
                 for cut in body.cuts:
-                    parts += (cut, TRUE if bits & 1 else FALSE)
+                    parts.append(cut)
+                    parts.append(TRUE if bits & 1 else FALSE)
                     bits >>= 1
                 parts.append(body.end)
             if pieces.links:
-                parts += (self._segments_of(strategy), pieces.links)
+                parts.append(self._segments_of(strategy))
+                parts.append(pieces.links)
             if strategy.rollout is not None:
-                parts += (BUCKETS[bucket], self._identifiers[strategy.rollout.stickiness])
+                parts.append(BUCKETS[bucket])
+                parts.append(self._identifiers[strategy.rollout.stickiness])
 
     def _segments_of(self, strategy: CompiledStrategy) -> bytes:
         shown = [self._segment(position) for position in strategy.segments]

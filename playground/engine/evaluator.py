@@ -6,6 +6,7 @@ things up in them, nothing is evaluated twice. Time and randomness are arguments
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -138,10 +139,12 @@ def strategy_outcomes(strategies: tuple[CompiledStrategy, ...], run: Run) -> lis
             verdict = verdict and 0 < bucket <= rollout.threshold
         elif strategy.mode is not Mode.OPEN:
             verdict = _settled(strategy.mode, verdict)
-        if strategy.variants is None:
+        variants = strategy.variants
+        if variants is None:
             outcomes.append((verdict, bits, bucket, NONE, 0))
         else:
-            outcomes.append((verdict, bits, bucket, *strategy.variants.pick(values, random)))
+            place = variants.place(values[variants.column], random)
+            outcomes.append((verdict, bits, bucket, bisect_left(variants.limits, place), place))
     return outcomes
 
 
@@ -156,10 +159,12 @@ def flag_outcome(flag: CompiledFlag, run: Run) -> FlagOutcome:
     """Evaluates one flag as if it had no parents."""
     outcomes = strategy_outcomes(flag.strategies, run)
     decided = NONE
-    for position, outcome in enumerate(outcomes):
+    for outcome in outcomes:
+        decided += 1
         if outcome[VERDICT]:
-            decided = position
             break
+    else:
+        decided = NONE
     result: bool | None = True
     if decided == NONE or flag.fault is not None:
         result = _without_pass(flag, outcomes)

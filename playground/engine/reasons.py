@@ -72,11 +72,12 @@ class Reasons:
                 yield strategy.note
 
     def _not_passed(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
-        failed = [
-            self.failed(strategy, found)
-            for strategy, found in zip(flag.strategies, outcome.strategies, strict=True)
-            if strategy.counts
-        ]
+        failed = []
+        position = 0  # counted: zip and enumerate take a tenth of the whole
+        for strategy in flag.strategies:
+            if strategy.counts:
+                failed.append(self.failed(strategy, outcome.strategies[position]))
+            position += 1  # noqa: SIM113
         if failed:
             return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
         return sentences.ALL_DISABLED if flag.strategies else sentences.NO_STRATEGIES
@@ -107,17 +108,21 @@ class Reasons:
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
         _, bits, bucket, _, _ = outcome
-        if bits != strategy.all_hold or strategy.segments:
+        conditions = strategy.conditions
+        if strategy.segments or strategy.missing_segments:
             parts = self._failed_conditions(strategy, bits)
             if parts:
                 return "; ".join(parts)
+        elif bits != conditions.all_hold:
+            return self._failed_constraints(conditions, bits)
         rollout = strategy.rollout
         if rollout is None:
             return strategy.note
-        sentence = self.rollout(rollout, bucket)
-        if self.subjects[rollout.stickiness] is not None and (bits or strategy.segments):
-            return sentences.ALL_HOLD + sentence
-        return sentence
+        subject = self.subjects[rollout.stickiness]
+        if subject is None:
+            return self.rollout(rollout, bucket)
+        sentence = subject + sentences.outside(bucket, rollout.threshold)
+        return sentences.ALL_HOLD + sentence if bits or strategy.segments else sentence
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""

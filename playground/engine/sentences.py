@@ -156,12 +156,22 @@ def parent_unknown(name: str) -> str:
 def strategies_together(reasons: Sequence[str]) -> str:
     """The reasons of several strategies that all fail, the first SHOWN_STRATEGIES of them."""
     text = ""
-    for before, reason in zip(_STRATEGY_NUMBERS, reasons, strict=False):
-        text += before + reason if reason[-1] == "." else before + reason + "."
+    number = 1
+    for reason in reasons[:SHOWN_STRATEGIES]:
+        text += (
+            _STRATEGY_NUMBERS[number] + reason
+            if reason[-1] == "."
+            else _STRATEGY_NUMBERS[number] + reason + "."
+        )
+        number += 1
     return f"{text} … ({len(reasons)} strategies in all)" if len(reasons) > SHOWN_STRATEGIES else text
 
 
-_STRATEGY_NUMBERS = ("Strategy 1: ", *(f" Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)))
+_STRATEGY_NUMBERS = (
+    "",
+    "Strategy 1: ",
+    *(f" Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)),
+)
 
 
 def unended(sentence: str) -> str:

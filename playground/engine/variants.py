@@ -47,12 +47,14 @@ class CompiledVariants:
                 return index, 0
         if not self.total:
             return NONE, 0
-        identifier = values[self.column]
-        if identifier is None:
-            place = int(random() * self.total) + 1
-        else:
-            place = murmur3(self.key + identifier, VARIANT_SEED, False) % self.total + 1
+        place = self.place(values[self.column], random)
         return bisect_left(self.limits, place), place
+
+    def place(self, identifier: bytes | None, random: Random) -> int:
+        """Where an identifier falls among the weights, from 1 to `total`; by chance without one."""
+        if identifier is None:
+            return int(random() * self.total) + 1
+        return murmur3(self.key + identifier, VARIANT_SEED, False) % self.total + 1
 
 
 def compile_strategy_variants(
