@@ -63,10 +63,10 @@ class Asked:
     def body(self) -> dict[str, Any]:
         """The body of the same question for the API (the advanced one where there are several)."""
         projects: Any = self.projects if self.projects is not None else "*"
+        lone = self.contexts[0] if len(self.contexts) == 1 else document(self.fields)
         if not self.several:
-            context = self.contexts[0] if self.contexts else {}
-            return {"environment": self.environments[0], "projects": projects, "context": context}
-        return {"environments": self.environments, "projects": projects, "context": document(self.fields)}
+            return {"environment": self.environments[0], "projects": projects, "context": lone}
+        return {"environments": self.environments, "projects": projects, "context": lone}
 
 
 def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") -> Asked:

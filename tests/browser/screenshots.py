@@ -4,6 +4,7 @@ Those of the README go to ``docs/screenshots``; every page of ``tests/browser/pa
 ``test-results/pages``, to be looked at.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -26,7 +27,47 @@ def picture_playground(page: Page) -> None:
     page.evaluate("scrollTo(0, 0)")
 
 
-PICTURES: dict[str, Callable[[Page], None]] = {"playground": picture_playground}
+def picture_import(page: Page) -> None:
+    """The preview of a file from development on its way into production."""
+    page.goto("/import/?project=checkout&environment=production")
+    page.get_by_label("or paste it").fill(json.dumps(changed_export()))
+    page.get_by_role("button", name="Check changes").click()
+    page.wait_for_selector("table")
+
+
+def changed_export() -> dict[str, Any]:
+    """The checkout as it is, but for one rollout, one constraint, a flag that is new and one that is archived."""
+    from groups.access import Caller
+    from importer.export import Selection, export_selection
+
+    data = export_selection(Selection(environment="production", project="checkout"), caller=Caller.system())
+    for strategy in data["featureStrategies"]:
+        if strategy["featureName"] == "one-click-pay":
+            strategy["parameters"]["rollout"] = "40"
+        for constraint in strategy["constraints"]:
+            if strategy["featureName"] == "apple-pay" and constraint["contextName"] == "country":
+                constraint["values"] = [*constraint["values"], "NO"]
+    for name in ("brand-new-flag", "old-cart"):
+        data["features"].append({"name": name, "type": "release", "description": "Tried in development."})
+        parameters = {"rollout": "10", "stickiness": "default", "groupId": name}
+        data["featureStrategies"].append(
+            {"name": "flexibleRollout", "featureName": name, "parameters": parameters, "constraints": []}
+        )
+        data["featureEnvironments"].append({"featureName": name, "name": name, "enabled": True})
+    for entry in data["featureEnvironments"]:
+        entry["environment"] = "development"
+    return data
+
+
+def picture_delete(page: Page) -> None:
+    page.goto("/projects/legacy-portal/delete/")
+
+
+PICTURES: dict[str, Callable[[Page], None]] = {
+    "playground": picture_playground,
+    "import-preview": picture_import,
+    "delete-project": picture_delete,
+}
 
 
 def main() -> None:

@@ -135,6 +135,20 @@ def test_json_instead_of_fields(viewer):
     assert in_json == in_fields
 
 
+def test_json_in_several_environments(viewer):
+    context = json.dumps({"userId": "42"})
+    answer = viewer.get(
+        "/playground/", {"json": context, "environment": ["production", "development"], "format": "json"}
+    ).json()
+
+    assert answer["input"]["context"] == {"userId": "42"}
+    [search] = [flag for flag in answer["features"] if flag["name"] == "search-v2"]
+    assert [search["environments"][name][0]["isEnabled"] for name in ("production", "development")] == [
+        True,
+        True,
+    ]
+
+
 def test_json_that_cannot_be_read(viewer):
     response = viewer.get("/playground/", {"json": "{nope"})
 
