@@ -8,7 +8,7 @@ from typing import Any
 
 from playground.engine.operators import OPERATORS
 from playground.engine.reading import objects_of, parameters_of, strings_of, text_of
-from playground.engine.sentences import custom_strategy, listed, need_phrase, shown
+from playground.engine.sentences import custom_strategy, listed, shown, unmet_phrase
 from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
@@ -31,9 +31,9 @@ def constraint_sentence(constraint: Document) -> str:
         return f"{shown(field)} {operator}"
     several = OPERATORS[operator].takes == "values"
     values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
-    need = need_phrase(operator, values, inverted=bool(constraint.get("inverted")))
+    need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
     case = " (in any case)" if constraint.get("caseInsensitive") else ""
-    return f"{shown(field)} is {need.removeprefix('needs ')}{case}"
+    return f"{shown(field)} is {need.removeprefix(', needs ')}{case}"
 
 
 def variants_sentence(variants: Iterable[Document]) -> str:

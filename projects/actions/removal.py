@@ -20,7 +20,8 @@ def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
     InvalidOperation, naming both, while an active flag depends on one of them. An archived flag elsewhere that
     depended on one loses that parent.
     """
-    remove_flag_rows(Flag.objects.filter(pk__in=[flag.pk for flag in flags]), caller=caller)
+    if flags:
+        remove_flag_rows(Flag.objects.filter(pk__in=[flag.pk for flag in flags]), caller=caller)
 
 
 def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
