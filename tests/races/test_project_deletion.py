@@ -164,7 +164,7 @@ def test_two_projects_with_one_token(legacy, stop):
 
 
 @pytest.mark.parametrize(
-    ("grant_starts", "stop"), itertools.product([True, False], [BEFORE_LOCK, BEFORE_COMMIT])
+    ("grant_starts", "stop"), list(itertools.product([True, False], [BEFORE_LOCK, BEFORE_COMMIT]))
 )
 def test_a_group_is_deleted_while_it_is_given_a_role(legacy, grant_starts, stop):
     group = Group.objects.create(name="crew")
@@ -180,7 +180,7 @@ def test_a_group_is_deleted_while_it_is_given_a_role(legacy, grant_starts, stop)
 
 
 @pytest.mark.parametrize(
-    ("use_starts", "stop"), itertools.product([True, False], [BEFORE_LOCK, BEFORE_COMMIT])
+    ("use_starts", "stop"), list(itertools.product([True, False], [BEFORE_LOCK, BEFORE_COMMIT]))
 )
 def test_a_segment_is_deleted_while_a_strategy_takes_it(legacy, use_starts, stop):
     segment = Segment.objects.create(name="vip", constraints=[])

@@ -1,0 +1,35 @@
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from flagadmin.backups import BackupError, check_archive, holds_data, restore
+
+
+class Command(BaseCommand):
+    help = "Put a backup in place of everything in the database: `restore FILE`."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument(
+            "--force", action="store_true", help="also when there is something in the database"
+        )
+
+    def handle(self, *args: Any, file: Path, force: bool, **options: Any) -> None:
+        if not file.is_file():
+            raise CommandError(f"There is no file {file}.")
+        try:
+            check_archive(file)
+            if holds_data() and not force:
+                raise CommandError(
+                    "There is something in the database, and restoring removes all of it. "
+                    "Make a backup, then add --force."
+                )
+            restore(file)
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        # A backup of an older version comes up to this one; this one's seed rows are added.
+        call_command("migrate", verbosity=0, interactive=False)
+        self.stdout.write(f"Restored {file}.")
