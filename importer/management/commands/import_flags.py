@@ -50,7 +50,7 @@ class Command(BaseCommand):
                 body,
                 caller=Caller.system(),
                 source=ImportRun.Source.COMMAND,
-                watcher=Bar(self.stderr),
+                watcher=Bar(sys.stderr),
             )
         except AppError as error:
             for problem in error.details:
@@ -101,9 +101,8 @@ class Bar:
 
     WIDTH = 30
 
-    def __init__(self, stream: Any) -> None:
-        self.stream: TextIO = stream
-        self.count = 0
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.count = stream, 0
 
     def total(self, count: int) -> None:
         self.count = count
@@ -111,4 +110,6 @@ class Bar:
     def step(self, name: str, done: int) -> None:
         if self.stream.isatty() and self.count:
             filled = round(self.WIDTH * done / self.count)
-            self.stream.write(f"\r[{'#' * filled:{self.WIDTH}}] {done:,} of {self.count:,}: {name}   ")
+            self.stream.write(f"\r[{'#' * filled:{self.WIDTH}}] {done:,} of {self.count:,}: {name:12}")
+            self.stream.write("\n" if name == "history" else "")
+            self.stream.flush()
