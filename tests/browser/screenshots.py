@@ -1,7 +1,7 @@
 """Pictures from the demo's data, light and dark: ``python -m tests.browser.screenshots`` (``make screenshots``).
 
 Those of the README go to ``docs/screenshots``; every page of ``tests/browser/pages.py``, wide and narrow, to
-``test-results/pages``, to be looked at.
+``build/pages``, to be looked at.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.browser.pages import PAGES
 from tests.live import data_directory, running
 from tests.paths import ROOT
 
-README, LOOK = ROOT / "docs" / "screenshots", ROOT / "test-results" / "pages"
+README, LOOK = ROOT / "docs" / "screenshots", ROOT / "build" / "pages"
 THEMES: Any = ("light", "dark")
 
 
