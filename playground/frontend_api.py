@@ -52,7 +52,7 @@ EXAMPLE = {
         }
     ]
 }
-STORED = {200: OpenApiResponse(str, description="Stored.")}
+STORED: dict[Any, Any] = {(200, "text/plain"): OpenApiResponse(str, description="Stored.")}
 
 
 class Toggle(serializers.Serializer):
