@@ -14,6 +14,8 @@ MODULES: tuple[str, ...] = (
     "flag",
     "strategy",
     "variants",
+    "settings",
+    "segments",
 )
 
 urlpatterns: list[URLPattern] = [

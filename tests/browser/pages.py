@@ -34,4 +34,7 @@ PAGES = [
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/dark-theme/strategies/new?environmentId=production",
     "/projects/checkout/features/search-v2/variants?environmentId=production",
+    "/projects/legacy-portal/settings/",
+    "/segments/",
+    "/segments/new",
 ]
