@@ -16,6 +16,7 @@ MODULES: tuple[str, ...] = (
     "variants",
     "settings",
     "segments",
+    "context_fields",
 )
 
 urlpatterns: list[URLPattern] = [

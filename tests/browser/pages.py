@@ -37,4 +37,8 @@ PAGES = [
     "/projects/legacy-portal/settings/",
     "/segments/",
     "/segments/new",
+    "/context-fields/",
+    "/context-fields/new",
+    "/context-fields/plan/",
+    "/context-fields/plan/delete",
 ]
