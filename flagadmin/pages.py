@@ -267,8 +267,9 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
     """
     placed = 0
     for problem in error.details:
-        path = (fields or {}).get(problem.path, problem.path)
-        name = path if path in form.fields else re.split(r"[.\[]", path)[0]
+        whole = re.split(r"[.\[]", problem.path)[0]
+        named = (fields or {}).get(problem.path) or (fields or {}).get(whole)
+        name = named or (problem.path if problem.path in form.fields else whole)
         if name in form.fields:
             form.add_error(name, problem.message)
             placed += 1
