@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import orjson
 from django.http import HttpResponse
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
@@ -16,7 +17,6 @@ from projects.client_api.answers import Query, answer_for, cache, etag_of
 from projects.client_api.base import TAGS, ClientView, token_of
 from projects.client_api.scope import read_scope, sdk_database
 from projects.client_api.spec import HEADER, knows_segments
-from projects.documents.client_features import client_features
 
 _GZIP = re.compile(
     r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
@@ -156,10 +156,11 @@ class FeatureView(ClientView):
     def get(self, request: ApiRequest, name: str) -> Response:
         """One flag, as in the list."""
         using = sdk_database()
-        scope = read_scope(token_of(request), using=using)
-        inline = not knows_segments(request.headers.get(HEADER, ""))
-        flags, _ = client_features(scope.projects, scope.environment, inline_segments=inline, using=using)
-        flag: dict[str, Any] | None = next((flag for flag in flags if flag["name"] == name), None)
+        query = Query(knows_segments(request.headers.get(HEADER, "")))
+        key, etag = etag_of(read_scope(token_of(request), using=using), query, using=using)
+        answer = cache.get(key, etag) or answer_for(token_of(request), query, using=using)
+        features: list[dict[str, Any]] = orjson.loads(answer.body)["features"]
+        flag = next((flag for flag in features if flag["name"] == name), None)
         if flag is None:
             raise NotFound(f"Could not find feature flag {name}")
         return Response(flag)
