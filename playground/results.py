@@ -170,9 +170,10 @@ class Matrix:
         return self.listing.url(show="all" if self.only_differences else "differences")
 
     @property
-    def rows(self) -> Iterator[tuple[Pairing, list[Cell | None]]]:
+    def rows(self) -> Iterator[tuple[Pairing, list[tuple[str, Cell | None]]]]:
+        """Flags with a cell, and what that stands for, for each column."""
         for pair in self.listing.rows:
-            yield pair, self.cells(pair)
+            yield pair, list(zip(self.labels, self.cells(pair), strict=True))
 
     def cells(self, pair: Pairing) -> list[Cell | None]:
         return [
