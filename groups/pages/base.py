@@ -13,7 +13,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.errors import AppError, AuthenticationRequired, NotFound
+from flagadmin.errors import AppError, AuthenticationRequired, NotFound, ValidationError
 from flagadmin.pages import Column, Filter, Listing, add_problems, csv_response
 from groups.access import Caller
 from groups.authentication import caller_of
@@ -31,6 +31,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             self.caller = caller_of(request)
         except AuthenticationRequired:
             return login_first(request)
+        check_form_text(request)
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -132,6 +133,15 @@ class FormPage(ConsolePage):
                 add_problems(form, error, fields=self.problem_fields)
                 status = error.status
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
+
+
+def check_form_text(request: HttpRequest) -> None:
+    """Raises ValidationError for a NUL character in a sent form: PostgreSQL has none in text, browsers send none."""
+    if request.method != "POST":
+        return
+    for name, values in request.POST.lists():
+        if any("\0" in text for text in (name, *values)):
+            raise ValidationError("The form must not contain a NUL character.")
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:
