@@ -79,6 +79,7 @@ def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", 
 class Verbs:
     """What a page can do. ``form`` has what is no model field; ``changed`` are the form's changed fields."""
 
+    helps: ClassVar[dict[str, str]] = {}  # help texts beside the models' own
     readonly_always: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()  # given at creation, never changed
     formfield_overrides: ClassVar[Any] = {JSONField: {"form_class": PrettyJsonField}}
@@ -90,6 +91,12 @@ class Verbs:
 
     def check_values(self, obj: Any, form: forms.ModelForm) -> None:
         """Raises AppError for values that the rules refuse."""
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
+        if field is not None and db_field.name in self.helps:
+            field.help_text = self.helps[db_field.name]
+        return field
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.create is not None and is_admin(request)

@@ -39,6 +39,10 @@ class FlagEnvironmentInline(OfFlag):
     model = FlagEnvironment
     fields = ("environment", "enabled", "variants")
     readonly_always = ("environment",)
+    helps = {
+        "enabled": "Switched on without an enabled strategy, it gets the project's default strategy.",
+        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
+    }
     verbose_name_plural = "switch and variants in each environment"
 
     def check_values(self, obj: FlagEnvironment, form: forms.ModelForm) -> None:
@@ -82,6 +86,14 @@ class StrategyForm(FixForm):
 
 class StrategyVerbs(Verbs):
     form: Any = StrategyForm
+    helps = {
+        "name": "The strategy type, for example flexibleRollout.",
+        "sort_order": "Strategies are tried in this order; the first that holds decides.",
+        "parameters": 'Texts by name, for example {"rollout": "50", "stickiness": "default"}.',
+        "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
+        'optional "inverted" and "caseInsensitive".',
+        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
+    }
     fields: ClassVar[Any] = (
         "environment", "name", "title", "disabled", "sort_order", "parameters", "constraints", "variants",
         "used_segments",
@@ -136,6 +148,10 @@ class DependencyInline(OfFlag):
     model = Dependency
     fk_name = "flag"
     fields = ("parent", "enabled", "variants")
+    helps = {
+        "enabled": "Whether the parent must be on, or off.",
+        "variants": "Names of the parent's variants of which it must have one; empty for any.",
+    }
     autocomplete_fields = ("parent",)
     verbose_name_plural = "parents that it depends on"
 
@@ -184,6 +200,12 @@ class FlagFix(Fix):
     list_select_related = ("project",)
     autocomplete_fields = ("project",)
     fixed = ("name", "project")
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~; unique across all projects. It never changes.",
+        "type": "For example release, experiment, operational, kill-switch, permission.",
+        "stale": "Has served its purpose; should be removed from the code.",
+        "impression_data": "SDKs emit an event for each evaluation.",
+    }
     readonly_always = ("created_at", "created_by", "archived_at")
     fields = (
         "name", "project", "type", "description", "stale", "impression_data", "created_at", "created_by",

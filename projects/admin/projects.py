@@ -25,6 +25,9 @@ class ProjectEnvironmentInline(FixInline):
     model = ProjectEnvironment
     fixed = ("environment",)
     fields = ("environment", "default_strategy")
+    helps = {
+        "default_strategy": 'As the API has it: {"name": …, "parameters": {…}, …}. null: on for everyone.',
+    }
     autocomplete_fields = ("environment",)
     verbose_name_plural = "environments in use here, each with what a flag gets that is on without a strategy"
 
@@ -98,6 +101,14 @@ class ProjectFix(Fix):
     search_fields = ("id", "name", "description")
     ordering = ("id",)
     fixed = ("id",)
+    helps = {
+        "id": "1 to 100 of letters, digits and - . _ ~. It never changes.",
+        "default_stickiness": "What new gradual rollouts are kept by: default, random, userId, sessionId or a context "
+        "field.",
+        "flag_limit": "The most active flags it may have; empty for no limit.",
+        "naming_pattern": "A regular expression (RE2) that names of new flags match as a whole.",
+        "naming_example": "A name that matches; shown to whoever gives one that does not.",
+    }
     readonly_always = ("created_at", "archived_at")
     fieldsets = (
         (None, {"fields": ("id", "name", "description", "created_at", "archived_at")}),
@@ -165,6 +176,11 @@ class EnvironmentFix(Fix):
     list_filter = ("type", "enabled")
     search_fields = ("name", "type")
     fixed = ("name",)
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
+        "type": "For example development, test, preproduction, production.",
+        "enabled": "Whether new projects use it. Flags stay as they are.",
+    }
     readonly_always = ("created_at",)
     fields = ("name", "type", "enabled", "sort_order", "created_at")
 

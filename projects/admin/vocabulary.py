@@ -31,6 +31,11 @@ class SegmentFix(Fix):
     autocomplete_fields = ("project",)
     readonly_always = ("created_by", "created_at")
     fields = ("name", "description", "constraints", "project", "created_by", "created_at")
+    helps = {
+        "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
+        'optional "inverted" and "caseInsensitive".',
+        "project": "The one project whose strategies may use it; empty for all.",
+    }
 
     def check_values(self, obj: Segment, form: forms.ModelForm) -> None:
         obj.constraints = checked_body(ConstraintBody, obj.constraints, "constraints", many=True)
@@ -54,6 +59,12 @@ class ContextFieldFix(Fix):
     search_fields = ("name", "description")
     autocomplete_fields = ("project",)
     fixed = ("name", "project")
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
+        "stickiness": "Whether rollouts can be kept by it.",
+        "legal_values": 'The only values that constraints may name: [{"value": …, "description": …}]. Empty: any.',
+        "project": "The one project it is for; empty for all.",
+    }
     readonly_always = ("created_at",)
     fields = ("name", "description", "stickiness", "sort_order", "legal_values", "project", "created_at")
 
@@ -77,6 +88,11 @@ class StrategyTypeFix(Fix):
     search_fields = ("name", "title", "description")
     fixed = ("name",)
     readonly_always = ("built_in",)
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
+        "parameters": '[{"name": …, "type": string, percentage, list, number or boolean, "required": …}]',
+        "deprecated": "No longer offered for new strategies; those there are go on.",
+    }
     fields = ("name", "title", "description", "parameters", "deprecated", "sort_order", "built_in")
 
     def check_values(self, obj: StrategyType, form: forms.ModelForm) -> None:
@@ -99,6 +115,7 @@ class TagTypeFix(Fix):
     fixed = ("name",)
     readonly_always = ("created_at",)
     fields = ("name", "description", "icon", "color", "created_at")
+    helps = {"name": "2 to 50 of letters, digits and - . _ ~. It never changes.", "color": "As #FFFFFF."}
 
     def check_values(self, obj: TagType, form: forms.ModelForm) -> None:
         tag_types.check_tag_type(obj)

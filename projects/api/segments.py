@@ -13,9 +13,10 @@ from flagadmin.openapi import refusals
 from groups.api.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import readable_flags
+from projects.access import access_project, readable_flags
 from projects.actions import segments as actions
 from projects.actions.scope import visible
+from projects.actions.strategies import update_strategy
 from projects.api.constraint_bodies import ConstraintBody
 from projects.api.context_fields import NameBody, StrategyUses, named_project, validated
 from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
@@ -69,6 +70,37 @@ class SegmentsView(APIView):
         segment = actions.create_segment(values, caller=request.user)
         headers = {"Location": f"segments/{segment.pk}"}
         return Response(segment_document(segment), status=201, headers=headers)
+
+
+class StrategySegmentsBody(serializers.Serializer):
+    projectId = serializers.CharField()
+    environmentId = serializers.CharField()
+    strategyId = serializers.CharField()
+    segmentIds = serializers.ListField(
+        child=serializers.IntegerField(), help_text="In place of those it has."
+    )
+
+
+class SetStrategySegmentsView(APIView):
+    @extend_schema(
+        operation_id="updateFeatureStrategySegments",
+        tags=TAGS,
+        request=StrategySegmentsBody,
+        responses={201: StrategySegmentsBody} | refusals(400, 403, 404, 415),
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Put these segments on a strategy, in place of those it has."""
+        body = validated(StrategySegmentsBody(data=request.data))
+        project, environment = body["projectId"], body["environmentId"]
+        access_project(request.user, project)
+        request.user.check(Permission.UPDATE_FEATURE_STRATEGY, project=project, environment=environment)
+        strategy = Strategy.objects.filter(pk=_uuid(body["strategyId"]), flag__project=project)
+        flag = strategy.values_list("flag__name", flat=True).first()
+        if flag is None:
+            raise NotFound(f"There is no strategy with id {body['strategyId']} in project {project}.")
+        changes = {"segments": body["segmentIds"]}
+        update_strategy(project, flag, environment, body["strategyId"], changes, caller=request.user)
+        return Response(body, status=201)
 
 
 class ValidateSegmentView(APIView):
@@ -164,6 +196,7 @@ def _uuid(text: str) -> Any:
 urlpatterns = [
     path("segments", SegmentsView.as_view()),
     path("segments/validate", ValidateSegmentView.as_view()),
+    path("segments/strategies", SetStrategySegmentsView.as_view()),
     path("segments/strategies/<str:strategy_id>", StrategySegmentsView.as_view()),
     path("segments/<str:segment_id>", SegmentView.as_view()),
     path("segments/<str:segment_id>/strategies", SegmentStrategiesView.as_view()),

@@ -63,6 +63,26 @@ def test_segments_of_a_strategy(api, eu):
     refused(api["reader"].get(f"{URL}/strategies/nonsense"), 404, "NotFoundError")
 
 
+def test_put_on_a_strategy(api, eu):
+    strategy = make_strategy(make_flag("shop", "cart"))
+    body = {
+        "projectId": "shop",
+        "environmentId": "development",
+        "strategyId": str(strategy.pk),
+        "segmentIds": [eu["id"]],
+    }
+    url = f"{URL}/strategies"
+    response = api["member"].post(url, body)
+    assert (response.status_code, response.json()) == (201, body)
+    assert [segment.name for segment in strategy.segments.all()] == ["eu"]
+    assert api["member"].post(url, body | {"segmentIds": []}).status_code == 201
+    assert not strategy.segments.exists()
+    refused(api["member"].post(url, body | {"segmentIds": [4711]}), 400, "ValidationError")
+    refused(api["member"].post(url, body | {"strategyId": str(uuid.uuid4())}), 404, "NotFoundError")
+    refused(api["member"].post(url, body | {"projectId": "default"}), 404, "NotFoundError")
+    refused(api["viewer"].post(url, body), 403, "NoAccessError")
+
+
 def test_a_change_reaches_the_evaluations(api, eu):
     use(eu["id"], make_flag("default", "live"))
     before = revisions(["default", "shop"])

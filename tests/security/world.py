@@ -92,6 +92,12 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/admin/projects/<str:project_id>/revive"): {"features": ["gone"]},
     ("post", "/api/admin/projects/<str:project_id>/delete"): {"features": ["gone"]},
     ("post", "/api/admin/projects/<str:project_id>/stale"): {"features": ["cart"], "stale": True},
+    ("post", "/api/admin/segments/strategies"): {
+        "projectId": "shop",
+        "environmentId": "production",
+        "strategyId": "STRATEGY",
+        "segmentIds": [],
+    },
     ("put", "/api/admin/api-tokens/<str:token>"): {"expiresAt": None},
     ("post", "/api/admin/features/<str:name>/tags"): {"type": "team", "value": "blue"},
     ("post", "/api/admin/projects/<str:project_id>/tags"): {
