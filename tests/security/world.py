@@ -28,6 +28,7 @@ from tests.security.routes import Route
 PLACES: tuple[tuple[str, str], ...] = (
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
+    (r"context-fields/$", "context field"),
     (r"import/$", "import"),
     (r"legal-values/$", "legal value"),
     (r"features/<\w+>/dependencies/$", "parent"),
