@@ -6,10 +6,13 @@ import signal
 import threading
 
 from django.core.wsgi import get_wsgi_application
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
 application = get_wsgi_application()
+# All views now, not within the first request of every worker: that is most of a second.
+get_resolver().url_patterns  # noqa: B018 - reading it loads them
 
 
 def end_with_parent() -> None:
