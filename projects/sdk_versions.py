@@ -23,6 +23,10 @@ def group_sdks(said: Iterable[str]) -> list[dict[str, Any]]:
     return [{"name": name, "versions": sorted(versions[name], key=version_key)} for name in sorted(versions)]
 
 
+def is_version(text: str) -> bool:
+    return _NUMBERS.fullmatch(text) is not None
+
+
 def version_key(version: str) -> tuple[Any, ...]:
     """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; what is no version comes last."""
     match = _NUMBERS.fullmatch(version)

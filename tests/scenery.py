@@ -1,5 +1,6 @@
 """What the pages are looked at with: projects, flags of every reason, activity. Rows only, no HTTP."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -8,6 +9,8 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record_all
 from groups.access import Caller
+from projects.actions.report import Count, Instance, Place, Report, Use
+from projects.actions.usage import keep_report
 from projects.models import (
     ContextField,
     Dependency,
@@ -96,6 +99,24 @@ def make_scenery() -> None:
     )  # fmt: skip
     events.append(Event(type=EventType.FEATURES_IMPORTED, project="checkout", environment="production"))
     record_all(events, actor=Caller.system())
+    make_applications()
+
+
+def make_applications() -> None:
+    """web-shop uses checkout in two versions of its SDK, ios-app too; portal-web uses legacy-portal."""
+    now, report = timezone.now(), Report()
+    for application, environment, sdk, flags in (
+        ("web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme")),
+        ("web-shop", "development", "unleash-node-sdk:6.11.0", ("dark-theme",)),
+        ("ios-app", "production", "unleash-ios-sdk:2.3.0", ("apple-pay",)),
+        ("portal-web", "production", "unleash-java-sdk:10.2.2", ("portal-read-only",)),
+    ):
+        instance = Instance(sdk_version=sdk, sdk_type="backend")
+        report.saw(Place(application, f"{application}-{environment}", environment), instance)
+        for flag in flags:
+            at = now - timedelta(minutes=3)
+            report.counted(Use(application, flag, environment), at, Count(yes=12, no=5), now=now)
+    keep_report(report)
 
 
 def make_vocabulary() -> None:

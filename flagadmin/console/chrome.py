@@ -36,7 +36,7 @@ SECTIONS = (
     Section(
         "Projects",
         "/projects/",
-        ("/projects/", "/segments/", "/context-fields/"),
+        ("/projects/", "/applications/", "/segments/", "/context-fields/"),
         (("Projects", "/projects/"), ("Segments", "/segments/"), ("Context fields", "/context-fields/")),
     ),
     Section(

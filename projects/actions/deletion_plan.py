@@ -1,9 +1,12 @@
 """What stands against deleting a project, and what would be lost with it. Reads only."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Max
+import orjson
+from django.db.models import Max, QuerySet
 
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, Grant
@@ -41,16 +44,19 @@ class ActiveFlag:
 
 @dataclass(frozen=True, slots=True)
 class Dependant:
-    """A flag elsewhere that needs what would go: a parent flag, or a segment."""
+    """A flag of another project that needs what would go: a parent flag, or a segment."""
 
     name: str
     needs: str
+    project: str
+    by_segment: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Somebody's role in the project; ``name`` of the user or group."""
+    """Somebody's role in the project; ``id`` and ``name`` of the user or group."""
 
+    id: int
     name: str
     role: str
     is_service: bool = False
@@ -79,25 +85,42 @@ class DeletionPlan:
     def blocked(self) -> bool:
         return bool(self.is_default or self.active or self.dependants)
 
+    @property
+    def active_names(self) -> list[str]:
+        return [flag.name for flag in self.active]
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs when anything of it does but the times: what somebody saw is still so while this is the same."""
+        told = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
+        told["active"] = [
+            (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
+        ]
+        return hashlib.sha256(orjson.dumps(told)).hexdigest()
+
 
 def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     """A fixed number of queries. Raises NotFound; the permission is the deletion's own business."""
     project = access_project(caller, project_id)
-    flags = Flag.objects.filter(project=project).order_by("name")
+    flags = Flag.objects.filter(project=project)
     deleted, narrowed = _tokens(project)
     groups, people = _access(project)
     return DeletionPlan(
         project=project,
         active=_active(project),
         dependants=_dependants(project),
-        archived=list(flags.filter(archived_at__isnull=False).values_list("name", flat=True)),
+        archived=_names(flags.filter(archived_at__isnull=False)),
         deleted_tokens=deleted,
         narrowed_tokens=narrowed,
         groups=groups,
         people=people,
-        segments=list(Segment.objects.filter(project=project).values_list("name", flat=True)),
-        context_fields=list(ContextField.objects.filter(project=project).values_list("name", flat=True)),
+        segments=_names(Segment.objects.filter(project=project)),
+        context_fields=_names(ContextField.objects.filter(project=project)),
     )
+
+
+def _names(rows: QuerySet[Any]) -> list[str]:
+    return list(rows.order_by("name").values_list("name", flat=True))
 
 
 def _active(project: Project) -> list[ActiveFlag]:
@@ -134,10 +157,13 @@ def _dependants(project: Project) -> list[Dependant]:
     children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
     links = StrategySegment.objects.filter(segment__project=project)
     links = links.exclude(strategy__flag__project=project).order_by("strategy__flag__name", "segment__name")
-    borrowed = links.values_list("strategy__flag__name", "segment__name").distinct()
+    borrowed = links.values_list(
+        "strategy__flag__name", "segment__name", "strategy__flag__project"
+    ).distinct()
+    held = children.values_list("flag__name", "parent__name", "flag__project")
     return [
-        *(Dependant(child, parent) for child, parent in children.values_list("flag__name", "parent__name")),
-        *(Dependant(flag, segment) for flag, segment in borrowed),
+        *(Dependant(*row) for row in held),
+        *(Dependant(*row, by_segment=True) for row in borrowed),
     ]
 
 
@@ -153,7 +179,9 @@ def _access(project: Project) -> tuple[list[Access], list[Access]]:
     grants = Grant.objects.filter(project=project).select_related("role", "user", "group")
     for grant in grants.order_by("role_id", "id"):
         if grant.user is not None:
-            people.append(Access(grant.user.display_name, grant.role.name, grant.user.is_service))
+            people.append(
+                Access(grant.user.pk, grant.user.display_name, grant.role.name, grant.user.is_service)
+            )
         elif grant.group is not None:
-            groups.append(Access(grant.group.name, grant.role.name))
+            groups.append(Access(grant.group.pk, grant.group.name, grant.role.name))
     return groups, people

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
 from flagadmin.errors import NotFound
 from flagadmin.times import iso
@@ -51,19 +51,39 @@ def overview_documents(caller: Caller, applications: Sequence[Application]) -> l
 
 def detail_document(caller: Caller, application: Application) -> Document:
     used = FlagUsage.objects.filter(application_id=application.pk).values("flag_id")
-    instances = ApplicationInstance.objects.filter(application=application)
+    instances = instances_of(application)
     return _document(application) | {
         "strategies": _strategies(application.strategies),
         "instances": [
             instance_document(instance) | {"appName": application.name}
-            for instance in instances.order_by("instance_id", "environment")[
-                : settings.APPLICATION_INSTANCES_LISTED
-            ]
+            for instance in instances[: settings.APPLICATION_INSTANCES_LISTED]
         ],
         "instanceCount": instances.count(),
         "seenToggles": [_flag(f) for f in readable_flags(caller).filter(pk__in=used).order_by("name")],
         "links": {"self": f"/api/applications/{application.name}"},
     }
+
+
+def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
+    instances = ApplicationInstance.objects.filter(application=application)
+    return instances.order_by("instance_id", "environment")
+
+
+def asked_flags(caller: Caller, application: Application) -> QuerySet[Any]:
+    """Its usage of flags that the caller may read, each with ``flag_name``, ``project`` and ``archived``."""
+    flags = readable_flags(caller)
+    named = flags.filter(pk=OuterRef("flag_id"))
+    usage = FlagUsage.objects.filter(application_id=application.pk, flag_id__in=flags.values("pk"))
+    return usage.annotate(
+        flag_name=Subquery(named.values("name")),
+        project=Subquery(named.values("project_id")),
+        archived=Exists(named.filter(archived_at__isnull=False)),
+    )
+
+
+def lines_of(caller: Caller, application: Application) -> QuerySet[ProjectApplication]:
+    """Its line in each project that the caller may read."""
+    return _readable_lines(caller).filter(application_id=application.pk).order_by("project_id")
 
 
 def instance_document(instance: ApplicationInstance) -> Document:

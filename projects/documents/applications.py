@@ -6,14 +6,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Func, Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.times import iso
 from flagadmin.transactions import transactional
 from projects.actions.usage import refresh_applications
 from projects.models import ProjectApplication
-from projects.sdk_versions import group_sdks
+from projects.sdk_versions import group_sdks, is_version
 
 Document = dict[str, Any]
 
@@ -52,6 +52,10 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
     return lines.filter(wanted)
 
 
+def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> QuerySet[ProjectApplication]:
+    return lines.filter(environments__contains=[environment])
+
+
 def sort(
     lines: QuerySet[ProjectApplication], key: str, *, descending: bool = False
 ) -> QuerySet[ProjectApplication]:
@@ -83,6 +87,14 @@ def application_documents(project_id: str, lines: Sequence[ProjectApplication]) 
         }
         for line in lines
     ]
+
+
+def oldest_versions(project_id: str) -> dict[str, str]:
+    """The oldest version of each SDK of which the project's applications run several. One statement."""
+    said = ProjectApplication.objects.filter(project_id=project_id)
+    sdks = group_sdks(said.order_by().values_list(Func("sdks", function="unnest"), flat=True).distinct())
+    known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
+    return {name: versions[0] for name, versions in known.items() if len(versions) > 1}
 
 
 def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:

@@ -25,6 +25,10 @@ def flag_url(project_id: str, name: str) -> str:
     return f"{project_url(project_id)}features/{quote(name, '')}/"
 
 
+def application_url(name: str) -> str:
+    return f"/applications/{quote(name, '')}/"
+
+
 def api_path(project_id: str, name: str = "") -> str:
     """Of a project, or of one of its flags, in the admin API."""
     path = f"/api/admin/projects/{quote(project_id, '')}"

@@ -1,0 +1,318 @@
+"""/projects/ID/delete/: what blocks, what is lost, and that nothing goes that was not shown."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken, Grant, Group, RolePermission
+from groups.permissions import BuiltIn
+from projects.actions.flags import NewFlag, create_flag
+from projects.models import Application, Flag, FlagUsage, Project, Segment, StrategySegment
+from tests.cast import make_project, make_token
+from tests.projects.flags import add_strategy, depend, make_flag
+
+URL = "/projects/legacy-portal/delete/"
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+def seen(browser):
+    """What the page's forms send of what it shows."""
+    return re.search(r'name="seen" value="([^"]+)"', browser.get(URL).text)[1]
+
+
+def delete(browser, typed="legacy-portal", **more):
+    return browser.post(URL, {"confirm": typed, "seen": seen(browser)} | more)
+
+
+def archived():
+    return sorted(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
+
+
+def use(flag, application, ago=timedelta(minutes=3)):
+    row, _ = Application.objects.get_or_create(
+        name=application, defaults={"created_at": timezone.now(), "folded_name": application}
+    )
+    moment = timezone.now() - ago
+    FlagUsage.objects.create(
+        application_id=row.pk, flag_id=flag.pk, environment="production", last_used_at=moment
+    )
+
+
+@pytest.fixture
+def portal(people):
+    """Two archived flags, two tokens of its own and one of others too, a group and three people."""
+    project = make_project("legacy-portal", name="Legacy portal")
+    for name in ("portal-login", "portal-export"):
+        make_flag(name, project, archived=True)
+    for environment in ("development", "production"):
+        make_token("backend", projects=["legacy-portal"], environment=environment, name=f"in {environment}")
+    make_token("backend", projects=["legacy-portal", "shop"], environment="production", name="both")
+    group = Group.objects.create(name="Former contractors")
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, group=group)
+    for name in ("owner", "member", "reader"):
+        Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, user=people[name])
+    Grant.objects.create(role_id=BuiltIn.OWNER, project=project, user=people["owner"])
+    return project
+
+
+@pytest.fixture
+def active(portal):
+    return [make_flag("portal-banner", portal), make_flag("portal-read-only", portal)]
+
+
+# What stands there ----------------------------------------------------------------------------------------
+
+
+def test_what_blocks_is_named(browse, active):
+    use(active[1], "portal-web")
+    use(active[1], "old-batch", ago=timedelta(days=40))
+    page = browse("owner").get(URL)
+
+    assert "2 flags are still active. Archive them first; the project can be deleted after that." in words(
+        page
+    )
+    assert (
+        "portal-read-only was asked for by portal-web and 1 other application 3 minutes ago. "
+        'Once archived, applications get "off".'
+    ) in words(page).replace("\xa0", " ")
+    assert page.text.count(">in use<") == 1
+    assert re.search(r'<button class="irreversible" disabled', page.text)
+    assert "2 flags are still active." in re.search(r'id="blocked"[^>]*>([^<]+)', page.text)[1]
+
+
+def test_what_is_lost_is_named_and_counted(browse, portal):
+    page = words(browse("owner").get(URL))
+
+    assert (
+        "This cannot be undone. It removes for good: project legacy-portal, its 2 archived flags, 2 API tokens, "
+        "and the access of 1 group and 3 people."
+    ) in page
+    for name in (
+        "portal-export, portal-login",
+        "in development, in production",
+        "Former contractors (Member)",
+    ):
+        assert name in page
+    assert "owner (Owner, Member)" in page
+    assert "API tokens that reach other projects too keep those: both." in page
+    assert "Type legacy-portal to confirm" in page
+
+
+def test_live_dependants_elsewhere_are_named(browse, portal, shop):
+    cart, search = make_flag("cart", shop), make_flag("search", shop)
+    depend(cart, Flag.objects.get(name="portal-login"))
+    vip = Segment.objects.create(name="vip", project=portal, constraints=[])
+    StrategySegment.objects.create(strategy=add_strategy(search), segment=vip)
+    page = words(browse("owner").get(URL))
+
+    assert "cart in shop depends on portal-login." in page
+    assert "search in shop uses segment vip of this project." in page
+    assert "2 flags elsewhere still need what is here." in page
+    assert delete(browse("owner")).status_code == 403
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_the_default_project_is_explained(browse, portal):
+    page = browse("admin").get("/projects/default/delete/")
+
+    assert "The default project cannot be deleted." in words(page)
+    assert "irreversible" not in page.text
+
+
+def test_the_default_project_stays(browse, portal):
+    token = browse("admin").get("/projects/default/delete/")
+    answer = browse("admin").post(token.request["PATH_INFO"], {"confirm": "default", "seen": "x.1"})
+
+    assert answer.status_code in (403, 409)
+    assert Project.objects.filter(pk="default").exists()
+
+
+@pytest.mark.parametrize("who", ["member", "reader", "viewer"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_who_may_not_is_told_so(browse, portal, who, method):
+    answer = getattr(browse(who), method)(URL)
+
+    assert answer.status_code == 403
+    assert 'You need "delete project" in legacy-portal.' in words(answer)
+
+
+def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
+    RolePermission.objects.filter(role_id=BuiltIn.OWNER, permission="DELETE_FEATURE").delete()
+    Grant.objects.filter(user=people["owner"], role_id=BuiltIn.MEMBER).delete()
+    page = browse("owner").get(URL)
+
+    assert "in legacy-portal. Somebody who has it can archive them." in words(page)
+    assert 'name="archive"' not in page.text
+
+
+def test_a_project_one_may_not_see_is_not_there(browse, portal):
+    assert browse("outsider").get(URL).status_code == 404
+    assert browse("outsider").get(f"{URL}backup").status_code == 404
+
+
+# Archiving ------------------------------------------------------------------------------------------------
+
+
+def test_all_are_archived(browse, active):
+    answer = browse("owner").post(URL, {"archive": "all", "seen": seen(browse("owner"))}, follow=True)
+
+    assert "Archived 2 flags." in words(answer)
+    assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
+    assert '<button class="irreversible">' in answer.text
+
+
+def test_the_chosen_ones_are_archived(browse, active):
+    given = {"archive": "chosen", "name": "portal-banner", "seen": seen(browse("owner"))}
+    answer = browse("owner").post(URL, given, follow=True)
+
+    assert "1 flag is still active." in words(answer)
+    assert archived() == ["portal-banner", "portal-export", "portal-login"]
+
+
+def test_none_chosen(browse, active):
+    answer = browse("owner").post(URL, {"archive": "chosen", "seen": seen(browse("owner"))})
+
+    assert answer.status_code == 400
+    assert "Choose flags first: none is ticked." in words(answer)
+
+
+def test_a_parent_of_flags_elsewhere_is_not_archived(browse, active, shop):
+    depend(make_flag("cart", shop), active[0])
+    answer = browse("owner").post(URL, {"archive": "all", "seen": seen(browse("owner"))})
+
+    assert answer.status_code == 403
+    assert "cart" in words(answer)
+    assert "portal-banner" not in archived()
+
+
+def test_a_flag_that_came_since_is_not_archived_unseen(browse, active, callers):
+    before = seen(browse("owner"))
+    create_flag("legacy-portal", NewFlag(name="portal-new"), caller=callers("admin"))
+    answer = browse("owner").post(URL, {"archive": "all", "name": "portal-banner", "seen": before})
+
+    assert answer.status_code == 409
+    assert "has changed since you opened this page. Nothing was archived." in words(answer)
+    assert "admin created flag portal-new" in words(answer)
+    assert archived() == ["portal-export", "portal-login"]
+    assert re.search(r'value="portal-banner"[^>]* checked', answer.text)
+
+
+def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, django_assert_max_num_queries):
+    for number in range(120):
+        make_flag(f"many-{number:03}", portal)
+    assert browse("owner").get(f"{URL}?q=MANY-11&sort=-flag").text.count('name="name"') == 10
+    browser = browse("owner")
+    with django_assert_max_num_queries(25):
+        assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
+    browse("owner").post(f"{URL}?page=2", {"archive": "all", "seen": seen(browse("owner"))})
+
+    assert not Flag.objects.filter(project=portal, archived_at=None).exists()
+
+
+# Deleting -------------------------------------------------------------------------------------------------
+
+
+def test_the_typed_id_deletes(browse, portal):
+    answer = delete(browse("owner"), " legacy-portal ")
+    assert answer["Location"] == "/projects/"
+
+    page = words(browse("admin").get("/projects/"))
+    assert not Project.objects.filter(pk="legacy-portal").exists()
+    assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
+    assert "Deleted project" not in page  # it is said to who did it
+
+
+def test_what_was_removed_is_said(browse, portal):
+    browser = browse("owner")
+    answer = browser.post(URL, {"confirm": "legacy-portal", "seen": seen(browser)}, follow=True)
+
+    assert (
+        "Deleted project legacy-portal, its 2 archived flags, 2 API tokens, "
+        "and the access of 1 group and 3 people."
+    ) in words(answer)
+
+
+@pytest.mark.parametrize("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
+def test_anything_else_typed_deletes_nothing(browse, portal, typed):
+    answer = delete(browse("owner"), typed)
+
+    assert answer.status_code == 400
+    assert "Type legacy-portal to confirm" in re.search(r'id="confirm_error"><li>([^<]+)', answer.text)[1]
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_active_flags_stand_against_it_though_the_button_was_bypassed(browse, active):
+    answer = delete(browse("owner"))
+
+    assert answer.status_code == 403
+    assert "2 flags are still active in project legacy-portal: portal-banner, portal-read-only." in words(
+        answer
+    )
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def add_flag(portal, people, callers):
+    create_flag("legacy-portal", NewFlag(name="portal-new"), caller=callers("admin"))
+
+
+def add_archived_flag(portal, people, callers):
+    make_flag("portal-old", portal, archived=True)
+
+
+def add_access(portal, people, callers):
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=portal, user=people["outsider"])
+
+
+def add_token(portal, people, callers):
+    make_token("backend", projects=["legacy-portal"], environment="production", name="new")
+
+
+@pytest.mark.parametrize("change", [add_flag, add_archived_flag, add_access, add_token])
+def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, people, callers, change):
+    before = seen(browse("owner"))
+    change(portal, people, callers)
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": before})
+
+    assert answer.status_code == 409
+    assert "legacy-portal has changed since you opened this page. Nothing was deleted." in words(answer)
+    assert ("admin created flag portal-new" in words(answer)) == (change is add_flag)
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+@pytest.mark.parametrize("sent", ["", "x", "x.y", f"x.{'9' * 30}", "x.²"])
+def test_a_form_that_says_not_what_it_showed_deletes_nothing(browse, portal, sent):
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": sent})
+
+    assert answer.status_code == 409
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_deleted_twice_is_not_there(browse, portal):
+    before = seen(browse("admin"))
+    delete(browse("owner"))
+
+    assert browse("admin").post(URL, {"confirm": "legacy-portal", "seen": before}).status_code == 404
+
+
+# Backup ---------------------------------------------------------------------------------------------------
+
+
+def test_the_backup_has_every_flag_of_every_environment(browse, active):
+    answer = browse("owner").get(f"{URL}backup")
+
+    assert re.fullmatch(
+        r'attachment; filename="legacy-portal-backup-\d{4}-\d\d-\d\d\.json"', answer["Content-Disposition"]
+    )
+    assert sorted(answer.json()) == ["development", "production"]
+    flags = {feature["name"]: feature["archived"] for feature in answer.json()["production"]["features"]}
+    assert flags == {
+        "portal-banner": False, "portal-export": True, "portal-login": True, "portal-read-only": False,
+    }  # fmt: skip
+    assert AuditEvent.objects.filter(type="features-exported", project="legacy-portal").count() == 1
