@@ -22,6 +22,8 @@ from tests.scenery import make_scenery
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
+# A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
+NO_FAULTS = ("Failed to load resource", "htmx:sendAbort", "htmx:afterRequest")
 AXE_RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
@@ -79,8 +81,7 @@ class Watch:
             self.faults.append(f"request to another host: {request.url}")
 
     def _console(self, message: ConsoleMessage) -> None:
-        # A refused page (403, 404) is logged by the browser as a failed resource; that is no fault of ours.
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+        if message.type in ("error", "warning") and not message.text.startswith(NO_FAULTS):
             self.faults.append(f"console {message.type}: {message.text}")
 
 
