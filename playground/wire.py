@@ -16,7 +16,7 @@ from typing import Any
 
 from orjson import dumps
 
-from playground.engine.evaluator import PICK, Evaluation, FlagOutcome, StrategyOutcome
+from playground.engine.evaluator import PICK, Evaluation, PlainOutcome, StrategyOutcome
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag, Snapshot, Templates, compile_snapshot
 from playground.engine.strategies import CompiledStrategy
@@ -34,14 +34,16 @@ from playground.wire_templates import (
 RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
 ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.items()}
 BUCKETS = [b"null", *(b"%d" % bucket for bucket in range(1, 101))]
-HEADS = {
-    (on, enabled, unmet): b',{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b'
-    % (RESULTS[on], RESULTS[enabled])
-    + b',"hasUnsatisfiedDependency":%b,"variant":' % RESULTS[unmet]
-    for on in (True, False)
-    for enabled in (True, False)
-    for unmet in (True, False)
-}
+HEADS = [
+    [
+        b',{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (RESULTS[on], RESULTS[enabled])
+        + b',"hasUnsatisfiedDependency":false,"variant":'
+        for enabled in (False, True)
+    ]
+    for on in (False, True)
+]
+"""By whether the flag is on, and whether it is enabled in the environment. None of its parents is unmet."""
+MET, UNMET = b'"hasUnsatisfiedDependency":false', b'"hasUnsatisfiedDependency":true'
 OFF_VARIANT = b'{"name":"disabled","enabled":false,"feature_enabled":false'
 NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false'
 FEATURE_ENABLED = b',"feature_enabled":true'
@@ -63,7 +65,7 @@ def render_features(evaluation: Evaluation) -> bytes:
     """The `features` list of an answer: every flag of the evaluation, as one JSON array."""
     parts: list[bytes] = []
     renderer = _Renderer(evaluation, parts)
-    for flag, outcome in evaluation.pairs():
+    for flag, outcome in zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True):
         renderer.flag(flag, outcome)
     if not parts:
         return b"[]"
@@ -77,7 +79,7 @@ def render_each(evaluation: Evaluation) -> list[bytes]:
     parts: list[bytes] = []
     renderer = _Renderer(evaluation, parts)
     rendered = []
-    for flag, outcome in evaluation.pairs():
+    for flag, outcome in zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True):
         renderer.flag(flag, outcome)
         rendered.append(b"".join(parts)[1:])
         parts.clear()
@@ -113,17 +115,19 @@ class _Renderer:
         self._segments: dict[int, bytes] = {}
         self._identifiers = _Identifiers(evaluation)
 
-    def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> None:
+    def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> None:
         template: FlagTemplate = flag.template
         result, on, decided, pick, _, strategies, unmet = outcome
         parts = self._parts
-        parts.append(HEADS[on, flag.enabled, bool(unmet)])
+        head = HEADS[on][flag.enabled]
+        parts.append(head.replace(MET, UNMET) if unmet else head)
         variants = template.variants
         chosen = strategies[decided][PICK] if decided != NONE else NONE
         if chosen != NONE:
             deciding = template.strategies[decided][1]
             variants = deciding.body.held[0][: deciding.variants_end]
-            parts.append(deciding.picks[chosen] + FEATURE_ENABLED if on else OFF_VARIANT)
+            parts.append(deciding.picks[chosen] if on else OFF_VARIANT)
+            parts.append(FEATURE_ENABLED if on else b"")
         elif pick != NONE:
             parts.append(template.picks[pick])
         else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from playground.engine.variants import NONE
 
 if TYPE_CHECKING:
-    from playground.engine.evaluator import FlagOutcome
+    from playground.engine.evaluator import PlainOutcome
     from playground.engine.snapshot import CompiledFlag, Parent, Snapshot
 
 
@@ -33,7 +33,7 @@ class Unmet(NamedTuple):
     problem: Problem
 
 
-def unmet_parents(snapshot: Snapshot, outcomes: Sequence[FlagOutcome], position: int) -> tuple[Unmet, ...]:
+def unmet_parents(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int) -> tuple[Unmet, ...]:
     """The parents of the flag at a position that are not as it needs them."""
     found = []
     for parent in snapshot.flags[position].parents:
@@ -43,37 +43,36 @@ def unmet_parents(snapshot: Snapshot, outcomes: Sequence[FlagOutcome], position:
     return tuple(found)
 
 
-def _problem(snapshot: Snapshot, outcomes: Sequence[FlagOutcome], parent: Parent) -> Problem | None:
+def _problem(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], parent: Parent) -> Problem | None:
     position = snapshot.positions.get(parent.name)
     if position is None:
         return Problem.MISSING
     flag, outcome = snapshot.flags[position], outcomes[position]
+    result, on = outcome[:2]
     if flag.parents:
         return Problem.CHAINED
-    if flag.enabled and outcome.result is None:
+    if flag.enabled and result is None:
         return Problem.UNKNOWN
-    if outcome.on is not parent.enabled:
+    if on is not parent.enabled:
         return Problem.OFF if parent.enabled else Problem.ON
     if parent.variants and not _has_variant(flag, outcome, parent.variants):
         return Problem.VARIANT
     return None
 
 
-def _has_variant(flag: CompiledFlag, outcome: FlagOutcome, wanted: Sequence[str]) -> bool:
+def _has_variant(flag: CompiledFlag, outcome: PlainOutcome, wanted: Sequence[str]) -> bool:
     """SDKs hold a parent without any variant to have every variant."""
     name = variant_name(flag, outcome)
     return name is None or name in wanted
 
 
-def variant_name(flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
+def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
     """The variant a flag gives, None if it gives none."""
-    if not outcome.on:
+    _, on, decided, pick, _, strategies, _ = outcome
+    if not on:
         return None
-    if outcome.decided != NONE:
-        strategy = flag.strategies[outcome.decided]
-        index = outcome.strategies[outcome.decided][3]
-        if strategy.variants is not None and index != NONE:
-            return strategy.variants.names[index]
-    if flag.variants is not None and outcome.pick != NONE:
-        return flag.variants.names[outcome.pick]
-    return None
+    if decided != NONE:
+        variants, (_, _, _, chosen, _) = flag.strategies[decided].variants, strategies[decided]
+        if variants is not None and chosen != NONE:
+            return variants.names[chosen]
+    return flag.variants.names[pick] if flag.variants is not None and pick != NONE else None

@@ -31,7 +31,7 @@ PICK: Final = 3
 
 
 class FlagOutcome(NamedTuple):
-    """What one evaluation found for one flag."""
+    """What one evaluation found for one flag. Evaluations keep plain tuples of the same fields."""
 
     result: bool | None
     """The strategies' result; None: only an SDK can tell."""
@@ -46,6 +46,10 @@ class FlagOutcome(NamedTuple):
     strategies: list[StrategyOutcome]
     unmet: tuple[Unmet, ...] = ()
     """Parents that are not as the flag needs them."""
+
+
+PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]
+"""A FlagOutcome before anybody asks for its fields by name."""
 
 
 class Run(NamedTuple):
@@ -69,7 +73,7 @@ class Evaluation:
         self.values = snapshot.columns.values(context)
         self.segment_bits = [segment.conditions.bits(self.values) for segment in snapshot.segments]
         self._run = Run(self.values, [None] * snapshot.conditions, self._held(), random)
-        self.outcomes = [flag_outcome(flag, self._run) for flag in snapshot.flags]
+        self.outcomes: list[PlainOutcome] = [flag_outcome(flag, self._run) for flag in snapshot.flags]
         self._apply_parents()
 
     def _held(self) -> list[bool]:
@@ -87,19 +91,21 @@ class Evaluation:
         }
         for position, unmet in alone.items():
             if unmet:
-                self.outcomes[position] = self.outcomes[position]._replace(on=False, pick=NONE, unmet=unmet)
+                outcome = FlagOutcome(*self.outcomes[position])
+                self.outcomes[position] = outcome._replace(on=False, pick=NONE, unmet=unmet)
 
     def __len__(self) -> int:
         return len(self.outcomes)
 
     def pairs(self) -> Iterator[tuple[CompiledFlag, FlagOutcome]]:
         """Every flag with its outcome."""
-        return zip(self.snapshot.flags, self.outcomes, strict=True)
+        for flag, outcome in zip(self.snapshot.flags, self.outcomes, strict=True):
+            yield flag, FlagOutcome(*outcome)
 
     def pair(self, name: str) -> tuple[CompiledFlag, FlagOutcome]:
         """The flag of this name with its outcome. Raises KeyError if there is none."""
         position = self.snapshot.positions[name]
-        return self.snapshot.flags[position], self.outcomes[position]
+        return self.snapshot.flags[position], FlagOutcome(*self.outcomes[position])
 
     def variant(self, flag: CompiledFlag, outcome: FlagOutcome) -> str | None:
         """The name of the variant that an application gets, None if it gets none."""
@@ -132,11 +138,13 @@ def strategy_outcomes(strategies: tuple[CompiledStrategy, ...], run: Run) -> lis
         rollout = strategy.rollout
         if rollout is not None:
             identifier = values[rollout.column]
-            if identifier is None:
-                bucket = rollout.drawn(random)
-            else:
+            if identifier is not None:
                 bucket = murmur3(rollout.key + identifier, ROLLOUT_SEED, False) % 100 + 1
-            verdict = verdict and 0 < bucket <= rollout.threshold
+            elif rollout.draws:
+                bucket = int(random() * 100) + 1
+            else:
+                verdict = False
+            verdict = verdict and bucket <= rollout.threshold
         elif strategy.mode is not Mode.OPEN:
             verdict = _settled(strategy.mode, verdict)
         variants = strategy.variants
@@ -155,7 +163,7 @@ def _settled(mode: Mode, verdict: bool | None) -> bool | None:
     return None if verdict or mode is Mode.DISABLED else False
 
 
-def flag_outcome(flag: CompiledFlag, run: Run) -> FlagOutcome:
+def flag_outcome(flag: CompiledFlag, run: Run) -> PlainOutcome:
     """Evaluates one flag as if it had no parents."""
     outcomes = strategy_outcomes(flag.strategies, run)
     decided = NONE
@@ -172,11 +180,7 @@ def flag_outcome(flag: CompiledFlag, run: Run) -> FlagOutcome:
     pick = place = NONE
     if on and flag.variants is not None and (decided == NONE or outcomes[decided][PICK] == NONE):
         pick, place = flag.variants.pick(run.values, run.random)
-    return _new(FlagOutcome, (result, on, decided, pick, place, outcomes, ()))
-
-
-_new = tuple.__new__
-"""Makes a named tuple in half the time its own constructor takes."""
+    return result, on, decided, pick, place, outcomes, ()
 
 
 def _without_pass(flag: CompiledFlag, outcomes: list[StrategyOutcome]) -> bool | None:

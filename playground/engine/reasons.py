@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from playground.engine import sentences
 from playground.engine.constraints import Conditions
 from playground.engine.dependencies import Problem, Unmet
-from playground.engine.evaluator import BITS, BUCKET, VERDICT, Evaluation, FlagOutcome, StrategyOutcome
+from playground.engine.evaluator import BITS, BUCKET, VERDICT, Evaluation, PlainOutcome, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import NONE
@@ -51,32 +49,33 @@ class Reasons:
         self._met: dict[int, str] = {}
         self._segments: dict[int, str] = {}
 
-    def flag(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
+    def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
         """Why a flag has its result."""
+        result, _, decided, _, _, found, unmet = outcome
         if not flag.enabled:
             return sentences.switched_off(self._evaluation.snapshot.environment)
         if flag.fault is not None:
             return sentences.rejected(flag.fault)
-        if outcome.unmet and outcome.result is not False:
-            return self.parent(outcome.unmet[0])
-        decided = outcome.decided
+        if unmet and result is not False:
+            return self.parent(unmet[0])
         if decided != NONE:
-            return self.passed(flag.strategies[decided], outcome.strategies[decided])
-        if outcome.result is None:
-            return next(self._unknown(flag, outcome))
-        return self._not_passed(flag, outcome)
+            return self.passed(flag.strategies[decided], found[decided])
+        if result is None:
+            return self._unknown(flag, found)
+        return self._not_passed(flag, found)
 
-    def _unknown(self, flag: CompiledFlag, outcome: FlagOutcome) -> Iterator[str]:
-        for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
-            if strategy.counts and found[VERDICT] is None:
-                yield strategy.note
+    def _unknown(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
+        pairs = zip(flag.strategies, found, strict=True)
+        return next(
+            strategy.note for strategy, outcome in pairs if strategy.counts and outcome[VERDICT] is None
+        )
 
-    def _not_passed(self, flag: CompiledFlag, outcome: FlagOutcome) -> str:
+    def _not_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
         failed = []
         position = 0  # counted: zip and enumerate take a tenth of the whole
         for strategy in flag.strategies:
             if strategy.counts:
-                failed.append(self.failed(strategy, outcome.strategies[position]))
+                failed.append(self.failed(strategy, found[position]))
             position += 1  # noqa: SIM113
         if failed:
             return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)

@@ -14,7 +14,7 @@ from playground.engine.constraints import CompiledConstraint, Conditions, Constr
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
 from playground.engine.reading import items_of, parameters_of, string_of, text_of
-from playground.engine.variants import CompiledVariants, Random, compile_strategy_variants
+from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,6 @@ class Rollout:
     column: int
     key: bytes
     draws: bool
-
-    def drawn(self, random: Random) -> int:
-        """The bucket where the context has no identifier: one by chance, or 0 for none."""
-        return int(random() * 100) + 1 if self.draws else 0
 
 
 @dataclass(frozen=True, slots=True)
