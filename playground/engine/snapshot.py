@@ -132,8 +132,9 @@ def compile_snapshot(
     """
     compiler = Constraints()
     compiled_segments, positions = _segments(segments, compiler, templates)
-    compiled = [_flag(mapping_of(flag), compiled_segments, positions, compiler, templates) for flag in flags]
-    compiled.sort(key=lambda flag: flag.name)
+    # Sorted before compiling: what is evaluated together then lies together in memory.
+    documents = sorted(map(mapping_of, flags), key=lambda flag: text_of(flag.get("name")))
+    compiled = [_flag(flag, compiled_segments, positions, compiler, templates) for flag in documents]
     return Snapshot(
         tuple(compiled),
         compiled_segments,

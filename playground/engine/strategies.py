@@ -127,7 +127,7 @@ def compile_strategy(
         if evaluated and not disabled
         else None,
         note=note,
-        fault=None if disabled else _fault(constraints, missing, rollout),
+        fault=None if disabled else _fault(constraints, missing, None if note else rollout),
     )
 
 

@@ -7,7 +7,6 @@ Yggdrasil's dialect differ. Results that depend on chance are compared by the re
 
 import json
 from datetime import UTC, datetime
-from itertools import repeat
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from playground.engine.context import Context
 from playground.engine.dependencies import Problem
 from playground.engine.evaluator import FlagOutcome, evaluate
-from playground.engine.snapshot import Snapshot
+from playground.engine.snapshot import CompiledFlag, Snapshot
 from tests.engine.generators import contexts, states
 from tests.engine.oracle import compiled, results
 
@@ -31,17 +30,41 @@ def sdk_results(engine: Any, names: list[str], context: dict[str, Any]) -> dict[
     }
 
 
+class Chance:
+    """A source of randomness that always gives one number, and knows whether it was asked."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+        self.asked = False
+
+    def __call__(self) -> float:
+        self.asked = True
+        return self.number
+
+
 def certain_results(snapshot: Snapshot, context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
-    """Our results, without those that chance decides (its extremes give different ones) and those that
-    only an application can tell, because it knows its host name and its custom strategies."""
+    """Our results, without those that chance decides and those that only an application can tell, because
+    it knows its host name and its custom strategies."""
+    found = {}
+    for flag in snapshot.flags:
+        result = certain_result(snapshot.only(flag.name), flag, context)
+        if result is not None:
+            found[flag.name] = result
+    return found
+
+
+def certain_result(
+    snapshot: Snapshot, flag: CompiledFlag, context: dict[str, Any]
+) -> tuple[bool, str] | None:
+    """The result of a flag; None where chance decides: it was asked, and its extremes do not settle it."""
+    low, high = Chance(0.0), Chance(0.999999)
     now = datetime.now(UTC)
-    low, high = (
-        evaluate(snapshot, Context(context), now=now, random=repeat(number).__next__)
-        for number in (0.0, 0.999999)
-    )
-    names = [flag.name for flag, outcome in low.pairs() if not depends_on_unknown(outcome)]
-    others = results(high, names)
-    return {name: result for name, result in results(low, names).items() if others[name] == result}
+    first, second = (evaluate(snapshot, Context(context), now=now, random=chance) for chance in (low, high))
+    if depends_on_unknown(first.pair(flag.name)[1]):
+        return None
+    outcomes = [results(evaluation, [flag.name])[flag.name] for evaluation in (first, second)]
+    settled = len(flag.strategies) <= 1 and not flag.parents and outcomes[0] == outcomes[1]
+    return outcomes[0] if settled or not low.asked else None
 
 
 def depends_on_unknown(outcome: FlagOutcome) -> bool:
