@@ -36,8 +36,14 @@ SECTIONS = (
     Section(
         "Projects",
         "/projects/",
-        ("/projects/", "/applications/", "/segments/", "/context-fields/"),
-        (("Projects", "/projects/"), ("Segments", "/segments/"), ("Context fields", "/context-fields/")),
+        ("/projects/", "/applications/", "/segments/", "/context-fields/", "/strategy-types/", "/tag-types/"),
+        (
+            ("Projects", "/projects/"),
+            ("Segments", "/segments/"),
+            ("Context fields", "/context-fields/"),
+            ("Strategy types", "/strategy-types/"),
+            ("Tag types", "/tag-types/"),
+        ),
     ),
     Section(
         "Import",

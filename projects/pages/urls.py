@@ -20,6 +20,8 @@ MODULES: tuple[str, ...] = (
     "settings",
     "segments",
     "context_fields",
+    "strategy_types",
+    "tag_types",
 )
 
 urlpatterns: list[URLPattern] = [
