@@ -153,11 +153,16 @@ def sustained(secret: str, admin: str, seconds: float) -> None:
     check_nothing_is_lost(posters)
 
 
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
 def killed(secret: str, seconds: float) -> None:
     """The serving processes go by SIGKILL in the middle of a burst."""
     with running(workers=2) as port:
         victims = serving_processes(port)
-        timer = threading.Timer(seconds / 2, lambda: [os.kill(pid, signal.SIGKILL) for pid in victims])
+        timer = threading.Timer(seconds / 2, kill, [victims])
         timer.start()
         posters = burst(port, secret, seconds)
         print(f"{len(victims)} processes killed after {sum(len(p.times) for p in posters)} posts")

@@ -1,6 +1,6 @@
 """Pictures from the demo's data, light and dark: ``python -m tests.browser.screenshots`` (``make screenshots``).
 
-Those of the README go to ``docs/screenshots``; every page of ``tests/browser/pages.py``, wide and narrow, to
+Those of the README go to ``tests/browser/pictures``; every page of ``tests/browser/pages.py``, wide and narrow, to
 ``build/pages``, to be looked at.
 """
 
@@ -17,7 +17,7 @@ from tests.browser.pages import PAGES
 from tests.live import data_directory, running
 from tests.paths import ROOT
 
-README, LOOK = ROOT / "docs" / "screenshots", ROOT / "build" / "pages"
+README, LOOK = ROOT / "tests" / "browser" / "pictures", ROOT / "build" / "pages"
 THEMES: Any = ("light", "dark")
 
 
