@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -18,17 +17,9 @@ from importer.pages.history import STATES, words_of
 from importer.runs import visible_runs
 from projects.access import readable_projects
 from projects.events import readable_events
-from projects.models import Project
+from projects.pages.projects import counted_projects
 
 SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
-
-
-def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
-    """Projects that are not archived, each with its numbers of active and archived flags."""
-    return projects.filter(archived_at=None).annotate(
-        active_flags=Count("flags", filter=Q(flags__archived_at=None)),
-        archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
-    )
 
 
 class StartPage(ConsolePage):
@@ -36,7 +27,8 @@ class StartPage(ConsolePage):
     title = "Start"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        projects = counted_projects(readable_projects(self.caller)).order_by("-active_flags", "id")
+        in_use = readable_projects(self.caller).filter(archived_at=None)
+        projects = counted_projects(in_use).order_by("-active_flags", "id")
         events = readable_events(self.caller)
         runs = visible_runs(self.caller).order_by("-created_at")[:SHOWN_IMPORTS]
         return super().get_context_data(

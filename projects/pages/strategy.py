@@ -136,7 +136,7 @@ class StrategyPage(ConsolePage):
         return [problem.message for problem in strategy_warnings(wanted, "")]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        inputs = strategy_inputs(self.flag, self.document, problems=self.problems, caller=self.caller)
+        inputs = strategy_inputs(self.flag, self.document, problems=self.problems)
         wanted = self.wanted()
         names = {segment.pk: segment.name for segment, _ in inputs.segments}
         title = self.permission.display

@@ -9,7 +9,6 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.errors import Problem
-from groups.access import Caller
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Flag, Segment, StrategyType
 from projects.pages.constraint_rows import ConstraintRow, Words, constraint_rows, given_constraints
@@ -110,9 +109,7 @@ _HINTS = {
 }
 
 
-def strategy_inputs(
-    flag: Flag, document: Document, *, problems: Iterable[Problem] = (), caller: Caller
-) -> StrategyInputs:
+def strategy_inputs(flag: Flag, document: Document, *, problems: Iterable[Problem] = ()) -> StrategyInputs:
     """``problems`` stand beside what their paths name."""
     by_place, by_parameter, others = sorted_problems(problems)
     sticky = stickiness_choices(flag.project_id)

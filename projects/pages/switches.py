@@ -21,7 +21,6 @@ class Switch:
     environment: str
     enabled: bool
     locked: bool
-    strategies: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
 def switch_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Switch:
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT
     may = caller.can(permission, project=flag.project_id, environment=place["name"])
-    strategies = bool(place.get("hasStrategies", place.get("strategies")))
-    return Switch(place["name"], place["enabled"], flag.is_archived or not may, strategies)
+    return Switch(place["name"], place["enabled"], flag.is_archived or not may)
 
 
 class SwitchFlag(ActionPage):
