@@ -94,6 +94,19 @@ def update_group(group_id: int, changes: dict[str, Any], *, caller: Caller) -> G
 
 
 @transactional
+def change_members(
+    group_id: int, *, add: Iterable[int] = (), remove: Iterable[int] = (), caller: Caller
+) -> Group:
+    """Whoever else is a member stays. Raises as update_group."""
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        group = access_group_for_update(caller, group_id)
+        present = set(group.memberships.values_list("user_id", flat=True))
+        wanted = (present | set(add)) - set(remove)
+        return update_group(group_id, {"users": sorted(wanted)}, caller=caller)
+
+
+@transactional
 def delete_group(group_id: int, *, caller: Caller) -> None:
     """Its memberships and grants go with it; people, projects and roles stay.
 

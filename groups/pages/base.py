@@ -4,16 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django_htmx.http import HttpResponseClientRedirect
 
-from flagadmin.errors import AppError, AuthenticationRequired, NotFound, ValidationError
+from flagadmin.errors import (
+    AppError,
+    AuthenticationRequired,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    RoleInUse,
+    ValidationError,
+)
 from flagadmin.pages import Column, Filter, Listing, add_problems, csv_response
 from groups.access import Caller
 from groups.authentication import caller_of
@@ -142,6 +152,72 @@ def check_form_text(request: HttpRequest) -> None:
     for name, values in request.POST.lists():
         if any("\0" in text for text in (name, *values)):
             raise ValidationError("The form must not contain a NUL character.")
+
+
+class ActionPage(ConsolePage):
+    """A form of one button. What the action says appears on the page that one came from.
+
+    A field ``next`` of the form names that page; it must be one of this installation.
+    """
+
+    http_method_names = ["post"]
+
+    def act(self) -> str:
+        """Calls the action; answers what has been done, as a sentence."""
+        raise NotImplementedError
+
+    def back(self) -> str:
+        """Where to go where the form names no page."""
+        raise NotImplementedError
+
+    def address(self) -> str:
+        wanted = self.request.POST.get("next", "")
+        fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+        return wanted if fits else self.back()
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        by_script = "HX-Request" in request.headers
+        try:
+            done = self.act()
+        except AppError as error:
+            if isinstance(error, NoAccess | NotFound) and not by_script:
+                raise
+            messages.error(request, error.message)
+            go = HttpResponseClientRedirect if by_script else HttpResponseRedirect
+            return go(self.address())
+        if not by_script:  # it replaces the part that shows what was changed
+            messages.success(request, done)
+        return HttpResponseRedirect(self.address())
+
+
+class ConfirmPage(ConsolePage):
+    """What ends with something, before it ends: GET tells, POST does it. A refusal is told on the same page.
+
+    ``losses`` are the lines of what goes; ``blocked`` says why it cannot be done now; ``button`` repeats verb and
+    object.
+    """
+
+    template_name = "groups/confirm.html"
+
+    def plan(self) -> dict[str, Any]:
+        """``lead, losses, button, cancel, blocked``, for the template. Raises NoAccess, NotFound."""
+        raise NotImplementedError
+
+    def act(self) -> tuple[str, str]:
+        """Does it; answers what has been done, as a sentence, and where to go."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**self.plan()))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            done, address = self.act()
+        except (InvalidOperation, RoleInUse) as error:
+            context = self.get_context_data(refusal=error, **self.plan())
+            return self.render_to_response(context, status=error.status)
+        messages.success(request, done)
+        return HttpResponseRedirect(address)
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:

@@ -119,21 +119,34 @@ def _held(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleI
     return {key: frozenset(roles) for key, roles in held.items()}
 
 
-def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
-    """Raises NoAccess naming what a role would give that the caller does not hold."""
-    lacking: dict[str, str] = {}
+def givable_roles(caller: Caller, project_id: str) -> list[Role]:
+    """The project roles that this caller may give there: those without a permission that they lack themselves."""
+    roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+    lacking = _lacking(caller, project_id, {role.pk for role in roles})
+    return [role for role in roles if role.name not in lacking.values()]
+
+
+def _lacking(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
+    """{(permission, role): role's name} of what these roles give and the caller does not hold."""
+    lacking: dict[tuple[str, str], str] = {}
     rows = RolePermission.objects.filter(role_id__in=roles).order_by("role_id", "permission")
     for role, name, environment in rows.values_list("role__name", "permission", "environment_id"):
         permission = Permission.__members__.get(name)
         if permission is None or permission.scope is Scope.ROOT:  # gives nothing in a project
             continue
-        if not caller.can(permission, project=project.pk, environment=environment):
-            lacking.setdefault(name, role)
-    if lacking:
+        if not caller.can(permission, project=project_id, environment=environment):
+            lacking[name, role] = role
+    return lacking
+
+
+def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
+    """Raises NoAccess naming what a role would give that the caller does not hold."""
+    if lacking := _lacking(caller, project.pk, roles):
+        permissions = {permission for permission, _ in lacking}
         raise NoAccess.missing(
-            lacking,
+            sorted(permissions),
             f"You cannot give {choices(set(lacking.values()))} in {project.pk}: it has permissions you do not "
-            f"hold there ({choices(lacking)}).",
+            f"hold there ({choices(permissions)}).",
         )
 
 

@@ -5,6 +5,9 @@ from importlib import import_module
 from django.urls import URLPattern
 
 MODULES: tuple[str, ...] = (
+    "access",
+    "role",
+    "tokens",
     "projects",
     "archive",
     "switches",

@@ -1,0 +1,35 @@
+"""One-time links for other people: to get in for the first time, or again."""
+
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.errors import InvalidOperation, NotFound
+from flagadmin.transactions import transactional
+from groups.access import Caller
+from groups.actions.login_links import INVITE_LIFETIME, create_login_link
+from groups.models import LoginLink, User
+from groups.permissions import Permission
+
+NEXT = "/account/password/"
+
+
+@transactional
+def reset_password(user_id: int, *, caller: Caller) -> str:
+    """The path of a one-time link to a new password; the present password, links and sessions end.
+
+    Raises NoAccess, NotFound, InvalidOperation (oneself, a disabled account).
+    """
+    caller.check(Permission.ADMIN)
+    user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
+    if user is None:
+        raise NotFound(f"There is no person with the id {user_id}.")
+    if user.pk == caller.id:
+        raise InvalidOperation("Change your own password on your account's page.")
+    if not user.is_active:
+        raise InvalidOperation(f"{user} is disabled. Enable the account first.")
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
+    return create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)

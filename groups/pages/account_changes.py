@@ -1,0 +1,232 @@
+"""Making, changing, disabling and deleting an account, and one-time links to a new password."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import path
+
+from flagadmin.pages import curl_for
+from groups.actions import accounts as actions
+from groups.actions.accounts import NewAccount
+from groups.actions.invitations import NEXT, reset_password
+from groups.actions.login_links import INVITE_LIFETIME, create_login_link
+from groups.actions.personal_tokens import personal_tokens
+from groups.models import User
+from groups.pages.accounts import PEOPLE, SERVICE, Kind, OneAccount
+from groups.pages.base import ActionPage, ConfirmPage, FormPage
+from groups.pages.choices import root_role_choices
+from groups.permissions import Permission
+
+
+class AccountForm(forms.Form):
+    username = forms.CharField(
+        label="User name",
+        max_length=255,
+        widget=forms.TextInput(
+            attrs={"autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
+        ),
+    )
+    name = forms.CharField(label="Name in full", required=False, max_length=255)
+    email = forms.CharField(
+        label="Email address", required=False, max_length=255, help_text="They can log in with it too."
+    )
+    rootRole = forms.TypedChoiceField(
+        label="Root role",
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text="Held everywhere. Without one: only what groups and projects give.",
+    )
+
+    def __init__(self, *args: Any, is_service: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
+        if is_service:
+            del self.fields["email"]
+
+
+class NewAccountPage(Kind, FormPage):
+    template_name = "groups/account_form.html"
+
+    def get_title(self) -> str:
+        return f"New {self.one}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return ((self.plural, self.home),)
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        self.caller.check(Permission.ADMIN)
+        return AccountForm(data or None, initial=self.get_initial(), is_service=self.is_service)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.invited: User | None = None
+        response = super().post(request, *args, **kwargs)
+        return show_link(self, self.invited, self.home) if self.invited else response
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        new = NewAccount(
+            username=data["username"],
+            is_service=self.is_service,
+            name=data["name"],
+            email=data.get("email"),
+            root_role=data["rootRole"],
+        )
+        user = actions.create_account(new, caller=self.caller)
+        if not self.is_service:
+            self.invited = user
+        else:
+            messages.success(self.request, f"Created service account {user}. Give it a key below.")
+        return f"{self.home}{user.pk}/"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        lead = "" if self.is_service else "No mail is sent: you get a link that works once, to pass on."
+        defaults = {"button": f"Create {self.one}", "cancel": self.home, "lead": lead}
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
+        return curl_for(self.request, "POST", self.api, body)
+
+
+def show_link(page: Any, user: User, back: str, link: str = "") -> HttpResponseBase:
+    """A page with a one-time link, shown this once. Without ``link`` a fresh invitation."""
+    link = link or create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
+    secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else page.request.build_absolute_uri(link)
+    hours = int(INVITE_LIFETIME.total_seconds() // 3600)
+    lead = (
+        f"Pass it on to {user.display_name}. It works once, for {hours} hours, and leads to a new password."
+    )
+    context = page.get_context_data(title=f"Link for {user}", secret=secret, back=back, lead=lead, curl="")
+    return page.render_to_response(context, status=201)
+
+
+class EditAccountPage(OneAccount, NewAccountPage):
+    def get_title(self) -> str:
+        return f"Edit {self.account().display_name}"
+
+    def get_initial(self) -> dict[str, Any]:
+        user = self.account()
+        return {
+            "username": user.username,
+            "name": user.name,
+            "email": user.email,
+            "rootRole": user.root_role_id,
+        }
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        form = super().get_form(data)
+        form.fields["username"].disabled = True
+        form.fields["username"].help_text = "A user name never changes: the activity names it."
+        return form
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        changes = {"name": data["name"], "root_role": data["rootRole"]}
+        changes |= {} if self.is_service else {"email": data["email"]}
+        user = actions.update_account(self.user_id, changes, is_service=self.is_service, caller=self.caller)
+        messages.success(self.request, f"Changed {user}.")
+        return self.url
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {"button": f"Save {self.one}", "cancel": self.url, "lead": ""}
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        return curl_for(self.request, "PUT", f"{self.api}/{self.user_id}", {"rootRole": "Viewer"})
+
+
+class SetActive(OneAccount, ActionPage):
+    """Disables an account, or enables it again."""
+
+    def act(self) -> str:
+        active = self.request.POST.get("active") == "yes"
+        user = actions.update_account(
+            self.user_id, {"is_active": active}, is_service=self.is_service, caller=self.caller
+        )
+        if active:
+            return f"{user} is enabled again, with everything it held."
+        return f"{user} is disabled: no login, and its keys do not work. What it holds stays for later."
+
+    def back(self) -> str:
+        return self.url
+
+
+class ResetPasswordPage(OneAccount, ConfirmPage):
+    """Ends the present password and shows a one-time link to a new one."""
+
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        oneself = "Change your own password on your account's page." if user.pk == self.caller.id else ""
+        disabled = "" if user.is_active else f"{user} is disabled. Enable the account first."
+        return {
+            "title": f"Reset the password of {user}",
+            "lead": "You get a link that works once. It leads to a new password.",
+            "losses": [f"the present password of {user}", "every session and every older link of theirs"],
+            "kept": "Personal tokens stay.",
+            "button": "Reset password",
+            "cancel": self.url,
+            "blocked": oneself or disabled,
+        }
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.link = ""
+        response = super().post(request, *args, **kwargs)
+        if not self.link:
+            return response
+        self.template_name = "groups/account_form.html"
+        return show_link(self, self.account(), self.url, self.link)
+
+    def act(self) -> tuple[str, str]:
+        self.account()
+        self.link = reset_password(self.user_id, caller=self.caller)
+        return "The password is reset.", self.url
+
+
+class DeleteAccountPage(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        return {
+            "title": f"Delete {self.one} {user}",
+            "losses": losses_of(user, self.one),
+            "kept": "What it did stays in the activity, under its name. To keep everything for later, disable it.",
+            "button": f"Delete {self.one} {user}",
+            "cancel": self.url,
+            "blocked": "This is you. Ask another admin to do it." if user.pk == self.caller.id else "",
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = self.account()
+        actions.delete_account(self.user_id, is_service=self.is_service, caller=self.caller)
+        return f"Deleted {self.one} {user}.", self.home
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
+
+
+def losses_of(user: User, one: str) -> list[str]:
+    """What goes with an account, a line each."""
+    lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
+    lines += [f"the key {token.name}, which stops working" for token in personal_tokens(user)]
+    lines += [f"its membership of {group}" for group in user.groups.order_by("name")]
+    own = user.grants.select_related("role").order_by("project_id", "role__name")
+    return lines + [f"its role {grant.role} in {grant.project_id}" for grant in own]
+
+
+urlpatterns = [
+    path("access/people/<int:user_id>/reset-password/", ResetPasswordPage.as_view()),
+    *(
+        pattern
+        for kind in (PEOPLE, SERVICE)
+        for pattern in (
+            path(f"{kind['home'][1:]}new/", NewAccountPage.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/edit/", EditAccountPage.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/active", SetActive.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/delete/", DeleteAccountPage.as_view(**kind)),
+        )
+    ),
+]
