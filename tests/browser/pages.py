@@ -49,6 +49,7 @@ PAGES = [
     "/api/docs/",
     "/projects/checkout/features/new",
     "/projects/checkout/features/checkout-redesign/",
+    "/projects/checkout/features/gift-cards/",
     "/projects/checkout/features/dark-theme/edit",
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/dark-theme/strategies/new?environmentId=production",
