@@ -96,7 +96,7 @@ class UserFix(OnlyRootRoles, Fix):
 class MembershipInline(FixInline):
     model = GroupMembership
     fields = ("user",)
-    autocomplete_fields = ("user",)
+    raw_id_fields = ("user",)
     verbose_name_plural = "members"
 
     def create(self, obj: GroupMembership, form: Any, caller: Caller) -> None:
@@ -162,7 +162,6 @@ class GroupFix(OnlyRootRoles, Fix):
 class RolePermissionInline(FixInline):
     model = RolePermission
     fields = ("permission", "environment")
-    autocomplete_fields = ("environment",)
     verbose_name_plural = "permissions"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

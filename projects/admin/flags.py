@@ -152,7 +152,7 @@ class DependencyInline(OfFlag):
         "enabled": "Whether the parent must be on, or off.",
         "variants": "Names of the parent's variants of which it must have one; empty for any.",
     }
-    autocomplete_fields = ("parent",)
+    raw_id_fields = ("parent",)
     verbose_name_plural = "parents that it depends on"
 
     def check_values(self, obj: Dependency, form: forms.ModelForm) -> None:
@@ -198,7 +198,7 @@ class FlagFix(Fix):
     list_filter = (("archived_at", admin.EmptyFieldListFilter), "stale", "type", "project")
     search_fields = ("name", "description")
     list_select_related = ("project",)
-    autocomplete_fields = ("project",)
+    raw_id_fields = ("project",)
     fixed = ("name", "project")
     helps = {
         "name": "1 to 100 of letters, digits and - . _ ~; unique across all projects. It never changes.",
@@ -261,7 +261,7 @@ class StrategyFix(StrategyVerbs, Fix):
     list_filter = ("name", "environment", "disabled")
     list_select_related = ("flag", "environment")
     search_fields = ("flag__name", "title", "name")
-    autocomplete_fields = ("flag",)
+    raw_id_fields = ("flag",)
     ordering = ("flag__name", "environment", "sort_order", "id")
     fields: ClassVar[Any] = ("flag", *StrategyVerbs.fields)
     fixed = ("flag", "environment")

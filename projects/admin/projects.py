@@ -19,6 +19,7 @@ from projects.actions.deletion_plan import plan_project_deletion
 from projects.actions.project_access import PROJECT_TYPES, Holders
 from projects.api.strategy_bodies import StrategyBody
 from projects.models import Environment, Project, ProjectEnvironment
+from projects.pages.deletion_words import lost
 
 
 class ProjectEnvironmentInline(FixInline):
@@ -28,7 +29,6 @@ class ProjectEnvironmentInline(FixInline):
     helps = {
         "default_strategy": 'As the API has it: {"name": …, "parameters": {…}, …}. null: on for everyone.',
     }
-    autocomplete_fields = ("environment",)
     verbose_name_plural = "environments in use here, each with what a flag gets that is on without a strategy"
 
     def check_values(self, obj: ProjectEnvironment, form: forms.ModelForm) -> None:
@@ -53,7 +53,7 @@ class ProjectEnvironmentInline(FixInline):
 
 class GrantVerbs(Verbs):
     fields: ClassVar[Any] = ("role", "user", "group")
-    autocomplete_fields: ClassVar[Any] = ("role", "user", "group")
+    raw_id_fields: ClassVar[Any] = ("user", "group")
 
     def check_values(self, obj: Grant, form: forms.ModelForm) -> None:
         if (obj.user_id is None) == (obj.group_id is None):
@@ -86,7 +86,7 @@ def holder(grant: Grant) -> Holders:
 @admin.register(Grant)
 class GrantFix(GrantVerbs, Fix):
     fields: ClassVar[Any] = ("project", "role", "user", "group")
-    autocomplete_fields: ClassVar[Any] = ("project", "role", "user", "group")
+    raw_id_fields: ClassVar[Any] = ("project", "user", "group")
     list_display = ("project", "role", "user", "group", "created_at")
     list_filter = ("role",)
     list_select_related = ("project", "role", "user", "group")
@@ -150,12 +150,7 @@ class ProjectFix(Fix):
 
     def told(self, obj: Project) -> str:
         plan = plan_project_deletion(obj.pk, caller=Caller.system())
-        access = len(plan.groups) + len(plan.people)
-        return (
-            f"Project {obj.pk}, its {len(plan.archived)} archived flags, {len(plan.deleted_tokens)} API tokens, "
-            f"{len(plan.segments)} segments, {len(plan.context_fields)} context fields and {access} roles given "
-            "in it. This cannot be undone."
-        )
+        return f"{lost(plan)}."
 
     def against(self, obj: Project, caller: Caller) -> list[str]:
         plan = plan_project_deletion(obj.pk, caller=caller)

@@ -28,7 +28,7 @@ class SegmentFix(Fix):
     list_display = ("name", "id", "project", "description", "created_by", "created_at")
     list_filter = ("project",)
     search_fields = ("name", "description")
-    autocomplete_fields = ("project",)
+    raw_id_fields = ("project",)
     readonly_always = ("created_by", "created_at")
     fields = ("name", "description", "constraints", "project", "created_by", "created_at")
     helps = {
@@ -57,7 +57,7 @@ class ContextFieldFix(Fix):
     list_display = ("name", "description", "stickiness", "sort_order", "project")
     list_filter = ("stickiness", "project")
     search_fields = ("name", "description")
-    autocomplete_fields = ("project",)
+    raw_id_fields = ("project",)
     fixed = ("name", "project")
     helps = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Func, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.times import iso
@@ -91,8 +92,8 @@ def application_documents(project_id: str, lines: Sequence[ProjectApplication]) 
 
 def oldest_versions(project_id: str) -> dict[str, str]:
     """The oldest version of each SDK of which the project's applications run several. One statement."""
-    said = ProjectApplication.objects.filter(project_id=project_id)
-    sdks = group_sdks(said.order_by().values_list(Func("sdks", function="unnest"), flat=True).distinct())
+    lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
+    sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
     known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
     return {name: versions[0] for name, versions in known.items() if len(versions) > 1}
 

@@ -155,7 +155,7 @@ class DeleteProjectPage(ListPage):
     def delete_project(self) -> str:
         project_id, typed = self.kwargs["project_id"], self.request.POST.get("confirm", "").strip()
         if typed != self.plan().project.pk:
-            self.confirm_error = f"Type {project_id} to confirm" + (f"; this says {typed}." if typed else ".")
+            self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
             raise ValidationError.at("confirm", self.confirm_error)
         plan = delete_as_planned(project_id, self.fingerprint, caller=self.caller)
         messages.success(self.request, f"Deleted {words.lost(plan)}.")

@@ -37,7 +37,7 @@ def test_the_blockers_are_archived_and_the_project_is_deleted_by_typing_its_id(v
     )
     page.get_by_label("Type legacy-portal to confirm").fill("legacy")
     red.click()
-    expect(page.locator("#confirm_error")).to_have_text("Type legacy-portal to confirm; this says legacy.")
+    expect(page.locator("#confirm_error")).to_have_text("Type legacy-portal to confirm; you typed legacy.")
     if script:
         expect(page.get_by_label("Type legacy-portal to confirm")).to_be_focused()
     assert Project.objects.filter(pk="legacy-portal").exists()
