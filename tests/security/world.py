@@ -43,6 +43,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"<\w+>/strategies/$", "strategy"),
     (r"strategies/$", "strategy type"),
     (r"segments/$", "segment"),
+    (r"strategy-types/$", "strategy type"),
     (r"tag-types/$", "tag type"),
     (r"tags/$", "tag type"),
     (r"tags/<\w+>/$", "tag value"),
