@@ -98,7 +98,7 @@ def test_an_active_flag_stands_against_deleting_its_project(site, shop):
 
 def test_a_project_is_deleted_with_its_archived_flags(site, shop):
     make_flag("shop", "old", archived=True)
-    assert "its 1 archived flags" in site.get(f"{PROJECTS}shop/delete/").content.decode()
+    assert "its 1 archived flag" in site.get(f"{PROJECTS}shop/delete/").content.decode()
     response = site.post(f"{PROJECTS}shop/delete/", {"post": "yes"})
     assert response.status_code == 302
     assert not Project.objects.filter(pk="shop").exists()
