@@ -127,17 +127,17 @@ def _active(project: Project) -> list[ActiveFlag]:
     flags = Flag.objects.filter(project=project, archived_at=None).order_by("name")
     names = dict(flags.values_list("pk", "name"))
     seen: dict[int, datetime] = dict(
-        FlagLastSeen.objects.filter(flag_id__in=names)
+        FlagLastSeen.objects.filter(flag__in=flags.order_by().values("pk"))
         .order_by()
         .values("flag_id")
         .annotate(last=Max("seen_at"))
         .values_list("flag_id", "last")
     )
-    used_by = _uses(list(names))
+    used_by = _uses(flags.order_by().values("pk"))
     return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in names.items()]
 
 
-def _uses(flag_ids: list[int]) -> dict[int, list[Use]]:
+def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[Use]]:
     """Which applications asked for these flags, most recent first. Two queries."""
     usage = FlagUsage.objects.filter(flag_id__in=flag_ids).order_by()
     last = usage.values("flag_id", "application_id").annotate(last=Max("last_used_at")).order_by("-last")
