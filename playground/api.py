@@ -58,7 +58,8 @@ class PlaygroundView(APIView):
             now=timezone.now(),
             random=random.random,
         )
-        body = b'{"input":%b,"features":%b}' % (orjson.dumps(question.echo), wire.render_features(evaluation))
+        before = b'{"input":%b,"features":' % orjson.dumps(question.echo)
+        body = wire.render_features(evaluation, before=before, behind=b"}")
         return Response(body, headers=DEPRECATED)
 
 

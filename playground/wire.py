@@ -61,16 +61,19 @@ def compile_playground(
     return compile_snapshot(flags, segments, environment=environment, templates=templates)
 
 
-def render_features(evaluation: Evaluation) -> bytes:
-    """The `features` list of an answer: every flag of the evaluation, as one JSON array."""
+def render_features(evaluation: Evaluation, *, before: bytes = b"", behind: bytes = b"") -> bytes:
+    """The `features` list of an answer: every flag of the evaluation, as one JSON array.
+
+    `before` and `behind` stand around it: an answer is megabytes, and joined once instead of copied again.
+    """
     parts: list[bytes] = []
     renderer = _Renderer(evaluation, parts)
     for flag, outcome in zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True):
         renderer.flag(flag, outcome)
     if not parts:
-        return b"[]"
-    parts[0] = b"[" + parts[0][1:]
-    parts.append(b"]")
+        return before + b"[]" + behind
+    parts[0] = before + b"[" + parts[0][1:]
+    parts.append(b"]" + behind)
     return b"".join(parts)
 
 
