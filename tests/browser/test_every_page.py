@@ -1,7 +1,9 @@
 """What holds on every page: accessible in both themes, fits 360 px, no foreign request, no policy report."""
 
 import pytest
+from django.test import Client
 
+from tests.browser.conftest import person
 from tests.browser.pages import PAGES
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -18,6 +20,15 @@ def test_it_is_accessible_in_both_themes_and_fits_a_narrow_screen(visit, check_a
     page.set_viewport_size({"width": 360, "height": 800})
     check_accessible(page)
     _fits(page)
+
+
+def test_every_address_leads_to_its_page():
+    """An error page is accessible too: what is checked above has to be the page that is meant."""
+    meant_refusals = {"/nowhere/": 404, "/playground/?context.currentTime=tomorrow": 400}
+    browser = Client()
+    browser.force_login(person("admin"))
+    found = {address: browser.get(address).status_code for address in PAGES}
+    assert found == {address: meant_refusals.get(address, 200) for address in PAGES}
 
 
 def test_so_is_the_login_page(visit, check_accessible):
