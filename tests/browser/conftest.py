@@ -24,6 +24,10 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 # A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
 NO_FAULTS = ("Failed to load resource", "htmx:sendAbort", "htmx:afterRequest")
+# Contrast is measured on the colours a page comes to rest in, not on those half way to another theme.
+SETTLED = (
+    "Promise.all(document.getAnimations().map((each) => each.finished.catch(() => null))).then(() => null)"
+)
 # Without preloading: it writes styles into the page, which the policy refuses, and no rule here needs it.
 AXE_RULES = {
     "preload": False,
@@ -50,11 +54,6 @@ def _chromium() -> None:
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict:
     return {"executable_path": CHROMIUM, "args": QUIET}
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
-    """The live server's threads and the tests share one database, so nothing to modify."""
 
 
 @pytest.fixture
@@ -146,6 +145,7 @@ def check_accessible() -> Callable[[Page], None]:
     def check(page: Page) -> None:
         # What Swagger UI draws is its own: of that page only the frame is ours.
         context = {"include": [[".top"]]} if page.locator("#swagger-ui").count() else None
+        page.evaluate(SETTLED)
         results = Axe().run(page, context=context, options=AXE_RULES)
         assert results.violations_count == 0, results.generate_report()
 
