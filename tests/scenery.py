@@ -148,6 +148,7 @@ def make_flags(project: Project) -> None:
     make_strategy(parent, rollout=10)
     gifts = make_flag(project, "gift-cards")
     make_strategy(gifts)
+    gifts.environments.update(variants=PAYMENT)
     Dependency.objects.create(flag=gifts, parent=parent)
     make_strategy(make_flag(project, "image-cdn-switch"), name="hostGroup", parameters={"hosts": "a,b"})
     make_strategy(make_flag(project, "new-date-picker", off_in=("production",)))

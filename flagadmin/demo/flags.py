@@ -74,7 +74,7 @@ CHECKOUT = [
     DemoFlag(
         name="gift-cards",
         description="Gift cards; they need the redesigned checkout.",
-        production=on(),
+        production=on(everyone(), variants=[variant("by-mail", 500), variant("printed", 500)]),
         parents=({"feature": "checkout-redesign", "enabled": True},),
     ),
     DemoFlag(

@@ -1,4 +1,7 @@
-"""Every page of the console, checked in both themes by ``test_every_page.py``. A new page gets a line here."""
+"""Every page of the console, checked in both themes by ``test_every_page.py``. A new page gets a line here.
+
+An address fits the tests' scenery and the demo's data alike: ``screenshots.py`` visits the same pages there.
+"""
 
 ADA = "environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1&context.country=NO"
 
@@ -54,10 +57,10 @@ PAGES = [
     "/projects/checkout/features/new",
     "/projects/checkout/features/checkout-redesign/",
     "/projects/checkout/features/gift-cards/",
-    "/projects/checkout/features/dark-theme/edit",
+    "/projects/checkout/features/checkout-redesign/edit",
     "/projects/legacy-portal/features/portal-login/",
-    "/projects/checkout/features/dark-theme/strategies/new?environmentId=production",
-    "/projects/checkout/features/search-v2/variants?environmentId=production",
+    "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
+    "/projects/checkout/features/gift-cards/variants?environmentId=production",
     "/projects/legacy-portal/settings/",
     "/segments/",
     "/segments/new",
@@ -69,3 +72,10 @@ PAGES = [
     "/context-fields/plan/",
     "/context-fields/plan/delete",
 ]
+
+# The pages that are there to refuse; every other one answers 200.
+MEANT_REFUSALS = {"/nowhere/": 404, "/playground/?context.currentTime=tomorrow": 400}
+
+
+def meant_status(address: str) -> int:
+    return MEANT_REFUSALS.get(address, 200)

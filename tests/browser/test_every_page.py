@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tests.browser.conftest import person
-from tests.browser.pages import PAGES
+from tests.browser.pages import PAGES, meant_status
 
 pytestmark = pytest.mark.usefixtures("scenery")
 
@@ -24,11 +24,10 @@ def test_it_is_accessible_in_both_themes_and_fits_a_narrow_screen(visit, check_a
 
 def test_every_address_leads_to_its_page():
     """An error page is accessible too: what is checked above has to be the page that is meant."""
-    meant_refusals = {"/nowhere/": 404, "/playground/?context.currentTime=tomorrow": 400}
     browser = Client()
     browser.force_login(person("admin"))
     found = {address: browser.get(address).status_code for address in PAGES}
-    assert found == {address: meant_refusals.get(address, 200) for address in PAGES}
+    assert found == {address: meant_status(address) for address in PAGES}
 
 
 def test_so_is_the_login_page(visit, check_accessible):
