@@ -37,6 +37,8 @@ def _variant_document(given: Mapping[str, Any]) -> Document:
         for key in ("name", "weight", "weightType", "stickiness")
         if given.get(key) is not None
     }
+    if (weight := document["weight"]) == int(weight):
+        document["weight"] = int(weight)  # SDKs refuse all flags for one weight that is written 500.0
     document.setdefault("stickiness", "default")
     if (payload := given.get("payload")) is not None:
         document["payload"] = {"type": payload["type"], "value": payload["value"]}
@@ -65,8 +67,13 @@ def variants_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Itera
 
 
 def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    if not 0 <= variant["weight"] <= TOTAL_WEIGHT:
-        yield Problem(f"{path}.weight", f"a weight is from 0 to {TOTAL_WEIGHT}; this is {variant['weight']}")
+    weight = variant["weight"]
+    if not 0 <= weight <= TOTAL_WEIGHT:
+        yield Problem(f"{path}.weight", f"a weight is from 0 to {TOTAL_WEIGHT}; this is {weight}")
+    elif weight != int(weight) and variant.get("weightType") != "variable":
+        yield Problem(
+            f"{path}.weight", f"a weight that stays is a whole number, or SDKs fail; this is {weight}"
+        )
     if variant.get("weightType") not in (None, *WEIGHT_TYPES):
         yield Problem(
             f"{path}.weightType", f"{variant['weightType']} is no weight type. There are: fix, variable"

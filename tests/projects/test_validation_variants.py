@@ -32,6 +32,13 @@ def test_fixed_weights_may_take_everything():
     assert weights(variant("a", 1000, "fix"), variant("b", 5)) == [("a", 1000), ("b", 0)]
 
 
+def test_weights_are_whole_numbers_however_they_are_written():
+    """One weight of 500.0 in an answer, and SDKs read none of its flags."""
+    stored = weights(variant("a", 500.0, "fix"), variant("b", 0.5))
+    assert stored == [("a", 500), ("b", 500)]
+    assert [type(weight) for _, weight in stored] == [int, int]
+
+
 def test_optional_members_stay_away():
     stored = variants_document([{"name": "a", "weight": 5, "weightType": "variable", "payload": None}])
     assert stored == [{"name": "a", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
@@ -74,6 +81,8 @@ def test_payloads_that_are_refused(kind, value, path):
         ([variant("a", 600, "fix"), variant("b", 500, "fix"), variant("c")], "v", "add up to 1100"),
         ([variant("a", 1001)], "v[0].weight", "from 0 to 1000"),
         ([variant("a", -1)], "v[0].weight", "from 0 to 1000"),
+        ([variant("a", 0.5, "fix"), variant("b")], "v[0].weight", "a whole number"),
+        ([{"name": "a", "weight": 0.5}, variant("b")], "v[0].weight", "a whole number"),
         ([variant("")], "v[0].name", "needs a name"),
         ([variant("a"), variant("b", kind="odd")], "v[1].weightType", "odd is no weight type"),
     ],
