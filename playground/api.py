@@ -12,16 +12,16 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.errors import ValidationError, choices
+from flagadmin.errors import Problem, ValidationError, choices
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from playground import combinations, schema, wire
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.request import read_question
+from playground.request import Question, read_question
 from playground.snapshot import snapshot_at
-from projects.access import check_environment, unknown_project
+from projects.access import environment_problems, unknown_project
 from projects.revision import revisions
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
@@ -50,8 +50,7 @@ class PlaygroundView(APIView):
     def post(self, request: ApiRequest) -> Response:
         question = read_question(request.data)
         [environment] = question.environments
-        current = readable_revisions(request.user, question.projects)
-        check_environment(environment)
+        current = known_revisions(request.user, question, {"environment": environment})
         evaluation = evaluate(
             snapshot_at(current, environment),
             Context(question.context),
@@ -77,9 +76,8 @@ class AdvancedPlaygroundView(APIView):
         invalid = combinations.invalid_properties(context_of(body))
         question = read_question(body, several=True)
         context = {key: value for key, value in question.context.items() if key not in invalid}
-        current = readable_revisions(request.user, question.projects)
-        for index, environment in enumerate(question.environments):
-            check_environment(environment, f"environments[{index}]")
+        places = {f"environments[{index}]": name for index, name in enumerate(question.environments)}
+        current = known_revisions(request.user, question, places)
         features = advanced_features(current, question.environments, combinations.split_context(context))
         answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(question.echo))
         if invalid:
@@ -93,6 +91,23 @@ def context_of(body: Any) -> dict[str, Any]:
     known = {"userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime"}
     sent = context.items() if isinstance(context, dict) else ()
     return {key: value for key, value in sent if key not in known}
+
+
+def known_revisions(caller: Caller, question: Question, places: Mapping[str, str]) -> dict[str, int]:
+    """The revisions of the projects asked for. ``places`` are the environments by their JSON paths.
+
+    Raises ValidationError with every name, of a project or an environment, that is unknown.
+    """
+    problems: list[Problem] = []
+    current: dict[str, int] = {}
+    try:
+        current = readable_revisions(caller, question.projects)
+    except ValidationError as refusal:
+        problems += refusal.details
+    problems += environment_problems(places)
+    if problems:
+        raise ValidationError.of(problems)
+    return current
 
 
 def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
@@ -119,6 +134,8 @@ def advanced_features(
     snapshots = {environment: snapshot_at(current, environment) for environment in environments}
     fields = dict(fields)
     flags = len(snapshots[environments[0]].names)
+    if not flags:  # no evaluations, so no limit would end the combinations
+        return b""
     combinations.check_size(
         environments=len(environments),
         flags=flags,

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from flagadmin.errors import Problem, ValidationError
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL
@@ -42,7 +44,16 @@ def read_question(body: Any, *, several: bool = False) -> Question:
     echo["environments" if several else "environment"] = environments if several else environments[0]
     if isinstance(echo.get("projects"), list):
         echo["projects"] = [text_of(project) for project in echo["projects"]]
+    _check_depth(echo)
     return Question(environments, projects, context, echo)
+
+
+def _check_depth(echo: Body) -> None:
+    """Unknown members are echoed as they came; what orjson reads it may not write, being too deep."""
+    try:
+        orjson.dumps(echo)
+    except TypeError:
+        raise ValidationError("The body is nested too deeply.") from None
 
 
 def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:

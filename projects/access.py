@@ -4,11 +4,11 @@ What a caller may not read answers as unknown (NotFound); what it may read but n
 Locks are taken in one order everywhere: projects by id, then flags by name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from django.db.models import QuerySet
 
-from flagadmin.errors import NotFound, ValidationError, choices
+from flagadmin.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.models import Environment, Flag, Project
@@ -143,6 +143,16 @@ def check_environment(name: str, path: str = "environment") -> Environment:
     if environment is None:
         raise ValidationError.at(path, unknown_environment(name))
     return environment
+
+
+def environment_problems(places: Mapping[str, str]) -> Iterator[Problem]:
+    """Those environments, by their JSON paths, that are unknown, each once and naming the choices. One query."""
+    known = set(Environment.objects.values_list("name", flat=True))
+    told = set(known)
+    for path, name in places.items():
+        if name not in told:
+            yield Problem(path, f"There is no environment {name}. There are: {choices(known)}.")
+            told.add(name)
 
 
 def check_project(caller: Caller, project_id: str, path: str = "project") -> Project:

@@ -98,6 +98,11 @@ def test_unknown_project_and_environment_name_the_choices(api, flags):
     ]
 
 
+def test_every_unknown_name_at_once(api, flags):
+    record = check_record(ask(api, projects=["nosuch"], environment="nowhere"), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == ["projects", "environment"]
+
+
 def test_who_may_ask(api, flags):
     check_record(ask(api, "nobody"), 401, "AuthenticationRequired")
     for who in ("admin", "editor", "viewer", "reader", "service", "admin_token"):
@@ -190,7 +195,14 @@ def test_advanced_has_a_limit(api, flags, settings):
     assert "6 evaluations; the limit is 5" in record["message"]
 
 
-def test_advanced_names_the_unknown_environment(api, flags):
-    body = {"environments": ["production", "nosuch"], "context": {}}
+def test_advanced_names_the_unknown_environments(api, flags):
+    body = {"environments": ["production", "nosuch", "nowhere", "nosuch"], "context": {}}
     record = check_record(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
-    assert record["details"][0]["path"] == "environments[1]"
+    assert [problem["path"] for problem in record["details"]] == ["environments[1]", "environments[2]"]
+
+
+def test_advanced_without_flags_has_nothing_to_combine(api, flags):
+    """The limit is on evaluations, of which there are none: a billion contexts must not be walked through."""
+    many = "x," * 50_000
+    body = {"environments": ["production"], "projects": [], "context": {"userId": many, "sessionId": many}}
+    assert api["viewer"].post(URL + "/advanced", body).json()["features"] == []

@@ -126,3 +126,12 @@ def test_several_environments():
     assert list(faults({"environments": [], "context": {}}, several=True)) == ["environments"]
     assert list(faults({"environments": "a", "context": {}}, several=True)) == ["environments"]
     assert list(faults({"environments": ["a", ""], "context": {}}, several=True)) == ["environments[1]"]
+
+
+def test_members_too_deep_to_echo_are_refused():
+    deep: list = []
+    for _ in range(500):
+        deep = [deep]
+    assert read(unknown=[[[1]]]).echo["unknown"] == [[[1]]]
+    with pytest.raises(ValidationError, match="too deeply"):
+        read(unknown=deep)
