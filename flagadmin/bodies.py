@@ -82,6 +82,8 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
         raise _too_large(limit)
     if not decoder.eof:
         raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
+    if decoder.unused_data:
+        raise errors.ValidationError("The body is not valid gzip data: something follows its end.")
     return inflated
 
 

@@ -66,9 +66,14 @@ def test_inflated_size_counts(api, settings):
     check_record(response, 413, "PayloadTooLargeError")
 
 
-def test_truncated_gzip(api):
-    half = gzip.compress(b'{"a": 1}')[:-6]
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(b'{"a": 1}')[:-6], gzip.compress(b'{"a": 1}') * 2, gzip.compress(b'{"a": 1}') + b"more"],
+    ids=["too short", "two members", "something behind it"],
+)
+def test_broken_gzip(api, body):
     response = api["admin"].post(
-        "/api/admin/x", data=half, content_type="application/json", headers={"Content-Encoding": "gzip"}
+        "/api/admin/x", data=body, content_type="application/json", headers={"Content-Encoding": "gzip"}
     )
-    check_record(response, 400, "ValidationError")
+    record = check_record(response, 400, "ValidationError")
+    assert "gzip" in record["message"]
