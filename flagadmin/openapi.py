@@ -80,3 +80,33 @@ def refusal(status: int, description: str | None = None, *, name: str | None = N
         description=message,
         examples=[OpenApiExample(name or kind.name, value=example, response_only=True)],
     )
+
+
+# What this is for; a reader finds these without scrolling.
+MAIN_OPERATIONS = (
+    ("/api/admin/playground", "post"),
+    ("/api/admin/playground/advanced", "post"),
+    ("/api/admin/features-batch/import", "post"),
+    ("/api/admin/projects/{projectId}", "delete"),
+    ("/api/admin/projects/{projectId}/applications", "get"),
+    ("/api/admin/projects/roles/{roleId}/access", "get"),
+    ("/api/admin/groups/{groupId}", "delete"),
+)
+
+
+def main_operations_first(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A postprocessing hook: the main operations begin the document, and their tags the list of tags."""
+    paths = result["paths"]
+    first = {path: paths[path] for path, _ in MAIN_OPERATIONS if path in paths}
+    result["paths"] = first | {path: paths[path] for path in paths if path not in first}
+    for path, method in MAIN_OPERATIONS:
+        if path in first:
+            first[path] = result["paths"][path] = _with_first(first[path], method)
+    main = [paths[path][method]["tags"][0] for path, method in MAIN_OPERATIONS if path in paths]
+    others = sorted({operation["tags"][0] for item in paths.values() for operation in item.values()})
+    result["tags"] = [{"name": name} for name in dict.fromkeys((*main, *others))]
+    return result
+
+
+def _with_first(item: dict[str, Any], method: str) -> dict[str, Any]:
+    return {method: item[method], **item}

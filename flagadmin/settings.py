@@ -244,6 +244,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "flagadmin.openapi.main_operations_first",
+    ],
     "CAMELIZE_NAMES": True,  # path parameters as the specification spells them
     # A console session works too, for "try it", but clients send keys.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
