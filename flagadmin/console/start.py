@@ -7,12 +7,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_POST
 
 from flagadmin.console.activity import told
 from flagadmin.console.chrome import THEMES
 from flagadmin.pages import curl_for
-from groups.pages.base import ConsolePage
+from groups.pages.base import ConsolePage, not_allowed
 from importer.pages.history import STATES, words_of
 from importer.runs import visible_runs
 from projects.access import readable_projects
@@ -45,9 +44,10 @@ class StartPage(ConsolePage):
 
 
 @csrf_exempt  # it keeps a colour; the form stands on pages that have no session yet
-@require_POST
 def keep_theme(request: HttpRequest) -> HttpResponse:
-    """Keeps light or dark in a cookie and goes back to where one was."""
+    """Keeps light or dark in a cookie and goes back to where one was. Raises MethodNotAllowed."""
+    if request.method != "POST":
+        raise not_allowed(["POST"])
     back = request.POST.get("next", "/")
     if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         back = "/"

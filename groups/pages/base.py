@@ -19,6 +19,7 @@ from flagadmin.errors import (
     AppError,
     AuthenticationRequired,
     InvalidOperation,
+    MethodNotAllowed,
     NoAccess,
     NotFound,
     RoleInUse,
@@ -44,6 +45,9 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         check_form_text(request)
         return super().dispatch(request, *args, **kwargs)
 
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])
+
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(**kwargs))
 
@@ -68,6 +72,14 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
                 **kwargs,
             }
         )
+
+
+def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
+    """Somebody reloaded an address that takes forms alone, mostly; it has to be a page that leads on."""
+    return MethodNotAllowed(
+        "There is no page at this address: it takes the form of another page.",
+        headers={"Allow": ", ".join(methods)},
+    )
 
 
 class ListPage(ConsolePage):

@@ -73,15 +73,17 @@ class LoginPage(View):
             form.add_error(None, error.message)
             return self.answer(request, form, wanted, status=401)
         except TooManyRequests as error:
-            response = self.answer(request, form, wanted, status=429, wait=error.message)
-            response["Retry-After"] = error.headers["Retry-After"]
+            seconds = error.headers["Retry-After"]
+            response = self.answer(request, form, wanted, status=429, wait=error.message, seconds=seconds)
+            response["Retry-After"] = seconds
             return response
         return enter(request, user, wanted, how="password")
 
     def answer(
-        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, wait: str = ""
+        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **waiting: str
     ) -> HttpResponse:
-        context = {"title": "Log in", "form": form, "next": wanted or "", "wait": wait}
+        """``waiting``: ``wait``, why and how long it takes, and how many ``seconds``."""
+        context = {"title": "Log in", "form": form, "next": wanted or "", **waiting}
         return render(request, "login.html", context, status=status)
 
 

@@ -27,6 +27,24 @@ def test_a_refusal_is_a_page(browse, error, status, words):
     assert "secret detail" not in response.text
 
 
+@pytest.mark.parametrize("address", ["/account/log-out-everywhere/", "/theme/"])
+def test_an_address_of_forms_alone_is_a_page_that_leads_on(browse, address):
+    response = browse("viewer").get(address)
+
+    assert response.status_code == 405
+    assert response["Allow"].startswith("POST")
+    assert "it takes the form of another page." in response.text
+    assert 'href="/"' in response.text
+
+
+def test_a_missing_permission_says_who_gives_it(browse, shop):
+    response = browse("viewer").get("/projects/shop/delete/")
+
+    assert response.status_code == 403
+    assert "An admin can give you a role with it" in response.text
+    assert '<a href="/projects/">To Projects</a>' in response.text
+
+
 def test_without_the_database_the_page_still_stands(browse):
     viewer = browse("viewer")
     with mock.patch("django.db.backends.utils.CursorWrapper.execute", side_effect=OperationalError("gone")):

@@ -41,6 +41,7 @@ def test_an_account(client, anna):
     assert response.status_code == 429
     assert 1 <= int(response["Retry-After"]) <= 6
     assert "Too many tries. Wait" in response.text
+    assert f'data-enable-after="{response["Retry-After"]}"' in response.text
 
 
 def test_name_and_address_are_one_account(client, anna):

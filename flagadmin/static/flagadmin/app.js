@@ -7,6 +7,7 @@
 //   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
+//   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
@@ -96,8 +97,23 @@ document.addEventListener("formdata", ({ target, formData }) => {
   for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });
 
+// Where the results stand below the form, evaluating moves to them: else nothing seems to happen.
+function showResults({ detail }) {
+  const results = find("#results");
+  if (!results || !detail.requestConfig?.elt.matches("form[data-send]") || find("[data-first-error]")) return;
+  if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView();
+}
+
+for (const button of document.querySelectorAll("[data-enable-after]"))
+  setTimeout(() => {
+    button.disabled = false;
+    document.getElementById(button.getAttribute("aria-describedby"))?.remove();
+    button.removeAttribute("aria-describedby");
+  }, button.dataset.enableAfter * 1000);
+
 document.addEventListener("htmx:load", (event) => show(event.detail.elt));
 document.addEventListener("htmx:afterSettle", focusFirstError);
+document.addEventListener("htmx:afterSettle", showResults);
 show();
 themeDocs();
 focusFirstError();
