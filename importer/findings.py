@@ -23,13 +23,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that stands against the import. ``flag`` is the flag it is about, ``item`` what validate lists."""
+    """Something that stands against the import. ``flag`` is the flag it is about, ``item`` what validate lists.
+
+    ``users`` are flags that cannot be imported because of it, where it is about something that they share.
+    """
 
     kind: Kind
     path: str
     message: str
     flag: str | None = None
     item: str | None = None
+    users: tuple[str, ...] = ()
 
     def problem(self) -> Problem:
         about = self.flag and self.flag not in self.message

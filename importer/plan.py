@@ -224,8 +224,9 @@ def _refuse_found(plan: Plan) -> None:
     """A flag that a finding is about is refused, and so is what it would become."""
     reasons: dict[str, str] = {}
     for finding in plan.findings:
-        if finding.flag is not None:
-            reasons.setdefault(finding.flag, f"{finding.path}: {finding.message}")
+        for name in (finding.flag, *finding.users):
+            if name is not None:
+                reasons.setdefault(name, f"{finding.path}: {finding.message}")
     for name, reason in reasons.items():
         if flag := plan.flags.get(name):
             flag.action, flag.reason = Action.REFUSE, reason

@@ -141,9 +141,12 @@ def _segments(words: Words, data: Data, target: Target) -> None:
             words.segment_ids[given["id"]] = here[given["name"]] = _new_segment(words, path, given, target)
         else:
             message = f"segment {given['name']} is not here."
-            if used := users[given["id"]]:
-                message += f" Used by: {', '.join(sorted(used)[:20])}."
-            words.findings.append(Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"]))
+            used = sorted(users[given["id"]])
+            if used:
+                message += f" Used by: {', '.join(used[:20])}. Create it, or leave those flags out."
+            words.findings.append(
+                Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"], users=tuple(used))
+            )
     segments = {**words.vocabulary.segments, **{new["id"]: new["name"] for new in words.new_segments}}
     words.vocabulary = replace(words.vocabulary, segments=segments)
 

@@ -11,6 +11,7 @@ from groups.pages.base import ListPage
 from importer.models import ImportRun
 from importer.runs import visible_runs
 
+MARKS = {"pending": "info", "running": "info", "failed": "error", "undone": "warn"}
 STATES = {
     "pending": "waits for you",
     "running": "at work",
@@ -51,7 +52,10 @@ class HistoryPage(ListPage):
         return [row.created_at, row.caller_name, target, row.source, words_of(row), STATES[row.state]]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        rows = [(run, words_of(run), STATES[run.state]) for run in kwargs["listing"].rows]
+        rows = [
+            (run, words_of(run), STATES[run.state], MARKS.get(run.state, "plain"))
+            for run in kwargs["listing"].rows
+        ]
         return super().get_context_data(runs=rows, **kwargs)
 
 

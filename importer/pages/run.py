@@ -1,6 +1,6 @@
 """/import/ID/: what an import would do, how far it is, what it did. One address for its whole life."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -59,6 +59,9 @@ class FlagRow:
         self.reason: str = report.get("reason", "")
         self.summary: str = report.get("summary", "")
         self.changes = [Change(**change) for change in report.get("changes", ())]
+        self.is_here = is_over and self.action in ("create", "change", "same")
+        self.can_leave_out = self.action in ("create", "change", "refuse")
+        self.can_restore = False
 
     def cells(self) -> list[str]:
         what = "; ".join(map(str, self.changes)) or self.summary or self.reason
@@ -116,7 +119,7 @@ class RunPage(ConsolePage):
     def listing(self) -> Listing:
         filters = (
             Filter("q", "Find a flag"),
-            Filter("show", "Show", [("all", "all")], any_label="only what happens"),
+            Filter("show", "Show", [("all", "everything")], any_label="what happens"),
         )
         text, show = (field.value(self.request.GET) for field in filters)
         quiet = () if show else ("same",)
@@ -125,7 +128,19 @@ class RunPage(ConsolePage):
             for report in self.run.result
             if report["action"] not in quiet and text.casefold() in report["name"].casefold()
         ]
-        return Listing(self.request.GET, rows, columns=self.columns, filters=filters, per_page=100)
+        columns: Sequence[Column] = self.columns
+        if self.plan is not None:
+            columns = (*columns, Column("leave-out", "Leave out"))
+            self.look_at_stored(rows, self.plan)
+        return Listing(self.request.GET, rows, columns=columns, filters=filters, per_page=100)
+
+    def look_at_stored(self, rows: Iterable[FlagRow], plan: Plan) -> None:
+        """Flags of this very project have a page, and those that are skipped as archived can be brought back."""
+        may_restore = self.caller.can(Permission.UPDATE_FEATURE, project=self.run.project)
+        for row in rows:
+            stored = plan.flags[row.name].stored
+            row.is_here = stored is not None and stored.project == self.run.project
+            row.can_restore = row.is_here and row.action == "skip" and may_restore
 
     def get_template_names(self) -> list[str]:
         names = {State.PENDING: "preview", State.RUNNING: "running"}
@@ -134,6 +149,7 @@ class RunPage(ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             run=self.run,
+            waits=self.run.state == State.PENDING,
             steps=STEPS,
             counts=[(self.run.counts.get(action, 0), *words) for action, words in ACTIONS.items()],
             written=self.run.counts.get("create", 0) + self.run.counts.get("change", 0),

@@ -18,6 +18,7 @@ from projects.models import Environment
 
 STEPS = ("File", "Check changes", "Result")
 PROBLEMS_SHOWN = 100
+NOWHERE = "There is no project whose flags you may change. An admin or an owner can give you a role in one."
 
 
 class UploadForm(forms.Form):
@@ -31,7 +32,7 @@ class UploadForm(forms.Form):
     )
     text = forms.CharField(
         required=False,
-        label="or paste it",
+        label="Or paste its text",
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"}),
     )
     project = forms.ChoiceField(label="Into project")
@@ -94,6 +95,7 @@ class UploadPage(FormPage):
             steps=STEPS,
             faults=self.faults[:PROBLEMS_SHOWN],
             more_faults=max(len(self.faults) - PROBLEMS_SHOWN, 0),
+            blocked="" if importable_projects(self.caller) else NOWHERE,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
             **kwargs,
         )

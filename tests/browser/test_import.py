@@ -49,7 +49,7 @@ def test_from_faults_to_undo(visit, files, script, check_accessible):
     expect(page.get_by_text("data.features[1].name").first).to_be_visible()
     expect(page.get_by_role("button", name="Import 1 flag")).to_be_disabled()
 
-    page.get_by_label("bad name").check()
+    page.get_by_label("Leave out bad name").check()
     page.get_by_role("button", name="Leave out the ticked flags").click()
     expect(page.get_by_role("button", name="Import 1 flag")).to_be_enabled()
 

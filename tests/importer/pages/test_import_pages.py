@@ -4,6 +4,7 @@ import json
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
 from importer.models import ImportRun
 from projects.models import Flag, FlagEnvironment
@@ -125,6 +126,41 @@ def test_leave_out_and_put_back(browse):
     assert list(Flag.objects.values_list("name", flat=True)) == ["good"]
 
 
+def test_a_missing_segment_blocks_the_flags_that_use_it_until_they_are_left_out(browse):
+    browser = browse("member")
+    document = export("plain", "needs-vip", segments=[{"id": 7, "name": "vip"}])
+    document["featureStrategies"].append({"name": "default", "featureName": "needs-vip", "segments": [7]})
+    address, page = preview(browser, document)
+    assert "Segment vip is not here" in page.text or "segment vip is not here" in page.text
+    assert "Create it, or leave those flags out." in page.text
+    assert "1 new, 1 blocked." in page.text
+
+    browser.post(address, {"do": "leave-out", "flag": ["needs-vip"]})
+    browser.post(address, {"do": "confirm"})
+    assert list(Flag.objects.values_list("name", flat=True)) == ["plain"]
+
+
+def test_an_archived_flag_can_be_restored_where_it_is_skipped(browse, shop):
+    browser = browse("member")
+    old = Flag.objects.create(project=shop, name="old", archived_at=timezone.now(), created_at=timezone.now())
+    address, page = preview(browser, export("old"))
+    assert "old is archived here and will be skipped." in page.text
+    assert 'form="restore" name="name" value="old"' in page.text
+    assert 'aria-label="Leave out old"' not in page.text
+
+    back = browser.post("/projects/shop/features/revive", {"name": "old", "next": address}, follow=True)
+    assert back.redirect_chain[-1][0] == address
+    old.refresh_from_db()
+    assert not old.is_archived
+    assert "Restore it" not in back.text
+
+
+def test_who_may_import_nowhere_is_told(browse):
+    page = browse("viewer").get("/import/").text
+    assert "There is no project whose flags you may change." in page
+    assert 'disabled aria-describedby="blocked"' in page
+
+
 def test_a_change_after_the_check_is_told_and_nothing_written(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
@@ -205,7 +241,7 @@ def test_evaluate_as_if_imported(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a", featureStrategies=[{"name": "default", "featureName": "a"}]))
     page = browser.get(f"{address}evaluate/?context.userId=42")
-    assert "1 of 1 flags differ" in page.text
+    assert "1 of 1 flag differs" in page.text
     assert "not there" in page.text
     assert "On for everyone" in page.text
     assert not Flag.objects.exists()
