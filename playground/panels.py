@@ -166,9 +166,16 @@ def _conditions(
 ) -> list[Condition]:
     """What is needed is said where the sentence does not say it already."""
     return [
-        Condition(each.holds, each.sentence, constraint.need if each.holds and not constraint.met else "")
+        Condition(
+            each.holds, each.sentence, _expected(constraint) if each.holds and not constraint.met else ""
+        )
         for constraint, each in zip(compiled, explained, strict=True)
     ]
+
+
+def _expected(constraint: CompiledConstraint) -> str:
+    """``(one of pro, enterprise)``, as what else is expected stands behind its value."""
+    return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 
 def _verdict(strategy: StrategyExplanation) -> tuple[str, str]:

@@ -54,10 +54,10 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
-    """What a constraint that holds adds to its value: " (above 4.2.0)", " (not US)", or nothing for IN."""
+    """What a constraint that holds adds to its value: " (above 4.2.0)", " (at least 30)"; nothing for IN."""
     if operator in ("IN", "NOT_IN"):
         return "" if (operator == "IN") is not inverted else f" (not {listed(values)})"
-    phrase = f"{OPERATORS[operator].relation} {listed(values)}"
+    phrase = f"{OPERATORS[operator].relation.removeprefix('of ')} {listed(values)}"
     return f" (not {phrase})" if inverted else f" ({phrase})"
 
 

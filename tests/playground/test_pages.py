@@ -91,7 +91,7 @@ def test_results_can_be_filtered(viewer):
 def test_several_contexts_stand_side_by_side_and_differences_come_first(viewer):
     page = text_of(viewer.get("/playground/", {**ADA, "environment": ["production", "development"]}))
 
-    assert "1 of 13 flags differ." in page
+    assert "1 of 13 flags differs." in page
     assert page.index("new-date-picker") < page.index("apple-pay")
 
 
@@ -227,7 +227,7 @@ def test_compare_shows_only_the_differences_first(viewer):
     few = text_of(viewer.get("/playground/compare/", {**question, "a.context.userId": "42"}))
     all_of_them = text_of(viewer.get("/playground/compare/", {**question, "show": "all"}))
 
-    assert "1 of 13 flags differ." in few
+    assert "1 of 13 flags differs." in few
     assert "new-date-picker" in few
     assert "apple-pay" not in few
     assert "apple-pay" in all_of_them
