@@ -12,6 +12,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.collector import no_collection
 from flagadmin.errors import Problem, ValidationError, choices
 from flagadmin.openapi import refusals
 from groups.access import Caller
@@ -19,6 +20,7 @@ from groups.authentication import ApiRequest
 from playground import combinations, schema, wire
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.engine.snapshot import Snapshot
 from playground.request import Question, read_question
 from playground.snapshot import snapshot_at
 from projects.access import environment_problems, unknown_project
@@ -51,15 +53,18 @@ class PlaygroundView(APIView):
         question = read_question(request.data)
         [environment] = question.environments
         current = known_revisions(request.user, question, {"environment": environment})
-        evaluation = evaluate(
-            snapshot_at(current, environment),
-            Context(question.context),
-            now=timezone.now(),
-            random=random.random,
-        )
-        before = b'{"input":%b,"features":' % orjson.dumps(question.echo)
-        body = wire.render_features(evaluation, before=before, behind=b"}")
+        body = answer(snapshot_at(current, environment), question)
         return Response(body, headers=DEPRECATED)
+
+
+# A function of its own: the thousands of small objects it makes are gone before anybody looks for cycles among them.
+@no_collection
+def answer(compiled: Snapshot, question: Question) -> bytes:
+    """The whole answer for one environment and one context."""
+    before = b'{"input":%b,"features":' % orjson.dumps(question.echo)
+    context = Context(question.context)
+    evaluation = evaluate(compiled, context, now=timezone.now(), random=random.random)
+    return wire.render_features(evaluation, before=before, behind=b"}")
 
 
 class AdvancedPlaygroundView(APIView):
@@ -127,6 +132,7 @@ def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, 
     return current
 
 
+@no_collection
 def advanced_features(
     current: Mapping[str, int], environments: list[str], fields: Mapping[str, list[str]]
 ) -> bytes:

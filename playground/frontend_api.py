@@ -13,6 +13,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 from rest_framework.views import APIView
 
+from flagadmin.collector import no_collection
 from flagadmin.errors import Problem, ValidationError
 from flagadmin.openapi import refusals
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
@@ -144,6 +145,7 @@ class FrontendTogglesView(FrontendView):
         return toggles(request, body_context(request.data))
 
 
+@no_collection
 def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
     token = token_of(request)

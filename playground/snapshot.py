@@ -4,15 +4,14 @@ The cache is a worker's own and never stale: each request reads the projects' re
 snapshot is used only for the very (project, revision) pairs it was read at.
 """
 
-import gc
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from flagadmin.collector import no_collection
 from playground.engine.snapshot import Snapshot
 from playground.wire import compile_playground
 from projects.documents.definitions import definitions
@@ -93,22 +92,10 @@ def _compile(projects: list[str], environment: str) -> Snapshot:
             if compiled is not None:
                 return compiled
             read = definitions(projects, environment)
-        with _no_collection():
+        with no_collection:
             compiled = compile_playground(read.flags, read.segments, environment=environment)
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         return compiled
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Compiling makes millions of objects that stay; the collector would look through them again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _freeze() -> None:

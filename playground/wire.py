@@ -25,6 +25,7 @@ from playground.wire_templates import (
     FALSE,
     TRUE,
     FlagTemplate,
+    Opening,
     as_json,
     flag_template,
     segment_template,
@@ -89,6 +90,21 @@ def render_each(evaluation: Evaluation) -> list[bytes]:
     return rendered
 
 
+def _opening(template: FlagTemplate, opening: Opening, *, enabled: bool) -> bytes:
+    """A flag up to its strategies."""
+    on, decided, chosen, pick, unmet = opening
+    head = HEADS[on][enabled]
+    variants = template.variants
+    picked = NO_VARIANT if on else OFF_VARIANT
+    if chosen != NONE:
+        deciding = template.strategies[decided][1]
+        variants = deciding.variants()
+        picked = deciding.picks[chosen] + FEATURE_ENABLED if on else OFF_VARIANT
+    elif pick != NONE:
+        picked = template.picks[pick]
+    return b"".join((head.replace(MET, UNMET) if unmet else head, picked, variants, template.names))
+
+
 class _Identifiers(dict[str, bytes]):
     """Per stickiness the end of a rollout and its strategy: the field and value that were hashed, if any."""
 
@@ -122,21 +138,13 @@ class _Renderer:
         template: FlagTemplate = flag.template
         result, on, decided, pick, _, strategies, unmet = outcome
         parts = self._parts
-        head = HEADS[on][flag.enabled]
-        parts.append(head.replace(MET, UNMET) if unmet else head)
-        variants = template.variants
         chosen = strategies[decided][PICK] if decided != NONE else NONE
-        if chosen != NONE:
-            deciding = template.strategies[decided][1]
-            variants = deciding.body.held[0][: deciding.variants_end]
-            parts.append(deciding.picks[chosen] if on else OFF_VARIANT)
-            parts.append(FEATURE_ENABLED if on else b"")
-        elif pick != NONE:
-            parts.append(template.picks[pick])
-        else:
-            parts.append(NO_VARIANT if on else OFF_VARIANT)
-        parts.append(variants)
-        parts.append(template.names)
+        opening = (on, decided, chosen, pick, unmet != ())
+        last, text = template.last
+        if last != opening:
+            text = _opening(template, opening, enabled=flag.enabled)
+            template.last = opening, text
+        parts.append(text)
         self._strategies(template, strategies)
         parts.append(ENDS[result])
         parts.append(dumps(self._reason(flag, outcome)))
@@ -151,19 +159,10 @@ class _Renderer:
         for strategy, pieces in template.strategies:
             verdict, bits, bucket, pick, _ = outcomes[position]
             position += 1  # noqa: SIM113
-            parts.append(pieces.head)
-            parts.append(pieces.verdicts[verdict])
-            if pick != NONE:
-                parts.append(pieces.picks[pick])
-            body = pieces.body
-            if bits == strategy.all_hold:
-                parts += body.held
-            else:
-                for cut in body.cuts:
-                    parts.append(cut)
-                    parts.append(TRUE if bits & 1 else FALSE)
-                    bits >>= 1
-                parts.append(body.end)
+            last_verdict, last_bits, last_pick, text = pieces.last
+            if bits != last_bits or verdict is not last_verdict or pick != last_pick:
+                text = pieces.write(verdict, bits, pick)
+            parts.append(text)
             if pieces.links:
                 parts.append(self._segments_of(strategy))
                 parts.append(pieces.links)

@@ -11,20 +11,21 @@ import orjson
 from playground.engine.reading import objects_of, parameters_of, text_of
 from playground.engine.snapshot import CompiledFlag, CompiledSegment
 from playground.engine.strategies import CompiledStrategy, Mode
+from playground.engine.variants import NONE
 
 TRUE, FALSE = b"true", b"false"
 
 
 @dataclass(frozen=True, slots=True)
 class Echoed:
-    """Constraints, cut where their results stand: each of the `cuts` is followed by one, then comes `end`.
-
-    `held` is all of it with every result true.
-    """
+    """Constraints, cut where their results stand: each of the `cuts` is followed by one, then comes `end`."""
 
     cuts: tuple[bytes, ...]
     end: bytes
-    held: tuple[bytes, ...]
+
+    @property
+    def first(self) -> bytes:
+        return self.cuts[0] if self.cuts else self.end
 
     def pieces(self, bits: int) -> list[bytes]:
         """All of it with the results of these bits, the first constraint's being the lowest."""
@@ -36,7 +37,7 @@ class Echoed:
         return parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StrategyTemplate:
     """The pieces of one strategy, in the order they are written.
 
@@ -44,6 +45,9 @@ class StrategyTemplate:
     variants without their last brace; the `body`, which begins with the list they are picked from (up to
     `variants_end`) and ends where segments or a rollout's bucket follow; `links`, what follows the segments
     (empty where there are none: then the body has it).
+
+    `last` is what was written last, and for which verdict, bits and pick: from one context to the next most
+    strategies differ in nothing but the bucket. Replaced as a whole, so that threads may share it.
     """
 
     head: bytes
@@ -52,21 +56,38 @@ class StrategyTemplate:
     variants_end: int
     body: Echoed
     links: bytes
+    last: tuple[bool | None, int, int, bytes] = (None, -1, NONE, b"")
+
+    def write(self, verdict: bool | None, bits: int, pick: int) -> bytes:
+        """Everything up to the segments or the bucket."""
+        picked = b"" if pick == NONE else self.picks[pick]
+        text = b"".join((self.head, self.verdicts[verdict], picked, *self.body.pieces(bits)))
+        self.last = (verdict, bits, pick, text)
+        return text
+
+    def variants(self) -> bytes:
+        """The end of a chosen variant, and the list it was chosen from."""
+        return self.body.first[: self.variants_end]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FlagTemplate:
     """The pieces of one flag: its own variants (`picks` as a strategy has them, then `variants`), its names
-    up to the strategies, and these. `impression_data` is for frontend SDKs."""
+    up to the strategies, and these. `impression_data` is for frontend SDKs. `last` is how it began last, up to the
+    strategies, and for which outcome."""
 
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[tuple[CompiledStrategy, StrategyTemplate], ...]
     impression_data: bool
+    last: tuple[Opening | None, bytes] = (None, b"")
 
 
 DEEPEST = 100
+Opening = tuple[bool, int, int, int, bool]
+"""What the beginning of a flag depends on: on, position of the deciding strategy, its pick, the flag's own pick,
+whether a parent is unmet."""
 
 
 def as_json(value: object) -> bytes:
@@ -115,17 +136,26 @@ def segment_template(document: Mapping[str, Any], segment: CompiledSegment) -> E
 
 
 def template_size(template: FlagTemplate | Echoed) -> int:
-    """About how many bytes a template holds."""
+    """About how many bytes a template holds, with what was written last."""
     return _held(template)
 
 
 def _held(item: object) -> int:
+    if isinstance(item, StrategyTemplate):
+        return _fields(item) + 110 + len(item.write(True, -1, len(item.picks) - 1))
+    if isinstance(item, FlagTemplate):
+        longest = max(map(len, (b"", *item.picks)))
+        return _fields(item) + 300 + longest + len(item.variants) + len(item.names)
     if not item or isinstance(item, dict | int | CompiledStrategy):
         return 0  # shared, or counted with the flag
     if isinstance(item, bytes):
         return 40 + len(item)
     if isinstance(item, tuple):
         return 56 + sum(8 + _held(member) for member in item)
+    return _fields(item)
+
+
+def _fields(item: object) -> int:
     slots = [slot.name for slot in fields(item)]  # type: ignore[arg-type]
     return 32 + sum([8 + _held(getattr(item, name)) for name in slots])
 
@@ -207,7 +237,7 @@ def _echoed(opening: bytes, constraints: list[dict[str, Any]], closing: bytes) -
         cuts.append(before + as_json(constraint)[:-1] + result)
         before = b"},"
     end = b"}" + closing if cuts else opening + closing
-    return Echoed(tuple(cuts), end, (*(piece for cut in cuts for piece in (cut, TRUE)), end))
+    return Echoed(tuple(cuts), end)
 
 
 def _strategy_variant(variant: Mapping[str, Any]) -> bytes:

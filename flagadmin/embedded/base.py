@@ -34,16 +34,12 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
     client_class = DatabaseClient
 
     def get_connection_params(self) -> dict[str, Any]:
+        # Asked for with every use, pooled or not: a killed server is started again before anybody waits for it.
         server = server_of(self.settings_dict)
         parameters = super().get_connection_params()
         parameters.pop("data_dir")
         parameters.pop("durable", None)
         return parameters | {"host": server["host"], "user": server["user"]}
-
-    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        # A pool asks for parameters once and would wait for a killed server to come back by itself.
-        server_of(self.settings_dict)
-        return super().get_new_connection(conn_params)
 
 
 def server_of(settings_dict: dict[str, Any]) -> ConnectionParameters:

@@ -1,6 +1,7 @@
 """`manage.py serve`: migrate, then answer requests until told to stop."""
 
 import multiprocessing
+import os
 import socket
 import threading
 from argparse import ArgumentParser
@@ -21,6 +22,14 @@ from flagadmin import runtime
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
 SECONDS_TO_FINISH = 20  # for requests under way when told to stop
+
+# For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
+# the system when freed, and mapped and cleared anew, page by page, for the next answer. That was a quarter of the time.
+KEEP_FREED_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; glibc takes no more
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+    "MALLOC_ARENA_MAX": "1",  # the interpreter lets one thread at a time allocate anyway
+}
 
 
 class Command(BaseCommand):
@@ -91,6 +100,8 @@ def migrate() -> None:
 def server(host: str, port: int, workers: int) -> Any:
     # Forked workers would share open connections and locks with this process.
     multiprocessing.set_start_method("spawn", force=True)
+    for name, value in KEEP_FREED_MEMORY.items():
+        os.environ.setdefault(name, value)
     return Granian(
         "flagadmin.wsgi:application",
         address=host,

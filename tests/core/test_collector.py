@@ -1,0 +1,42 @@
+"""The collector is held off as long as anybody needs it so."""
+
+import gc
+import threading
+
+import pytest
+
+from flagadmin.collector import no_collection
+
+
+def test_it_is_on_again_when_the_last_one_leaves() -> None:
+    with no_collection:
+        with no_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    with pytest.raises(KeyError), no_collection:
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_threads_do_not_end_it_for_each_other() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with no_collection:
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert entered.wait(10)
+    with no_collection:
+        pass
+    assert not gc.isenabled()
+
+    leave.set()
+    thread.join()
+    assert gc.isenabled()

@@ -1,0 +1,35 @@
+"""What a flag's template keeps of its last answer never shows in the next one."""
+
+import random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.snapshot import Snapshot
+from playground.wire import compile_playground, render_features
+from tests.engine.generators import contexts, states
+from tests.engine.oracle import NOW
+
+
+def compiled(state: dict[str, Any]) -> Snapshot:
+    segments = {segment["id"]: segment for segment in state.get("segments", [])}
+    return compile_playground(state["features"], segments, environment="production")
+
+
+def rendered(snapshot: Snapshot, context: dict[str, Any]) -> bytes:
+    chance = random.Random(0).random
+    return render_features(evaluate(snapshot, Context(context), now=NOW, random=chance))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(state=states(), requests=st.lists(contexts(), min_size=2, max_size=5))
+def test_one_snapshot_answers_every_context_as_a_fresh_one_does(
+    state: dict[str, Any], requests: list[dict[str, Any]]
+) -> None:
+    snapshot = compiled(state)
+
+    for context in [*requests, *requests]:
+        assert rendered(snapshot, context) == rendered(compiled(state), context)
