@@ -96,7 +96,8 @@ def _switches(entries: Entries, listed: list[Any], environment: str) -> dict[str
                 )
             )
             continue
-        if source := given.get("environment"):
+        # The specification has the environment's name in `name`; the reference's exports have the flag's.
+        if source := given.get("environment") or (given["name"] if given["name"] != name else ""):
             entries.sources.add(source)
         if name not in seen:
             seen[name] = path, given

@@ -53,13 +53,6 @@ def as_text(value: Any) -> str:
     raise ValueError(value)
 
 
-def as_filled_text(value: Any) -> str:
-    text = as_text(value)
-    if not text:
-        raise ValueError(value)
-    return text
-
-
 def as_boolean(value: Any) -> bool:
     if value is None or value == "false" or value == 0:
         return False
@@ -103,7 +96,7 @@ def as_moment(value: Any) -> datetime:
     """A date-time of RFC 3339, in UTC. The first and the last year are out: no time zone could show them all."""
     if not isinstance(value, str) or len(value) < 20:
         raise ValueError(value)
-    moment = datetime.fromisoformat(value)
+    moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be small
     if moment.tzinfo is None or not 1 < moment.year < 9999:
         raise ValueError(value)
     return moment.astimezone(UTC)
@@ -126,7 +119,6 @@ def as_choice(*names: str) -> Callable[[Any], str]:
 COLOUR = "^#[0-9A-Fa-f]{6}$"
 _BOUNDS = {"minimum": 0, "maximum": TOTAL_WEIGHT}
 _TEXT = core_schema.str_schema(strict=True)
-_FILLED = core_schema.str_schema(strict=True, min_length=1)
 _COLOUR = core_schema.str_schema(strict=True, pattern=COLOUR)
 _BOOLEAN = core_schema.bool_schema(strict=True)
 _NUMBER = core_schema.union_schema(
@@ -137,9 +129,6 @@ _WHOLE = core_schema.int_schema(strict=True)
 _WEIGHT = core_schema.int_schema(strict=True, ge=0, le=TOTAL_WEIGHT)
 
 Text = Annotated[str, Reads("a text", _TEXT, as_text, {"type": "string"})]
-FilledText = Annotated[
-    str, Reads("a text that is not empty", _FILLED, as_filled_text, {"type": "string", "minLength": 1})
-]
 Boolean = Annotated[bool, Reads("true or false", _BOOLEAN, as_boolean, {"type": "boolean"})]
 Number = Annotated[float, Reads("a number", _NUMBER, as_number, {"type": "number"})]
 Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer, {"type": "integer"})]

@@ -18,7 +18,6 @@ from importer.heavy import heavy_work
 from importer.reading import (
     Boolean,
     Colour,
-    FilledText,
     Integer,
     Moment,
     Number,
@@ -80,7 +79,7 @@ class Constraint(TypedDict):
     caseInsensitive: NotRequired[Boolean]
     inverted: NotRequired[Boolean]
     values: NotRequired[Texts]
-    value: NotRequired[FilledText]
+    value: NotRequired[Text]
 
 
 @strict

@@ -140,9 +140,16 @@ def test_other_environments_are_not_imported_and_noted(api: Any) -> None:
     ]
 
 
-def test_a_file_of_another_environment_is_noted(api: Any) -> None:
-    sent = body("one", featureEnvironments=[switch("one", environment="production")])
+@pytest.mark.parametrize("said", [{"environment": "production"}, {"name": "production"}], ids=str)
+def test_a_file_of_another_environment_is_noted(said: Any, api: Any) -> None:
+    """An entry names its environment in `environment` or, as the specification has it, in `name`."""
+    sent = body("one", featureEnvironments=[switch("one", **said)])
     assert notes(api, sent) == ["This file was exported from production; you are importing into development."]
+
+
+def test_a_tag_type_that_no_tag_uses_is_noted(api: Any) -> None:
+    sent = body("one", tagTypes=[{"name": "simple"}, {"name": "team"}])
+    assert notes(api, sent) == ["Tag type team is not here and no tag uses it: it is not created."]
 
 
 def test_children_that_contradict_the_dependencies_are_noted(api: Any) -> None:

@@ -10,6 +10,7 @@ from tests.importer.bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
+VALIDATE = "/api/admin/features-batch/validate"
 VARIANT = {"name": "a", "weight": 1000, "weightType": "variable", "stickiness": "default"}
 
 
@@ -84,6 +85,21 @@ def test_a_flag_that_is_not_listed_is_added_to(one: None, api: Any) -> None:
     assert (now["description"], now["enabled"]) == ("old", True)
 
 
+def test_validate_tells_what_is_overwritten_from_what_is_added_to(one: None, api: Any) -> None:
+    def overwritten(sent: Any) -> list[str]:
+        report = api["admin"].post(VALIDATE, sent).json()
+        return [n for w in report["warnings"] if "overwritten" in w["message"] for n in w["affectedItems"]]
+
+    assert overwritten(body("one")) == ["one"]
+    assert overwritten(body(featureStrategies=[strategy("one")])) == []
+
+
+def test_an_empty_value_beside_values_is_nothing(api: Any) -> None:
+    """The specification asks nothing of a value that the operator does not read."""
+    constraint = {"contextName": "plan", "operator": "IN", "values": ["gold"], "value": ""}
+    send(api, body("new", featureStrategies=[strategy("new", constraints=[constraint])]))
+
+
 def test_strategies_that_stay_keep_their_ids(one: None, api: Any) -> None:
     [kept] = Strategy.objects.filter(flag__name="one", environment="development").values_list("id", flat=True)
     send(api, body("one", featureStrategies=[strategy("one", title="old"), strategy("one", title="new")]))
@@ -133,7 +149,7 @@ def test_times_of_the_file_count_for_new_flags(api: Any) -> None:
             "createdAt": "2020-01-02T03:04:05Z",
             "lifecycle": {"stage": "live", "enteredStageAt": "2021-01-01T00:00:00Z"},
         },
-        {"name": "old", "archived": True, "archivedAt": "2022-01-01T00:00:00Z"},
+        {"name": "old", "archived": True, "archivedAt": "2022-01-01t00:00:00z"},
     ]
     send(api, sent)
     one, old = Flag.objects.get(name="one"), Flag.objects.get(name="old")
