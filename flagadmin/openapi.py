@@ -45,7 +45,7 @@ class ErrorRecord(serializers.Serializer):
     permissions = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="The permissions of which one is needed (NoAccessError).",
+        help_text="The permissions that the message speaks of (NoAccessError).",
     )
 
 

@@ -20,7 +20,6 @@ from importer.validation_report import validation_report
 from importer.wire import Body, parse_body
 
 TAGS = ["Import and export"]
-BODY = {"application/json": schema.import_schema()}
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
 
 
@@ -48,16 +47,12 @@ class ImportView(BatchView):
         summary="Import flags into a project and environment",
         description=schema.IMPORT_DESCRIPTION,
         tags=TAGS,
-        request=BODY,
+        request=schema.ImportBody,
         parameters=[
             OpenApiParameter("report", bool, description="Answer what happened to each flag."),
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
         ],
-        responses={
-            200: OpenApiResponse(
-                schema.ImportReport, description="Imported. Without a body unless the report is asked for."
-            )
-        }
+        responses={200: OpenApiResponse(description="Imported. No body unless the report is asked for.")}
         | refusals(400, 403, 413, 415),
         examples=[EXAMPLE],
     )
@@ -72,7 +67,7 @@ class ValidateView(BatchView):
         summary="What would stand against an import",
         description=schema.VALIDATE_DESCRIPTION,
         tags=TAGS,
-        request=BODY,
+        request=schema.ImportBody,
         responses={200: schema.ValidationReport} | refusals(400, 403, 413, 415),
         examples=[
             EXAMPLE,

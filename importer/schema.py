@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from pydantic import TypeAdapter
 from rest_framework import serializers
 
@@ -23,7 +24,8 @@ Needs `UPDATE_FEATURE`, and for what the body makes necessary `CREATE_FEATURE`, 
 `DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `DELETE_FEATURE` (archiving), `CREATE_CONTEXT_FIELD`,
 `CREATE_TAG_TYPE`, `CREATE_SEGMENT`. Every problem of a body is listed in `details`, with its JSON path.
 
-`Prefer: return=representation` or `?report=1` answers what happened to each flag instead of an empty body.
+The answer has no body. `Prefer: return=representation` or `?report=1` asks for one: `{id, project, environment,
+counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
 """
 VALIDATE_DESCRIPTION = """\
 Says what stands against an import, without writing anything: it would succeed exactly when `errors` and `permissions`
@@ -90,6 +92,17 @@ def _inlined(part: Any, definitions: dict[str, Any]) -> Any:
     }
 
 
+class ImportBody(serializers.Serializer[Any]):
+    """Stands for the body, which ``importer.wire`` reads."""
+
+
+class ImportBodySchema(OpenApiSerializerExtension):
+    target_class = ImportBody
+
+    def map_serializer(self, auto_schema: Any, direction: str) -> dict[str, Any]:
+        return import_schema()
+
+
 class ReportEntry(serializers.Serializer[Any]):
     message = serializers.CharField()
     affectedItems = serializers.ListField(child=serializers.CharField())
@@ -101,20 +114,6 @@ class ValidationReport(serializers.Serializer[Any]):
     )
     warnings = ReportEntry(many=True, help_text="What to know before it.")
     permissions = ReportEntry(many=True, help_text="Permissions that are missing.")
-
-
-class ImportedFlag(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    action = serializers.ChoiceField(["create", "change", "same", "skip"])
-    reason = serializers.CharField(required=False, help_text="Why it was skipped.")
-
-
-class ImportReport(serializers.Serializer[Any]):
-    id = serializers.UUIDField(help_text="Of the import, to look it up later.")
-    project = serializers.CharField()
-    environment = serializers.CharField()
-    counts = serializers.DictField(child=serializers.IntegerField(), help_text="Flags by action.")
-    features = ImportedFlag(many=True)
 
 
 class ExportQuery(serializers.Serializer[Any]):

@@ -128,7 +128,11 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
         ),
         (
             "The following features already exist in this project and will be overwritten:",
-            [flag.name for flag in plan.flags.values() if flag.before is not None and flag.feature is not None],
+            [
+                flag.name
+                for flag in plan.flags.values()
+                if flag.before is not None and flag.feature is not None
+            ],
         ),
         (
             "The following features are on and have no strategy that is on. They get the default strategy:",

@@ -192,7 +192,9 @@ def _tag_types(words: Words, listed: list[Any], used: set[str]) -> None:
     missing = used - words.vocabulary.tag_types
     new: dict[str, Any] = {}
     unused = {given["name"] for given in listed} - used - words.vocabulary.tag_types
-    words.notes += [f"Tag type {name} is not here and no tag uses it: it is not created." for name in sorted(unused)]
+    words.notes += [
+        f"Tag type {name} is not here and no tag uses it: it is not created." for name in sorted(unused)
+    ]
     for index, given in enumerate(listed):
         if given["name"] not in missing:
             continue

@@ -34,7 +34,6 @@ Context members beside `properties` whose value is no text are left out and list
         "oneOf": [
             {"type": "array", "items": {"type": "string"}},
             {"type": "string", "enum": ["*"]},
-            {"type": "null"},
         ],
         "example": ["default"],
     }
@@ -81,7 +80,7 @@ class VariantOverride(s.Serializer[Any]):
 
 class FeatureVariant(s.Serializer[Any]):
     name = s.CharField(help_text="Unique within the flag.")
-    weight = s.FloatField(max_value=1000)
+    weight = s.FloatField(min_value=0, max_value=1000)
     weightType = s.ChoiceField(["variable", "fix"], required=False)
     stickiness = s.CharField(required=False)
     payload = Payload(required=False)
@@ -93,6 +92,9 @@ class ChosenVariant(s.Serializer[Any]):
     enabled = s.BooleanField()
     payload = Payload(required=False)
     feature_enabled = s.BooleanField(required=False)
+    featureEnabled = s.BooleanField(
+        required=False, help_text="The same again, for environment variants and where there is none."
+    )
 
 
 class EvaluatedConstraint(s.Serializer[Any]):
@@ -124,10 +126,13 @@ class StrategyLinks(s.Serializer[Any]):
 
 
 class Rollout(s.Serializer[Any]):
-    bucket = s.IntegerField(allow_null=True, help_text="1 to 100; null when it is drawn anew on each call.")
+    bucket = s.IntegerField(
+        allow_null=True, help_text="1 to 100; null without a value to hash: off, or drawn anew on each call."
+    )
     threshold = s.FloatField(help_text="The bucket at which the rollout stops, in percent.")
-    stickiness = s.CharField(help_text="The field whose value was hashed.")
-    value = s.CharField(allow_null=True, help_text="The value that was hashed.")
+    stickiness = s.CharField(help_text="What is hashed: a field of the context, `default` or `random`.")
+    field = s.CharField(required=False, help_text="The field whose value was hashed.")
+    value = s.CharField(required=False, help_text="The value that was hashed.")
 
 
 class EvaluatedStrategy(s.Serializer[Any]):
@@ -218,7 +223,13 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
                             "edit": "/projects/checkout/features/dark-theme/strategies/edit"
                             "?environmentId=production&strategyId=0190f3c2-7d60-7c51-9a5e-3a7d5e2f6f10"
                         },
-                        "rollout": {"bucket": 53, "threshold": 50, "stickiness": "userId", "value": "42"},
+                        "rollout": {
+                            "bucket": 53,
+                            "threshold": 50,
+                            "stickiness": "userId",
+                            "field": "userId",
+                            "value": "42",
+                        },
                     }
                 ],
             },

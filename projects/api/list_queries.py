@@ -14,6 +14,8 @@ from flagadmin.errors import Problem, ValidationError, choices
 MOST = 1000
 MOST_TERMS = 100
 FAR = 2**31  # beyond the end of any list
+FROM_0 = {"type": "integer", "minimum": 0}
+FROM_1 = {"type": "integer", "minimum": 1, "maximum": MOST}
 
 
 class IntegerFilter(django_filters.Filter):
@@ -94,8 +96,8 @@ def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list
     limit = f"Number of applications per page, 1 to {MOST}."
     return [
         OpenApiParameter("query", str, description=query),
-        OpenApiParameter("offset", int, description="Number of applications to skip.", default=0),
-        OpenApiParameter("limit", int, description=limit, default=kind.default_limit),
+        OpenApiParameter("offset", FROM_0, description="Number of applications to skip.", default=0),
+        OpenApiParameter("limit", FROM_1, description=limit, default=kind.default_limit),
         OpenApiParameter("sortBy", str, enum=keys, description=sort_by, default=keys[0]),
         OpenApiParameter(
             "sortOrder", str, enum=["asc", "desc"], description="Sort order for `sortBy`.", default="asc"
