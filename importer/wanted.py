@@ -150,6 +150,9 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, findings:
         )
     if all(strategy["disabled"] for strategy in document["strategies"]):
         last = max((strategy["sortOrder"] for strategy in document["strategies"]), default=-1)
+        if len(document["strategies"]) >= (limit := target.limits.strategies):
+            message = f"with the default strategy, which it needs to be on, it would have more than {limit}"
+            findings.append(Finding(Kind.VALUE, path, message, entry.name))
         document["strategies"].append(target.default_strategy_of(entry.name) | {"sortOrder": last + 1})
 
 

@@ -9,7 +9,7 @@ from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.actions.strategies import checked_strategy, insert_strategy
+from projects.actions.strategies import check_room_for_strategy, checked_strategy, insert_strategy
 from projects.actions.switching import has_enabled_strategy, project_environment, set_switch
 from projects.documents.flags import strategy_documents
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
@@ -29,7 +29,7 @@ def enable_flag(
     """Switches the flag on. Without an enabled strategy it gets the project environment's default strategy, or one
     for everyone; with ``activate_disabled`` its disabled strategies are enabled instead, if it has any.
 
-    Raises NotFound, NoAccess, and ValidationError where the default strategy has become invalid.
+    Raises NotFound, NoAccess, and ValidationError where the default strategy has become invalid or is one too many.
     """
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
     if not has_enabled_strategy(flag, environment):
@@ -90,7 +90,9 @@ def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Call
         "sortOrder": None,
         "disabled": False,
     }
-    strategy = insert_strategy(flag, environment, checked_strategy(flag, given))
+    document = checked_strategy(flag, given)
+    check_room_for_strategy(flag, environment)
+    strategy = insert_strategy(flag, environment, document)
     [after] = strategy_documents([strategy])
     record(
         Event(

@@ -39,12 +39,16 @@ def add_strategy(
     permission = Permission.CREATE_FEATURE_STRATEGY
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
     document = checked_strategy(flag, given)
-    there = Strategy.objects.filter(flag=flag, environment_id=environment)
-    limit = Limits.from_settings().strategies
-    if there.count() >= limit:
-        raise ValidationError(f"{name} has {limit} strategies in {environment}; more are not allowed.")
+    check_room_for_strategy(flag, environment)
     strategy = insert_strategy(flag, environment, document)
     return _recorded(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
+
+
+def check_room_for_strategy(flag: Flag, environment: str) -> None:
+    """Whether one more strategy may be added; the flag is locked. Raises ValidationError."""
+    limit = Limits.from_settings().strategies
+    if Strategy.objects.filter(flag=flag, environment_id=environment).count() >= limit:
+        raise ValidationError(f"{flag.name} has {limit} strategies in {environment}; more are not allowed.")
 
 
 def insert_strategy(flag: Flag, environment: str, document: Document) -> Strategy:

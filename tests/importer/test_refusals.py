@@ -261,6 +261,15 @@ VALUES = {
         "data.links[0].links[0].url",
         "one:",
     ),
+    "no room for the default strategy": (
+        body(
+            "one",
+            featureStrategies=[strategy("one", disabled=True)] * 30,
+            featureEnvironments=[{"name": "one", "enabled": True}],
+        ),
+        "data.featureEnvironments[0].enabled",
+        "more than 30",
+    ),
     "more flags than the project may have": (
         body("app-one", "app-two", project="named"),
         "data.features",

@@ -51,6 +51,13 @@ def test_without_a_strategy_it_gets_one_for_everyone(api, cart):
     ]
 
 
+def test_the_default_strategy_counts_for_the_limit(api, cart, settings):
+    settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT = 1
+    add_strategy(cart, disabled=True)
+    refused(api["member"].post(f"{PATH}/on"), 400, "ValidationError")
+    assert not is_on(cart)
+
+
 def test_without_a_strategy_it_gets_the_projects_default_one(api, cart, shop):
     ProjectEnvironment.objects.filter(project=shop, environment="development").update(
         default_strategy={
