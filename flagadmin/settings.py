@@ -154,6 +154,7 @@ MIDDLEWARE = [
     "flagadmin.http.RequestIdMiddleware",
     "flagadmin.http.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "flagadmin.packing.PackedStaticFilesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flagadmin.http.ErrorMiddleware",
     "flagadmin.bodies.BoundedBodyMiddleware",
