@@ -121,6 +121,11 @@ class Results:
             yield Chip(count, name, href, chosen == name)
 
     @property
+    def all_url(self) -> str:
+        """The same without any filter."""
+        return self.listing.url(q=None, result=None, variant=None)
+
+    @property
     def has_more_variants(self) -> bool:
         return len(self.variants) > MOST_CHIPS
 
@@ -168,6 +173,11 @@ class Matrix:
     def toggle_url(self) -> str:
         """The same with all flags, or with the differences alone."""
         return self.listing.url(show="all" if self.only_differences else "differences")
+
+    @property
+    def all_url(self) -> str:
+        """All flags, whether they differ or not."""
+        return self.listing.url(show="all", q=None)
 
     @property
     def rows(self) -> Iterator[tuple[Pairing, list[tuple[str, Cell | None]]]]:

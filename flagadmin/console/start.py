@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
@@ -12,10 +13,12 @@ from flagadmin.console.activity import told
 from flagadmin.console.chrome import THEMES
 from flagadmin.pages import curl_for
 from groups.pages.base import ConsolePage, not_allowed
+from groups.permissions import Permission
 from importer.pages.history import STATES, words_of
 from importer.runs import visible_runs
 from projects.access import readable_projects
 from projects.events import readable_events
+from projects.models import Project
 from projects.pages.projects import counted_projects
 
 SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
@@ -29,15 +32,24 @@ class StartPage(ConsolePage):
         in_use = readable_projects(self.caller).filter(archived_at=None)
         projects = counted_projects(in_use).order_by("-active_flags", "id")
         events = readable_events(self.caller)
+        shown = list(projects[:SHOWN_PROJECTS])
         runs = visible_runs(self.caller).order_by("-created_at")[:SHOWN_IMPORTS]
         return super().get_context_data(
-            projects=projects[:SHOWN_PROJECTS],
+            projects=shown,
+            first_flag="" if any(project.active_flags for project in shown) else self.first_flag(shown),
             more_projects=max(0, projects.count() - SHOWN_PROJECTS),
             imports=[(run, words_of(run), STATES[run.state]) for run in runs],
             activity=told(events.order_by("-id")[:SHOWN_EVENTS]),
             start_here=not self.request.session.get("evaluated"),
             **kwargs,
         )
+
+    def first_flag(self, projects: list[Project]) -> str:
+        """Where the first flag can be made, "" where this caller may not."""
+        for project in projects:
+            if self.caller.can(Permission.CREATE_FEATURE, project=project.pk):
+                return f"/projects/{quote(project.pk, '')}/features/new"
+        return ""
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/projects")

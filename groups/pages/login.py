@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
 from flagadmin.pages import add_problems
 from groups.actions.login import check_login, note_login
-from groups.actions.login_links import peek, use_login_link, use_setup_link
+from groups.actions.login_links import peek, there_are_people, use_login_link, use_setup_link
 from groups.authentication import client_address
 from groups.models import User
 
@@ -83,7 +83,8 @@ class LoginPage(View):
         self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **waiting: str
     ) -> HttpResponse:
         """``waiting``: ``wait``, why and how long it takes, and how many ``seconds``."""
-        context = {"title": "Log in", "form": form, "next": wanted or "", **waiting}
+        unclaimed = not there_are_people()
+        context = {"title": "Log in", "form": form, "next": wanted or "", "unclaimed": unclaimed, **waiting}
         return render(request, "login.html", context, status=status)
 
 
@@ -136,7 +137,12 @@ class LoginLinkPage(View):
         return enter(request, user, next_path, how="link")
 
     def show_setup(self, request: HttpRequest, form: SetupForm, *, status: int = 200) -> HttpResponse:
-        context = {"title": "Make the first account", "form": form, "button": "Make the account and log in"}
+        context = {
+            "title": "Make the first account",
+            "lead": "It may do everything. This link works once.",
+            "form": form,
+            "button": "Make the account and log in",
+        }
         return render(request, "groups/login_link.html", context, status=status)
 
 

@@ -3,10 +3,12 @@ import io
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from groups.access import Caller
+from projects.models import Flag
 
 
 def happened(event_type, **fields):
@@ -104,3 +106,13 @@ def test_the_theme_is_kept_in_a_cookie(client, db, theme):
 
 def test_the_theme_form_leads_to_no_other_host(client, db):
     assert client.post("/theme/", {"theme": "dark", "next": "//evil.example/"})["Location"] == "/"
+
+
+def test_without_flags_one_starts_with_the_first(browse, people, shop):
+    admin, reader = browse("admin"), browse("reader")
+    assert '/features/new"' in admin.get("/").text
+    assert "There is no flag yet." not in reader.get("/").text
+
+    Flag.objects.create(project=shop, name="a", created_at=timezone.now())
+    assert "There is no flag yet." not in admin.get("/").text
+    assert "Open the playground" in admin.get("/").text

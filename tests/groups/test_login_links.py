@@ -161,3 +161,10 @@ def test_used_by_many_at_once():
         statuses = list(pool.map(one, range(6)))
     assert sorted(statuses) == [302, 404, 404, 404, 404, 404]
     assert User.objects.count() == 1
+
+
+def test_the_login_page_says_how_to_begin_while_there_is_nobody(client, db):
+    assert "There is no account yet." in client.get("/login/").text
+    client.post(create_setup_link(), SETUP)
+    client.logout()
+    assert "There is no account yet." not in client.get("/login/").text

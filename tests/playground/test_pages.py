@@ -243,3 +243,12 @@ def test_the_start_page_stops_saying_start_here(viewer):
     assert "Start here" in viewer.get("/").text
     viewer.get("/playground/", ADA)
     assert "Start here" not in viewer.get("/").text
+
+
+def test_what_is_not_found_leads_back_to_all(viewer):
+    table = viewer.get("/playground/", {**ADA, "q": "zzz"}).text
+    assert "No flag fits these filters." in table
+    assert "Show all flags" in table
+
+    matrix = viewer.get("/playground/compare/", {"q": "zzz"}).text
+    assert "No flag of this name is shown." in matrix

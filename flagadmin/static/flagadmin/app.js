@@ -54,11 +54,21 @@ function setTheme(theme, form) {
   button.setAttribute("aria-label", name);
 }
 
+// A list that unfolds closes as other lists do, and the focus stays on it.
+function closeDropdown() {
+  const open = find("details.dropdown[open]");
+  if (!open) return;
+  open.open = false;
+  find("summary", open).focus();
+}
+
 const isWriting = (element) => element.matches("input, textarea, select, [contenteditable]");
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     (event.target.closest("form") ?? find("form[data-send]"))?.requestSubmit();
+  } else if (event.key === "Escape") {
+    closeDropdown();
   } else if (isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   } else if (event.key === "/") {
