@@ -9,6 +9,7 @@ import orjson
 from pydantic import ValidationError
 from typing_extensions import is_typeddict
 
+from flagadmin import errors
 from flagadmin.errors import Problem, choices
 from importer.reading import WANTED
 
@@ -22,18 +23,20 @@ LONGEST_KEY = 60
 """Of a key that somebody made up, this much is told and compared."""
 
 
-def problems_of(invalid: ValidationError, raw: Any, shape: Any) -> list[Problem]:
+def schema_refusal(invalid: ValidationError, raw: Any, shape: Any) -> errors.ValidationError:
     """Every fault with its JSON path; where it lies within a flag's entry, the message begins with the flag's name."""
     faults = invalid.errors(include_url=False, include_input=True, include_context=True)
-    return told((_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]), len(faults))
+    return refusal((_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]), len(faults))
 
 
-def told(problems: Iterable[Problem], count: int) -> list[Problem]:
-    """The first of ``count`` problems, and how many more there are."""
+def refusal(problems: Iterable[Problem], count: int) -> errors.ValidationError:
+    """A refusal for ``count`` problems: the first of them, and how many more there are."""
     listed = list(islice(problems, MOST_TOLD))
-    if count > MOST_TOLD:
-        listed.append(Problem("", f"there are {count - MOST_TOLD:,} more problems like these"))
-    return listed
+    if count <= MOST_TOLD:
+        return errors.ValidationError.of(listed)
+    listed.append(Problem("", f"there are {count - MOST_TOLD:,} more problems like these"))
+    message = f"The request has {count:,} problems. The first {MOST_TOLD:,} are listed in details."
+    return errors.ValidationError(message, details=listed)
 
 
 def json_path(location: Location) -> str:

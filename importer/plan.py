@@ -12,12 +12,11 @@ import orjson
 from django.db import connection
 from django.utils import timezone
 
-from flagadmin import errors
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.dependencies import dependency_findings
 from importer.entries import Entries, Entry, gather, wrong_children
-from importer.faults import told
+from importer.faults import refusal
 from importer.findings import Finding, Kind
 from importer.heavy import heavy_work
 from importer.outcome import Action, FlagPlan
@@ -90,7 +89,7 @@ class Plan:
             raise no_access(self.missing, self.body.project)
         if self.findings:
             problems = (finding.problem() for finding in self.findings)
-            raise errors.ValidationError.of(told(problems, len(self.findings)))
+            raise refusal(problems, len(self.findings))
 
 
 @heavy_work

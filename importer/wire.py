@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from flagadmin import errors
 from flagadmin.bodies import parse_json
-from importer.faults import problems_of
+from importer.faults import schema_refusal
 from importer.heavy import heavy_work
 from importer.reading import (
     Boolean,
@@ -272,7 +272,7 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
     try:
         wire = _BODY.validate_python(raw)
     except ValidationError as invalid:
-        raise errors.ValidationError.of(problems_of(invalid, raw, WireBody)) from None
+        raise schema_refusal(invalid, raw, WireBody) from None
     return Body(wire["project"], wire["environment"], wire["data"])
 
 

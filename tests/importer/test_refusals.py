@@ -344,6 +344,16 @@ def test_several_faults_of_the_schema_come_at_once(api: Any) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["{}", 'a "{}"'], ids=["the schema's", "a value's"])
+def test_of_very_many_problems_the_first_are_listed(name: str, api: Any) -> None:
+    sent = body()
+    stale = "odd" if name == "{}" else False
+    sent["data"]["features"] = [{"name": name.format(n), "stale": stale} for n in range(3000)]
+    record = json.loads(api["admin"].post(IMPORT, sent).content)
+    assert record["message"] == "The request has 3,000 problems. The first 2,000 are listed in details."
+    assert record["details"][-1]["message"] == "there are 1,000 more problems like these"
+
+
 def test_a_flag_of_an_unreadable_project_is_not_located(api: Any, people: Any) -> None:
     m.Flag.objects.filter(name="elsewhere").update(project_id="named")
     record = json.loads(api["owner"].post(IMPORT, body("elsewhere")).content)
