@@ -63,6 +63,8 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 
 BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
+# Larger ones are imported by a process of their own. Below, its start would take longer than it spares the others.
+IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
 # Django's own bound comes after ours and must not be the narrower one.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE

@@ -1,13 +1,13 @@
 """The WSGI application."""
 
 import gc
-import multiprocessing
 import os
 import signal
-import threading
 
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
+
+from flagadmin.processes import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
@@ -18,16 +18,5 @@ get_resolver().url_patterns  # noqa: B018 - reading it loads them
 gc.freeze()
 
 
-def end_with_parent() -> None:
-    """A worker of `serve` must not outlive it: it would keep the port and the database from the next start."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_wait_for_end, args=(parent,), name="parent-watch", daemon=True).start()
-
-
-def _wait_for_end(parent: "multiprocessing.process.BaseProcess") -> None:
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-end_with_parent()
+# A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
+end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

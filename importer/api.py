@@ -10,14 +10,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.openapi import refusals
+from groups.access import Caller
 from groups.authentication import ApiRequest
 from importer import schema
 from importer.apply import import_body
 from importer.export import Selection, export_selection
+from importer.heavy import beside
 from importer.models import ImportRun
 from importer.plan import plan_import
 from importer.validation_report import validation_report
-from importer.wire import Body, parse_body
+from importer.wire import parse_body
 
 TAGS = ["Import and export"]
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
@@ -36,9 +38,9 @@ class BatchView(APIView):
     body_limit = settings.IMPORT_BODY_LIMIT
     parser_classes = (BytesParser,)
 
-    def body_of(self, request: ApiRequest) -> Body:
-        """Raises ValidationError, ContentTypeNotAccepted."""
-        return parse_body(request.data if isinstance(request.data, bytes) else b"")
+    def body_of(self, request: ApiRequest) -> bytes:
+        """Raises ContentTypeNotAccepted."""
+        return request.data if isinstance(request.data, bytes) else b""
 
 
 class ImportView(BatchView):
@@ -57,8 +59,9 @@ class ImportView(BatchView):
         examples=[EXAMPLE],
     )
     def post(self, request: ApiRequest) -> Response:
-        run = import_body(self.body_of(request), caller=request.user)
-        return Response(import_report(run)) if wants_report(request) else Response()
+        body = self.body_of(request)
+        report = beside(len(body), import_bytes, body, caller=request.user, report=wants_report(request))
+        return Response(report)
 
 
 class ValidateView(BatchView):
@@ -80,7 +83,8 @@ class ValidateView(BatchView):
         ],
     )
     def post(self, request: ApiRequest) -> Response:
-        return Response(validation_report(plan_import(self.body_of(request), caller=request.user)))
+        body = self.body_of(request)
+        return Response(beside(len(body), validate_bytes, body, caller=request.user))
 
 
 class ExportView(APIView):
@@ -112,6 +116,15 @@ class ExportView(APIView):
         document = export_selection(selection, caller=request.user)
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
         return Response(orjson.dumps(document), headers=headers if given["downloadFile"] else None)
+
+
+def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:
+    run = import_body(parse_body(body), caller=caller)
+    return import_report(run) if report else None
+
+
+def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
+    return validation_report(plan_import(parse_body(body), caller=caller))
 
 
 def wants_report(request: ApiRequest) -> bool:

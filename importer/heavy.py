@@ -1,10 +1,18 @@
 """Work on large bodies, beside the other requests of the same process."""
 
 import sys
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from threading import Lock
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
 
 from flagadmin.collector import no_collection
+from flagadmin.processes import in_own_process
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 SWITCH_INTERVAL = 0.0002  # seconds; Python's own is 0.005
 
@@ -36,3 +44,10 @@ class _HeavyWork(ContextDecorator):
 
 
 heavy_work = _HeavyWork()
+
+
+def beside(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """``work(*args, **kwargs)``, in a process of its own if it is about a body of many bytes."""
+    if size > settings.IMPORT_PROCESS_BYTES:
+        return in_own_process(work, *args, **kwargs)
+    return work(*args, **kwargs)

@@ -88,9 +88,17 @@ def body_of(run: ImportRun) -> Body:
     """The body of a pending run, without the flags that are left out. Raises Conflict for any other run."""
     if run.body is None:
         raise Conflict(f"This import is {run.get_state_display().lower()}; it no longer waits.")
-    packed = zlib.decompress(bytes(run.body))
-    body = parse_body(packed, project=run.project, environment=run.environment)
+    body = parse_body(_unpacked(run), project=run.project, environment=run.environment)
     return without(body, run.left_out) if run.left_out else body
+
+
+def size_of(run: ImportRun) -> int:
+    """Bytes of a pending run's body; 0 for any other run."""
+    return len(_unpacked(run)) if run.body is not None else 0
+
+
+def _unpacked(run: ImportRun) -> bytes:
+    return zlib.decompress(bytes(run.body or b""))
 
 
 @transactional
@@ -118,6 +126,11 @@ def confirm_run(run: ImportRun, *, caller: Caller, watcher: Watcher | None = Non
             state=ImportRun.State.PENDING
         )
         raise
+
+
+def confirm(run_id: UUID, *, caller: Caller) -> None:
+    """The same for a run that is not at hand."""
+    confirm_run(access_run(caller, run_id), caller=caller)
 
 
 def run_document(run: ImportRun) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def running(workers: int = 1, **environment: str) -> Iterator[int]:
         yield port
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(60)
 
 
-def _wait(port: int, seconds: float = 30) -> None:
+def _wait(port: int, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:

@@ -17,5 +17,8 @@ for database in DATABASES.values():
     # One connection a thread, closed with it: a pool would hold on to the database that a test run drops.
     database["OPTIONS"].pop("pool", None)
 
+# Another process would look for what is imported in another database than the test's.
+IMPORT_PROCESS_BYTES = 1_000_000_000
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]

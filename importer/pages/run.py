@@ -14,11 +14,12 @@ from flagadmin.pages import Column, Filter, Listing, csv_response, curl_for
 from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from importer.differences import Change
+from importer.heavy import beside
 from importer.models import ImportRun
 from importer.pages.upload import STEPS
 from importer.plan import Plan, no_access
 from importer.report import plan_report
-from importer.runs import access_run, check_run, confirm_run, run_document
+from importer.runs import access_run, check_run, confirm, run_document, size_of
 from importer.undo import undo_import
 from projects.models import Environment
 
@@ -198,7 +199,7 @@ class RunPage(ConsolePage):
 
     def act(self, what: str) -> None:
         if what == "confirm":
-            confirm_run(self.run, caller=self.caller)
+            beside(size_of(self.run), confirm, self.run.id, caller=self.caller)
         elif what == "undo":
             undo_import(self.run.id, caller=self.caller)
         elif what == "leave-out":

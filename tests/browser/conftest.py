@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
 from groups.models import User
 from groups.permissions import BuiltIn
@@ -21,6 +21,9 @@ from tests.scenery import make_scenery
 
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+
+PATIENCE = 30_000  # milliseconds; the machine may be busy
+expect.set_options(timeout=PATIENCE)
 
 # A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
 NO_FAULTS = ("Failed to load resource", "htmx:sendAbort", "htmx:afterRequest")
@@ -107,7 +110,7 @@ def visit(browser: Browser, live_server, watch: Watch) -> Iterator[Callable[...,
             base_url=live_server.url, color_scheme=theme, java_script_enabled=script, reduced_motion="reduce",
             viewport={"width": width, "height": 900}, permissions=["clipboard-read", "clipboard-write"],
         )  # fmt: skip
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         opened.append(context)
         watch.on(context)
         if who is not None:

@@ -50,7 +50,7 @@ def serve(data_dir: Path, port: int, **more: str) -> subprocess.Popen[str]:
 def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, dict(answer.headers), answer.read()
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -1,0 +1,72 @@
+"""Long work in a process of its own: the requests beside it keep this one's interpreter to themselves."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import ParamSpec, TypeVar
+
+from flagadmin.errors import ServiceUnavailable
+from flagadmin.logs import request_id
+
+log = logging.getLogger("flagadmin.processes")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+POLITENESS = 10  # of nice(2): whoever waits for a page or an SDK comes first
+_one_at_a_time = threading.Lock()
+
+
+def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """``work(*args, **kwargs)`` in a fresh process: its result, or what it raises. One at a time, the next one waits.
+
+    ``work`` is a function of a module, and everything is pickled on its way. The database is the settings' own, and
+    no transaction is shared. The process ends with this one, so its transaction does too.
+
+    Raises ServiceUnavailable when it was killed before it was done.
+    """
+    with (
+        _one_at_a_time,
+        ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_begin) as executor,
+    ):
+        try:
+            return executor.submit(_run, request_id.get(), work, args, kwargs).result()
+        except BrokenProcessPool:
+            log.exception("The process of %s ended before it was done", work.__name__)
+            raise ServiceUnavailable(
+                "The process that was at it ended before it was done. Nothing of it was kept; try again."
+            ) from None
+
+
+def end_with_parent(end: Callable[[], object]) -> None:
+    """Calls ``end`` once the process that started this one is gone; does nothing where nobody of ours did."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        end()
+
+    threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def _begin() -> None:
+    """Before anything of the application is loaded. Told to stop, the parent finishes its requests first."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    end_with_parent(lambda: os._exit(1))
+    os.nice(POLITENESS)
+    import django
+
+    django.setup()
+
+
+def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
+    request_id.set(identifier)
+    return work(*args, **kwargs)

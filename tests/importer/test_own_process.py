@@ -1,0 +1,149 @@
+"""Large imports run in a process of their own: the same answers, and nothing left when it is killed."""
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.importer.bodies import body as body_of
+from tests.importer.bodies import strategy, switch
+from tests.live import Client, running
+
+IMPORT = "/api/admin/features-batch/import"
+KEY = "*:*." + "5ec2e7" * 9 + "00"
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A server that imports everything apart."""
+    folder = tmp_path_factory.mktemp("installation")
+    with running(
+        workers=1,
+        FLAGADMIN_DATA_DIR=str(folder),
+        FLAGADMIN_DATABASE_DURABLE="0",
+        FLAGADMIN_LOG_LEVEL="CRITICAL",
+        FLAGADMIN_IMPORT_PROCESS_BYTES="0",
+        INIT_ADMIN_API_TOKENS=KEY,
+        DJANGO_SETTINGS_MODULE="flagadmin.settings",
+    ) as port:
+        yield port
+
+
+@pytest.fixture
+def client(port: int) -> Iterator[Client]:
+    with closing(Client(port, KEY)) as client:
+        yield client
+
+
+def body(*names: str, **data: Any) -> dict[str, Any]:
+    return body_of(*names, project="default", **data)
+
+
+def flags_of(client: Client) -> list[str]:
+    status, answer = client.call("GET", "/api/admin/projects/default/features")
+    assert status == 200, answer
+    return [flag["name"] for flag in json.loads(answer)["features"]]
+
+
+def test_what_came_in_is_there_and_told_with_the_id_of_the_request(client: Client) -> None:
+    sent = body("apart", featureStrategies=[strategy("apart")], featureEnvironments=[switch("apart")])
+    status, answer = client.call("POST", IMPORT + "?report=1", sent, **{"X-Request-Id": "import-of-apart"})
+    assert status == 200, answer
+    assert json.loads(answer)["counts"]["create"] == 1
+    assert "apart" in flags_of(client)
+    _, events = client.call("GET", "/api/admin/events?feature=apart")
+    assert {event["requestId"] for event in json.loads(events)["events"]} == {"import-of-apart"}
+
+
+def test_without_a_report_the_answer_is_empty(client: Client) -> None:
+    assert client.call("POST", IMPORT, body("quiet")) == (200, b"")
+
+
+def test_refusals_come_back_as_they_are(client: Client) -> None:
+    sent = body("a b", "c/d")
+    status, answer = client.call("POST", IMPORT, sent)
+    record = json.loads(answer)
+    assert (status, record["name"]) == (400, "ValidationError")
+    assert [fault["path"] for fault in record["details"]] == [
+        "data.features[0].name",
+        "data.features[1].name",
+    ]
+    status, answer = client.call("POST", IMPORT.replace("import", "validate"), sent)
+    assert status == 200
+    assert len(json.loads(answer)["errors"]) == 1
+
+
+def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) -> None:
+    sent = body(*(f"never-{number}" for number in range(500)))
+    answers = []
+
+    def post() -> None:
+        with closing(Client(port, KEY)) as another:
+            answers.append(another.call("POST", IMPORT, sent))
+
+    posting = threading.Thread(target=post)
+    before = processes()
+    posting.start()
+    os.kill(new_process(before), signal.SIGKILL)
+    posting.join(120)
+    [(status, answer)] = answers
+    assert (status, json.loads(answer)["name"]) == (503, "ServiceUnavailableError")
+    assert not [name for name in flags_of(client) if name.startswith("never")]
+    assert client.call("POST", IMPORT, sent)[0] == 200
+
+
+def test_it_ends_with_the_worker_that_started_it(client: Client) -> None:
+    client.call("GET", "/readyz")
+    [worker] = processes()
+    sent = body(*(f"orphan-{number}" for number in range(500)))
+    posting = threading.Thread(target=post_in_vain, args=(client, sent))
+    posting.start()
+    apart = new_process({worker})
+    os.kill(worker, signal.SIGKILL)
+    posting.join(120)
+    deadline = time.monotonic() + 60
+    while apart in processes():
+        assert time.monotonic() < deadline, "it goes on without its worker"
+        time.sleep(0.05)
+
+
+def post_in_vain(client: Client, sent: dict[str, Any]) -> None:
+    with pytest.raises((OSError, http.client.HTTPException)):
+        client.call("POST", IMPORT, sent)
+
+
+def processes() -> set[int]:
+    """Descendants of this process that were spawned by a Python process."""
+    parents, spawned = {}, set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if b"spawn_main" in (entry / "cmdline").read_bytes():
+                    spawned.add(int(entry.name))
+        except OSError:
+            continue  # gone meanwhile
+    return {pid for pid in spawned if descends(pid, parents)}
+
+
+def descends(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def new_process(before: set[int]) -> int:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if found := processes() - before:
+            return found.pop()
+        time.sleep(0.005)
+    raise AssertionError("no process was started")
