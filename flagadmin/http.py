@@ -7,6 +7,7 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from django.core import exceptions as django_errors
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import resolve
 from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
@@ -204,6 +206,16 @@ class SecurityHeadersMiddleware:
         return response
 
 
+def _without_trailing_slashes(path: str) -> str:
+    """A slash behind an address of the API means nothing, except where its last part is free text: a tag "x/"."""
+    if not path.endswith("/"):
+        return path
+    with suppress(Http404):
+        if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
+            return path
+    return path.rstrip("/")
+
+
 class ErrorMiddleware:
     """Answers what plain views raise, and refuses what no view should see (NUL characters in an address)."""
 
@@ -216,7 +228,7 @@ class ErrorMiddleware:
                 request, errors.ValidationError("The address must not contain a NUL character.")
             )
         if request.path_info.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
-            request.path_info = request.path_info.rstrip("/")
+            request.path_info = _without_trailing_slashes(request.path_info)
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:

@@ -58,6 +58,14 @@ def test_removing_also_a_value_with_slashes(api, cart):
     assert tags(cart) == []
 
 
+def test_a_value_that_ends_in_a_slash_is_not_taken_for_another(api, cart):
+    """Elsewhere a slash behind an address means nothing; here it would remove the wrong tag."""
+    for value in ("ab", "ab/"):
+        api["member"].post(PATH, {"type": "simple", "value": value})
+    assert api["member"].delete(f"{PATH}/simple/ab%2F").status_code == 200
+    assert [tag["value"] for tag in api["member"].get(f"{PATH}/").json()["tags"]] == ["ab"]
+
+
 def test_archived_flags_keep_their_tags_in_sight(api, shop):
     flag = make_flag("cart", archived=True)
     FlagTag.objects.create(flag=flag, tag_type_id="simple", value="kept")
