@@ -167,7 +167,8 @@ def handler500(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    return error_response(request, errors.NoAccess(f"This form was sent without its own token. {reason}"))
+    message = "This form is out of date or came from elsewhere: open its page again, and send it from there."
+    return error_response(request, errors.NoAccess(f"{message} {reason}".strip()))
 
 
 # Middleware ---------------------------------------------------------------------------------------------------
