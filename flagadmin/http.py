@@ -85,6 +85,12 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
     (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
     (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
     (
+        django_errors.DisallowedHost,
+        lambda _: errors.ValidationError(
+            "This server does not answer to this host name. FLAGADMIN_ALLOWED_HOSTS lists those it answers to."
+        ),
+    ),
+    (
         (django_errors.BadRequest, django_errors.SuspiciousOperation),
         lambda _: errors.ValidationError("Bad request."),
     ),

@@ -46,6 +46,14 @@ def test_every_answer_has_the_headers(api):
     assert response["X-Content-Type-Options"] == "nosniff"
 
 
+def test_an_unknown_host_name_says_where_the_known_ones_are(api, settings):
+    settings.ALLOWED_HOSTS = ["flags.example"]
+    record = check_record(
+        api["admin"].get("/api/admin/x", headers={"Host": "other.example"}), 400, "ValidationError"
+    )
+    assert "FLAGADMIN_ALLOWED_HOSTS" in record["message"]
+
+
 def test_nul_in_the_address(api):
     check_record(api["admin"].get("/api/admin/x?query=%00"), 400, "ValidationError")
     check_record(api["admin"].get("/api/admin/x%00"), 400, "ValidationError")
