@@ -7,12 +7,14 @@ cannot do it.
 
 import json
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.core import exceptions
-from django.db.models import JSONField, Model, QuerySet
+from django.db import transaction
+from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from rest_framework import serializers
@@ -39,6 +41,15 @@ class PrettyJsonField(forms.JSONField):
         if isinstance(value, forms.fields.InvalidJSONInput):
             return value
         return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+class MomentInput(forms.DateTimeInput):
+    """A moment, UTC, chosen as the browser offers it."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__(attrs={"step": 1}, format="%Y-%m-%dT%H:%M:%S")
 
 
 class FixForm(forms.ModelForm):
@@ -82,7 +93,11 @@ class Verbs:
     helps: ClassVar[dict[str, str]] = {}  # help texts beside the models' own
     readonly_always: ClassVar[tuple[str, ...]] = ()
     fixed: ClassVar[tuple[str, ...]] = ()  # given at creation, never changed
-    formfield_overrides: ClassVar[Any] = {JSONField: {"form_class": PrettyJsonField}}
+    formfield_overrides: ClassVar[Any] = {
+        JSONField: {"form_class": PrettyJsonField},
+        # One field with a label of its own; the two of the stock admin have none.
+        DateTimeField: {"form_class": forms.DateTimeField, "widget": MomentInput},
+    }
     form: Any = FixForm
 
     create: Any = None
@@ -191,8 +206,20 @@ class Fix(Verbs, admin.ModelAdmin):
             told.append(self.told(obj))
             against += self.against(obj, caller_of(request))
         count = len(told)
+        if request.method == "GET" and count == 1 and not against and self.remove is not None:
+            against = self.tried(objs[0], caller_of(request))
         names = self.model._meta.verbose_name if count == 1 else self.model._meta.verbose_name_plural
         return told, {names: count}, set(), against
+
+    def tried(self, obj: Any, caller: Caller) -> list[str]:
+        """What the removal itself says against it; nothing of the trial stays."""
+        try:
+            with transaction.atomic():
+                self.remove(copy(obj), None, caller)
+                transaction.set_rollback(True)
+        except AppError as error:
+            return sentences(error)
+        return []
 
     def told(self, obj: Any) -> str:
         return f"{self.model._meta.verbose_name} {obj}".capitalize()

@@ -211,6 +211,7 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i:s"
 
 STATIC_URL = "/static/"
 STORAGES = {

@@ -3,3 +3,4 @@ from django.apps import AppConfig
 
 class ImporterConfig(AppConfig):
     name = "importer"
+    verbose_name = "Imports"

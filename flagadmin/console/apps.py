@@ -9,3 +9,5 @@ class ConsoleConfig(AppConfig):
         from django.contrib import admin
 
         admin.site.index_title = "Data fixes"
+        # The lists need the room; the index and the breadcrumbs lead everywhere.
+        admin.site.enable_nav_sidebar = False

@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ("seen_at", models.DateTimeField(blank=True, null=True, verbose_name="last used")),
             ],
             options={
+                "verbose_name": "API token",
                 "ordering": ["-created_at", "-id"],
             },
         ),

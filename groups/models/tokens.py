@@ -36,6 +36,7 @@ class ApiToken(models.Model):
     seen_at = models.DateTimeField("last used", null=True, blank=True)
 
     class Meta:
+        verbose_name = "API token"
         ordering = ["-created_at", "-id"]
         constraints = [
             models.CheckConstraint(

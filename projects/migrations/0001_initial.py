@@ -164,6 +164,9 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "verbose_name_plural": "flags last seen",
+            },
         ),
         migrations.CreateModel(
             name="FlagLink",

@@ -156,6 +156,7 @@ class FlagLastSeen(models.Model):
     seen_at = models.DateTimeField()
 
     class Meta:
+        verbose_name_plural = "flags last seen"
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_last_seen_once")]
         triggers = [
             pgtrigger.Trigger(

@@ -74,7 +74,7 @@ def test_a_token(site, people):
     make_token("backend", projects=["shop"], environment="development")
     token = ApiToken.objects.get()
     url = f"/admin/groups/apitoken/{token.pk}/"
-    saved(send(site, f"{url}change/", expires_at_0="2030-01-01", expires_at_1="00:00:00"))
+    saved(send(site, f"{url}change/", expires_at="2030-01-01T00:00:00"))
     token.refresh_from_db()
     assert token.expires_at is not None
     assert token.expires_at.year == 2030

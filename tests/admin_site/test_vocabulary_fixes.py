@@ -25,12 +25,25 @@ def test_a_segment(site):
     saved(send(site, f"/admin/projects/segment/{eu.pk}/change/", constraints=json.dumps(changed)))
     assert revisions(["default"])["default"] > before
     response = site.post(f"/admin/projects/segment/{eu.pk}/delete/", {"post": "yes"})
-    assert "in use on 1 flags: live" in refusals(response)[0]
+    assert "in use on 1 flag: live" in refusals(response)[0]
     StrategySegment.objects.all().delete()
     site.post(f"/admin/projects/segment/{eu.pk}/delete/", {"post": "yes"})
     assert not Segment.objects.exists()
     kinds = ["segment-created", "segment-updated", "segment-deleted"]
     assert [event.type for event in events(*kinds)] == kinds
+
+
+def test_what_stands_against_a_deletion_is_said_before_it_is_asked_for(site):
+    eu = Segment.objects.create(name="eu", constraints=[CONSTRAINT])
+    url = f"/admin/projects/segment/{eu.pk}/delete/"
+    assert "Delete segment eu" in site.get(url).text
+
+    StrategySegment.objects.create(strategy=make_strategy(make_flag("default", "live")), segment=eu)
+    shown = site.get(url).text
+    assert "Cannot delete segment eu" in shown
+    assert "in use on 1 flag: live" in shown
+    assert Segment.objects.filter(pk=eu.pk).exists()
+    assert not events("segment-deleted")
 
 
 @pytest.mark.parametrize(
