@@ -5,7 +5,7 @@ the list of them. It knows no framework: actions raise, ``flagadmin.http`` turns
 or a page. The names and statuses are those of the specification ("Errors") and of DESIGN.md ("Errors by name").
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -168,3 +168,8 @@ def choices(names: Iterable[str], *, limit: int = 20) -> str:
     ordered = sorted(names)
     listed = ", ".join(ordered[:limit])
     return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed
+
+
+def named_flags(names: Collection[str]) -> str:
+    """``1 flag: cart``, ``2 flags: cart, search``."""
+    return f"{len(names)} flag{'' if len(names) == 1 else 's'}: {choices(names)}"

@@ -3,7 +3,8 @@
 Before any evaluation; what comes of it for a context is told by ``playground.engine.reasons``, in the same words.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from playground.engine.operators import OPERATORS
@@ -12,16 +13,32 @@ from playground.engine.sentences import custom_strategy, listed, shown, unmet_ph
 from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
+MOST_IN_A_SENTENCE = 2
 
 
-def strategy_sentence(strategy: Document, *, segments: Mapping[int, str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What a strategy or a segment says: ``whom`` ("On for 50 % by userId") and under which conditions."""
+
+    whom: str
+    conditions: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        parts = [self.whom, " and ".join(self.conditions)]
+        return f"{', where '.join(part for part in parts if part)}."
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the conditions are better read one below the other."""
+        return len(self.conditions) > MOST_IN_A_SENTENCE
+
+
+def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Saying:
     """``segments``: names by id, of those the strategy may have."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
-    text = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    if conditions:
-        text += ", where " + " and ".join(conditions)
-    return f"{text}."
+    whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
+    return Saying(whom, conditions)
 
 
 def constraint_sentence(constraint: Document) -> str:

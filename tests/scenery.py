@@ -9,6 +9,8 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record_all
 from groups.access import Caller
+from groups.models import Grant, Group, GroupMembership
+from groups.permissions import BuiltIn
 from projects.actions.report import Count, Instance, Place, Report, Use
 from projects.actions.usage import keep_report
 from projects.models import (
@@ -22,7 +24,9 @@ from projects.models import (
     Segment,
     Strategy,
     StrategySegment,
+    StrategyType,
 )
+from tests.cast import make_token, make_user
 
 PAYMENT = [
     {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"},
@@ -100,6 +104,7 @@ def make_scenery() -> None:
     events.append(Event(type=EventType.FEATURES_IMPORTED, project="checkout", environment="production"))
     record_all(events, actor=Caller.system())
     make_applications()
+    make_access(checkout)
 
 
 def make_applications() -> None:
@@ -119,6 +124,17 @@ def make_applications() -> None:
     keep_report(report)
 
 
+def make_access(project: Project) -> None:
+    """A group of one person and a service account, each holding something, and a key for applications."""
+    maria, robot = make_user("maria", name="Maria Olsen"), make_user("ci-pipeline", is_service=True)
+    team = Group.objects.create(name="Checkout team", description="Owns the checkout.")
+    GroupMembership.objects.create(group=team, user=maria)
+    Grant.objects.create(role_id=BuiltIn.OWNER, project=project, group=team)
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, user=robot)
+    make_token("personal", user=robot, name="nightly builds")
+    make_token("backend", projects=[project.pk], environment="production", name="checkout in production")
+
+
 def make_vocabulary() -> None:
     fields = {
         "plan": ["free", "pro", "enterprise"], "country": ["DE", "NO", "US"], "appVersion": [], "region": [],
@@ -128,6 +144,8 @@ def make_vocabulary() -> None:
             name=name,
             defaults={"sort_order": order, "legal_values": [{"value": value} for value in values]},
         )
+    hosts = {"name": "hosts", "type": "list", "description": "", "required": True}
+    StrategyType.objects.create(name="hostGroup", description="By group of hosts", parameters=[hosts])
     Segment.objects.create(name="beta-testers", constraints=[constraint("userId", "IN", "7", "42")])
     Segment.objects.create(name="vip-users", constraints=[constraint("plan", "IN", "enterprise")])
 

@@ -3,6 +3,7 @@
 Nothing here reads the database: error pages are drawn with it while the database is away.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils.functional import SimpleLazyObject
 
 from groups.access import Caller
 from groups.authentication import caller_of
+from groups.permissions import Permission
 
 THEMES = ("light", "dark")
 
@@ -24,6 +26,15 @@ class Section:
     prefixes: tuple[str, ...]
     pages: tuple[tuple[str, str], ...] = ()
     admins_only: bool = False
+
+
+# Pages that are offered to those alone who hold one of these.
+NEEDS = {
+    "/access/roles/": (Permission.ADMIN, Permission.READ_ROLE),
+    "/access/groups/": (Permission.ADMIN, Permission.READ_ROLE),
+    "/access/people/": (Permission.ADMIN,),
+    "/access/service-accounts/": (Permission.ADMIN,),
+}
 
 
 SECTIONS = (
@@ -70,16 +81,35 @@ SECTIONS = (
 
 
 def chrome(request: HttpRequest) -> dict[str, Any]:
-    """``theme`` ("", light, dark), ``sections``, ``section`` and ``subpage`` (address) of this page, ``visitor``."""
+    """``theme`` ("", light, dark), ``visitor``, ``sections`` and ``subpages`` that they may open, ``section`` and
+    ``subpage`` (address) of this page."""
     theme = request.COOKIES.get("theme", "")
     section = next((s for s in SECTIONS if request.path.startswith(s.prefixes)), None)
+    visitor: Any = SimpleLazyObject(lambda: visitor_of(request))
     return {
         "theme": theme if theme in THEMES else "",
-        "sections": SECTIONS,
+        "sections": SimpleLazyObject(lambda: list(sections_of(visitor))),
         "section": section,
+        "subpages": SimpleLazyObject(lambda: pages_of(section, visitor) if section else ()),
         "subpage": _subpage(section, request.path),
-        "visitor": SimpleLazyObject(lambda: visitor_of(request)),
+        "visitor": visitor,
     }
+
+
+def sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
+    """The sections that have something for the visitor, each with the first page that they may open."""
+    for section in SECTIONS:
+        if not section.admins_only or visitor.is_admin:
+            pages = pages_of(section, visitor)
+            yield section, (pages[0][1] if pages else section.href)
+
+
+def pages_of(section: Section, visitor: Caller) -> list[tuple[str, str]]:
+    return [
+        (label, href)
+        for label, href in section.pages
+        if href not in NEEDS or any(visitor.can(permission) for permission in NEEDS[href])
+    ]
 
 
 def _subpage(section: Section | None, path: str) -> str:

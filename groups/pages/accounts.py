@@ -22,6 +22,7 @@ class Kind:
     is_service = False
     plural = "People"
     one = "person"
+    counted = "person,people"
     home = "/access/people/"
     api = "/api/admin/user-admin"
 
@@ -31,6 +32,7 @@ SERVICE: dict[str, Any] = {
     "is_service": True,
     "plural": "Service accounts",
     "one": "service account",
+    "counted": "service account,service accounts",
     "home": "/access/service-accounts/",
     "api": "/api/admin/service-account",
 }
@@ -84,7 +86,7 @@ class AccountsPage(Kind, ListPage):
         return (row.username, role, row.group_count, row.project_count, row.seen_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(home=self.home, one=self.one, plural=self.plural.lower(), **kwargs)
+        return super().get_context_data(home=self.home, one=self.one, counted=self.counted, **kwargs)
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", self.api)

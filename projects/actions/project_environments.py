@@ -47,9 +47,7 @@ def remove_environment(project_id: str, name: str, *, caller: Caller) -> None:
     link = access_link_for_update(project, name)
     on = FlagEnvironment.objects.filter(flag__project=project, environment=name, enabled=True)
     if flags := set(on.filter(flag__archived_at=None).values_list("flag__name", flat=True)):
-        raise Conflict(
-            f"{len(flags)} flags are still on in {name}: {choices(flags)}. Switch them off there first."
-        )
+        raise Conflict(f"Flags are still on in {name}: {choices(flags)}. Switch them off there first.")
     if not ProjectEnvironment.objects.filter(project=project).exclude(pk=link.pk).exists():
         raise ValidationError("A project must always use one environment; add another one first.")
     before = link.default_strategy

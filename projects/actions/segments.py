@@ -8,7 +8,7 @@ from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.errors import Conflict, NotFound, ValidationError, choices, named_flags
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
@@ -76,8 +76,7 @@ def delete_segment(segment_id: int, *, caller: Caller) -> None:
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
     if flags := set(Flag.objects.filter(strategies__segments=segment).values_list("name", flat=True)):
         raise Conflict(
-            f"Segment {segment.name} is in use on {len(flags)} flags: {choices(flags)}. "
-            "Take it off their strategies first."
+            f"Segment {segment.name} is in use on {named_flags(flags)}. Take it off their strategies first."
         )
     record(_event(EventType.SEGMENT_DELETED, segment, before=segment_document(segment)), actor=caller)
     segment.delete()

@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError, choices
+from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError, named_flags
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
@@ -60,7 +60,7 @@ def delete_strategy_type(name: str, *, caller: Caller) -> None:
     check_not_built_in(strategy_type)
     if flags := set(Strategy.objects.filter(name=name).values_list("flag__name", flat=True)):
         raise Conflict(
-            f"Strategy type {name} is in use on {len(flags)} flags: {choices(flags)}. "
+            f"Strategy type {name} is in use on {named_flags(flags)}. "
             "Change their strategies, or deprecate the type."
         )
     before = strategy_type_document(strategy_type)

@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from flagadmin.errors import Conflict, NotFound, ValidationError, named_flags
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
@@ -49,9 +49,7 @@ def delete_tag_type(name: str, *, caller: Caller) -> None:
     """Raises Conflict naming the flags while any has a tag of this type: nothing is dropped silently."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
     if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
-        raise Conflict(
-            f"Tag type {name} is in use on {len(flags)} flags: {choices(flags)}. Remove those tags first."
-        )
+        raise Conflict(f"Tag type {name} is in use on {named_flags(flags)}. Remove those tags first.")
     before = tag_type_document(tag_type)
     record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)
     tag_type.delete()

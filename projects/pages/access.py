@@ -24,7 +24,7 @@ from projects.actions.project_access import (
     givable_roles,
     remove_role,
 )
-from projects.pages.base import api_path, project_url
+from projects.pages.base import api_path, project_crumbs, project_url
 
 KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
 IS_KIND = {
@@ -58,7 +58,7 @@ class ProjectAccessPage(ListPage):
         return f"Access to {self.project.name}"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"), (self.project.name, project_url(self.project.pk)))
+        return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
         roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
@@ -104,7 +104,8 @@ class ProjectAccessPage(ListPage):
 
     def why_not(self, may_write: bool) -> str:
         if not may_write:
-            return f"To give and take roles: {missing(WRITE_PERMISSIONS, project=self.project.pk).message}"
+            need = missing(WRITE_PERMISSIONS, project=self.project.pk).message
+            return f"To give and take roles {need[:1].lower()}{need[1:]}"
         return (
             "" if self.project.archived_at is None else "This project is archived. Revive it to change this."
         )

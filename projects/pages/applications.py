@@ -15,7 +15,7 @@ from projects.access import access_project
 from projects.api.list_queries import terms_of
 from projects.documents import applications as documents
 from projects.models import Environment, ProjectApplication
-from projects.pages.base import api_path, application_url, project_url
+from projects.pages.base import api_path, application_url, project_crumbs
 from projects.sdk_versions import group_sdks
 
 # The columns' names in the API's sortBy.
@@ -62,7 +62,7 @@ class ApplicationsPage(ListPage):
         return super().listing()
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"), (self.project.name, project_url(self.project.pk)))
+        return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
         names = Environment.objects.values_list("name", flat=True)
@@ -94,7 +94,6 @@ class ApplicationsPage(ListPage):
         return super().get_context_data(
             project=self.project,
             rows=application_rows(self.project.pk, lines),
-            noun="application" if self.shown.total == 1 else "applications",
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
             **kwargs,
         )

@@ -19,7 +19,7 @@ from projects.access import access_project
 from projects.actions.archiving import archive_flags, delete_flags, revive_flags
 from projects.documents.flag_usage import FlagUser, users_of
 from projects.models import Dependency, Flag
-from projects.pages.base import ActionPage, api_path, project_url
+from projects.pages.base import ActionPage, api_path, project_crumbs, project_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ChosenFlags(ConsolePage):
         return list(found)
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"), (self.kwargs["project_id"], self.back()))
+        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])

@@ -1,11 +1,12 @@
 """What the pages about projects and flags share: addresses and what one may do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from groups.access import Caller
 from groups.pages.base import ActionPage as ActionPage
 from groups.permissions import Permission
+from projects.models import Flag, Project
 
 FLAG_TYPES = ("release", "experiment", "operational", "kill-switch", "permission")
 
@@ -26,6 +27,16 @@ def api_path(project_id: str, name: str = "") -> str:
     """Of a project, or of one of its flags, in the admin API."""
     path = f"/api/admin/projects/{quote(project_id, '')}"
     return f"{path}/features/{quote(name, '')}" if name else path
+
+
+def project_crumbs(project: Project) -> Sequence[tuple[str, str]]:
+    """The pages above one of the project's."""
+    return (("Projects", "/projects/"), (project.name, project_url(project.pk)))
+
+
+def flag_crumbs(flag: Flag) -> Sequence[tuple[str, str]]:
+    """The pages above one of the flag's."""
+    return (*project_crumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
 
 
 def allowed(caller: Caller, project_id: str, **wanted: Permission) -> Mapping[str, bool]:

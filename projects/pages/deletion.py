@@ -29,7 +29,7 @@ from projects.actions.planned_deletion import archive_as_planned, delete_as_plan
 from projects.events import readable_events
 from projects.models import ProjectApplication
 from projects.pages import deletion_words as words
-from projects.pages.base import api_path, flag_url, project_url
+from projects.pages.base import api_path, flag_url, project_crumbs, project_url
 
 IN_USE = timedelta(hours=24)
 TOLD_CHANGES = 10
@@ -79,7 +79,7 @@ class DeleteProjectPage(ListPage):
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
         project = self.planned.project
-        return (("Projects", "/projects/"), (project.name, project_url(project.pk)))
+        return project_crumbs(project)
 
     def get_filters(self) -> Sequence[Filter]:
         return (Filter("q", "Flag"),) if len(self.planned.active) > FEW or "q" in self.request.GET else ()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.db.models import Q
 from django.urls import path
@@ -18,9 +18,9 @@ from projects.documents.flag_usage import users_of
 from projects.documents.flags import flag_document, lifecycle_document
 from projects.events import readable_events
 from projects.models import Flag, Segment, TagType
-from projects.pages.base import allowed, api_path, flag_url, project_url
+from projects.pages.base import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.pages.switches import Switch, switch_of
-from projects.strategy_sentences import strategy_sentence, variants_sentence
+from projects.strategy_sentences import Saying, strategy_saying, variants_sentence
 
 SHOWN_EVENTS = 10
 
@@ -33,7 +33,7 @@ class StrategyLine:
     number: int
     title: str
     disabled: bool
-    sentence: str
+    saying: Saying
     variants: str
     edit: str
     up: str
@@ -53,6 +53,7 @@ class Place:
     evaluate: str
     new_strategy: str
     edit_variants: str
+    default_strategy: str
     may_change: bool
 
 
@@ -63,14 +64,11 @@ class FlagPage(ConsolePage):
         return self.kwargs["name"]
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("Projects", "/projects/"),
-            (self.kwargs["project_id"], project_url(self.kwargs["project_id"])),
-        )
+        return project_crumbs(self.flag.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         caller, project_id = self.caller, self.kwargs["project_id"]
-        flag = access_flag(caller, project_id, self.kwargs["name"])
+        flag = self.flag = access_flag(caller, project_id, self.kwargs["name"])
         document = flag_document(flag, caller=caller)
         events = readable_events(caller).filter(project=project_id, feature=flag.name).order_by("-id")
         may = allowed(
@@ -134,6 +132,7 @@ def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[
             edit_variants=f"{url}variants?{query}"
             if not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, **here)
             else "",
+            default_strategy=f"{project_url(flag.project_id)}environments/{quote(place['name'], '')}/strategy",
             may_change=not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_STRATEGY, **here),
         )
 
@@ -148,7 +147,7 @@ def strategy_lines(
             number=index + 1,
             title=strategy["title"] or "",
             disabled=strategy["disabled"],
-            sentence=strategy_sentence(strategy, segments=segments),
+            saying=strategy_saying(strategy, segments=segments),
             variants=variants_sentence(strategy["variants"]),
             edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
             up=swapped(ids, index - 1) if index > 0 else "",

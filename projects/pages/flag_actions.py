@@ -8,7 +8,7 @@ from projects.actions.cloning import clone_flag
 from projects.actions.dependencies import add_dependency, remove_dependency
 from projects.actions.favourites import set_flag_favourite
 from projects.actions.flags import update_flag
-from projects.actions.links import add_link, remove_link
+from projects.actions.links import add_link, remove_link, update_link
 from projects.actions.moving import move_flag
 from projects.actions.strategies import order_strategies
 from projects.actions.tags import change_tags
@@ -74,10 +74,21 @@ class Parents(FlagAction):
 
 
 class Links(FlagAction):
+    """``do``: save or remove the one of this ``id``; else add one."""
+
     def act(self) -> str:
         if self.given("do") == "remove":
             remove_link(*self.place, self.given("id"), caller=self.caller)
             return "Removed the link."
+        if self.given("do") == "save":
+            update_link(
+                *self.place,
+                self.given("id"),
+                self.given("url"),
+                self.given("title") or None,
+                caller=self.caller,
+            )
+            return f"Changed the link {self.given('url')}."
         add_link(*self.place, self.given("url"), self.given("title") or None, caller=self.caller)
         return f"Added the link {self.given('url')}."
 

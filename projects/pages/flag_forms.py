@@ -14,7 +14,7 @@ from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.actions.flags import NewFlag, create_flag, update_flag
 from projects.models import Flag, Project, TagType
-from projects.pages.base import FLAG_TYPES, api_path, flag_url, project_url
+from projects.pages.base import FLAG_TYPES, api_path, flag_crumbs, flag_url, project_crumbs, project_url
 
 
 class MetadataForm(forms.Form):
@@ -91,10 +91,7 @@ class NewFlagPage(FormPage):
         return flag_url(flag.project_id, flag.name)
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (
-            ("Projects", "/projects/"),
-            (self.kwargs["project_id"], project_url(self.kwargs["project_id"])),
-        )
+        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = project_url(self.kwargs["project_id"])
@@ -128,8 +125,7 @@ class EditFlagPage(FormPage):
         return f"Edit {self.kwargs['name']}"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        project, name = self.kwargs["project_id"], self.kwargs["name"]
-        return (("Projects", "/projects/"), (project, project_url(project)), (name, flag_url(project, name)))
+        return flag_crumbs(self.flag())
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = flag_url(self.kwargs["project_id"], self.kwargs["name"])

@@ -12,6 +12,7 @@ from django.urls import path
 
 from flagadmin.errors import AppError, NotFound, Problem
 from flagadmin.pages import Column, Filter, curl_for
+from groups.access import Caller
 from groups.api.path_ids import path_id
 from groups.pages.base import ConsolePage, ListPage
 from groups.permissions import Permission
@@ -31,7 +32,7 @@ from projects.pages.constraint_rows import (
     stored_constraints,
 )
 from projects.pages.strategy_form import sorted_problems
-from projects.strategy_sentences import constraint_sentence
+from projects.strategy_sentences import Saying, constraint_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,11 @@ class SegmentRow:
     flags: int
 
 
-def conditions_sentence(constraints: Sequence[Any]) -> str:
-    return " and ".join(constraint_sentence(item) for item in constraints) or "Everything is in it"
+def conditions_saying(constraints: Sequence[Any]) -> Saying:
+    """What a segment says: its conditions alone."""
+    if not constraints:
+        return Saying("Everything is in it")
+    return Saying("", [constraint_sentence(item) for item in constraints])
 
 
 class SegmentsPage(ListPage):
@@ -73,7 +77,7 @@ class SegmentsPage(ListPage):
                 id=segment.pk,
                 name=segment.name,
                 description=segment.description or "",
-                sentence=conditions_sentence(segment.constraints),
+                sentence=str(conditions_saying(segment.constraints)).removesuffix("."),
                 project=segment.project_id or "",
                 flags=usage.get(segment.pk, UNUSED)["usedInFeatures"],
             )
@@ -167,7 +171,7 @@ class SegmentForm(ConsolePage):
             fields=words.names,
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
-            sentence=conditions_sentence(stored_constraints(self.segment.constraints)),
+            saying=conditions_saying(stored_constraints(self.segment.constraints)),
             own_problems=own,
             errors=others,
             button=self.button,
@@ -208,10 +212,9 @@ class EditSegment(SegmentForm):
         return f"Segment {self.stored['name']}"
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
-        uses = strategies_using_segment(self.segment.pk, self.caller)
         return super().get_context_data(
             problems=problems,
-            uses=[(use, flag_url(use["projectId"], use["featureName"])) for use in uses],
+            uses=uses_of(self.segment, self.caller),
             may_delete=self.may(Permission.DELETE_SEGMENT),
             **kwargs,
         )
@@ -220,6 +223,12 @@ class EditSegment(SegmentForm):
         names = ("name", "description", "constraints")
         body = {name: self.stored[name] for name in names}
         return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
+
+
+def uses_of(segment: Segment, caller: Caller) -> list[tuple[dict[str, Any], str]]:
+    """The strategies that have it, each with the address of its flag."""
+    found = strategies_using_segment(segment.pk, caller)
+    return [(use, flag_url(use["projectId"], use["featureName"])) for use in found]
 
 
 class DeleteSegment(ConsolePage):
@@ -231,9 +240,10 @@ class DeleteSegment(ConsolePage):
         identifier = path_id(kwargs["segment_id"])
         self.segment = actions.access_segment_with(self.caller, identifier, Permission.DELETE_SEGMENT)
         self.title = f"Delete segment {self.segment.name}"
-        flags = sorted({use["featureName"] for use in strategies_using_segment(identifier, self.caller)})
+        uses = uses_of(self.segment, self.caller)
+        flags = sorted({use["featureName"] for use, _ in uses})
         blocked = f"It is in use on {', '.join(flags)}. Take it off their strategies first." if flags else ""
-        return self.render_to_response(self.get_context_data(blocked=blocked, **kwargs))
+        return self.render_to_response(self.get_context_data(blocked=blocked, uses=uses, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         segment = actions.access_segment(self.caller, path_id(kwargs["segment_id"]))

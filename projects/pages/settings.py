@@ -14,9 +14,12 @@ from projects.access import access_project
 from projects.actions.project_environments import add_environment, remove_environment
 from projects.actions.projects import archive_project, check_may_update, revive_project, update_project
 from projects.documents.projects import project_environment_summaries, settings_document
-from projects.models import Flag, Project
-from projects.pages.base import ActionPage, api_path, project_url
+from projects.models import Flag, Project, Segment
+from projects.pages.base import ActionPage, api_path, project_crumbs, project_url
 from projects.pages.strategy_form import stickiness_choices
+from projects.strategy_sentences import strategy_saying
+from projects.validation import default_strategy_document
+from projects.validation.strategies import StrategyDefaults
 
 
 class SettingsForm(forms.Form):
@@ -69,7 +72,7 @@ class SettingsPage(FormPage):
         return project_url(project.pk)
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"), (self.project.name, project_url(self.project.pk)))
+        return project_crumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project, may = self.project, self.caller.can
@@ -78,7 +81,7 @@ class SettingsPage(FormPage):
             url=project_url(project.pk),
             button="Save settings",
             cancel=project_url(project.pk),
-            environments=project_environment_summaries(project),
+            environments=environment_rows(project),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
             may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
             active=Flag.objects.filter(project=project, archived_at=None).count(),
@@ -90,6 +93,21 @@ class SettingsPage(FormPage):
         document = settings_document(self.project)
         body = {name: document[name] for name in names}
         return curl_for(self.request, "PUT", api_path(self.project.pk), body)
+
+
+def environment_rows(project: Project) -> list[dict[str, Any]]:
+    """All environments, those that the project uses with what their default strategy says."""
+    segments = dict(Segment.objects.values_list("id", "name"))
+    defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
+    return [
+        row
+        | {
+            "saying": strategy_saying(
+                default_strategy_document(row["defaultStrategy"], defaults), segments=segments
+            )
+        }
+        for row in project_environment_summaries(project)
+    ]
 
 
 class ProjectAction(ActionPage):

@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from flagadmin.errors import Problem
 from playground.engine.strategies import STRATEGIES
-from projects.models import ContextField, Flag, Segment, StrategyType
+from projects.models import ContextField, Segment, StrategyType
 from projects.pages.constraint_rows import ConstraintRow, Words, constraint_rows, given_constraints
 from projects.pages.variant_rows import VariantRow, given_variants, variant_rows
 from projects.validation import variants_document
@@ -105,25 +105,25 @@ _LABELS = {
 _HINTS = {
     "rollout": "Who is in stays in while it grows.",
     "stickiness": "Everything with the same value gets the same result; default is userId, else sessionId.",
-    "groupId": "Flags of one group share buckets.",
+    "groupId": "Flags of one group share buckets. Empty: the name of the flag.",
 }
 
 
-def strategy_inputs(flag: Flag, document: Document, *, problems: Iterable[Problem] = ()) -> StrategyInputs:
+def strategy_inputs(
+    project_id: str, document: Document, *, problems: Iterable[Problem] = ()
+) -> StrategyInputs:
     """``problems`` stand beside what their paths name."""
     by_place, by_parameter, others = sorted_problems(problems)
-    sticky = stickiness_choices(flag.project_id)
+    sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
     chosen = set(document["segments"])
-    usable_segments = usable(Segment.objects.all(), flag.project_id).order_by("name")
+    usable_segments = usable(Segment.objects.all(), project_id).order_by("name")
     variants = document["variants"]
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
         parameters=_parameters(document, sticky, by_parameter),
-        constraints=constraint_rows(
-            document["constraints"], Words.of(flag.project_id), by_place["constraints"]
-        ),
+        constraints=constraint_rows(document["constraints"], Words.of(project_id), by_place["constraints"]),
         segments=[(segment, segment.pk in chosen) for segment in usable_segments],
         variants=variant_rows(shared(variants), by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",

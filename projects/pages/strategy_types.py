@@ -14,10 +14,23 @@ from django.urls import path
 from flagadmin.pages import Column, Filter, curl_for
 from groups.pages.base import FormPage, ListPage
 from groups.permissions import Permission
+from playground.engine.strategies import STRATEGIES
 from projects.actions import strategy_types as actions
 from projects.models import Strategy, StrategyType
 from projects.pages.base import ActionPage
 from projects.vocabulary import PARAMETER_TYPES
+
+OLDER = (
+    "Kept for flags that have it; evaluated here as SDKs do. New flags use a gradual rollout or a condition."
+)
+CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'
+
+
+def mark(row: StrategyType) -> tuple[str, str]:
+    """What kind of type it is beside the usual ones, and what that means: ``("custom", "Only SDKs …")``."""
+    if row.name not in STRATEGIES:
+        return "custom", CUSTOM
+    return ("", "") if row.built_in else ("older", OLDER)
 
 
 class StrategyTypesPage(ListPage):
@@ -28,7 +41,7 @@ class StrategyTypesPage(ListPage):
         Column("name", "Strategy type", by=("name",)),
         Column("description", "Description"),
         Column("takes", "Takes"),
-        Column("used", "Strategies", numeric=True),
+        Column("used", "Used by strategies", numeric=True),
     )
 
     def get_filters(self) -> Sequence[Filter]:
@@ -50,7 +63,7 @@ class StrategyTypesPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         used = self.used
         return super().get_context_data(
-            rows=[(row, takes(row), used.get(row.name, 0)) for row in kwargs["listing"].rows],
+            rows=[(row, takes(row), used.get(row.name, 0), mark(row)) for row in kwargs["listing"].rows],
             may_create=self.caller.can(Permission.CREATE_STRATEGY),
             may_edit=self.caller.can(Permission.UPDATE_STRATEGY),
             may_delete=self.caller.can(Permission.DELETE_STRATEGY),
@@ -141,8 +154,12 @@ class NewStrategyType(FormPage):
         return (("Strategy types", "/strategy-types/"),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        lead = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'
-        return super().get_context_data(button=self.button, cancel="/strategy-types/", lead=lead, **kwargs)
+        return super().get_context_data(
+            button=self.button, cancel="/strategy-types/", lead=self.lead(), **kwargs
+        )
+
+    def lead(self) -> str:
+        return CUSTOM
 
     def curl(self) -> str:
         body = {"name": "hostGroup", "parameters": [{"name": "hosts", "type": "list", "required": True}]}
@@ -171,6 +188,9 @@ class EditStrategyType(NewStrategyType):
 
     def get_title(self) -> str:
         return f"Strategy type {self.kwargs['name']}"
+
+    def lead(self) -> str:
+        return mark(self.strategy_type)[1]
 
     def curl(self) -> str:
         row = self.strategy_type

@@ -21,6 +21,7 @@ MODULES: tuple[str, ...] = (
     "strategy",
     "variants",
     "settings",
+    "default_strategy",
     "segments",
     "context_fields",
     "strategy_types",

@@ -16,7 +16,7 @@ from projects.access import access_flag
 from projects.actions.flag_environments import set_variants
 from projects.actions.switching import project_environment
 from projects.models import FlagEnvironment
-from projects.pages.base import api_path, flag_url, project_url
+from projects.pages.base import api_path, flag_crumbs, flag_url
 from projects.pages.strategy_form import shared, sorted_problems, stickiness_choices
 from projects.pages.variant_rows import NEW, PAYLOAD_TYPES, given_variants, variant_rows
 from projects.strategy_sentences import variants_sentence
@@ -73,8 +73,7 @@ class VariantsPage(ConsolePage):
         return f"Variants of {self.flag.name} in {self.environment}"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        project = self.flag.project_id
-        return (("Projects", "/projects/"), (project, project_url(project)), (self.flag.name, self.back))
+        return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         by_place, _, others = sorted_problems(self.problems)

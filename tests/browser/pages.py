@@ -1,7 +1,10 @@
 """Every page of the console, checked in both themes by ``test_every_page.py``. A new page gets a line here.
 
-An address fits the tests' scenery and the demo's data alike: ``screenshots.py`` visits the same pages there.
+An address fits the tests' scenery and the demo's data alike: ``screenshots.py`` visits the same pages there. What is
+numbered stands in braces, see ``filled``. Every page of Data fixes is visited by ``test_data_fixes.py``.
 """
+
+from typing import Any
 
 ADA = "environment=production&context.userId=42&context.plan=pro&context.appVersion=4.5.1&context.country=NO"
 
@@ -41,12 +44,24 @@ PAGES = [
     "/access/roles/5/delete/",
     "/access/groups/",
     "/access/groups/new/",
+    "/access/groups/{group}/",
+    "/access/groups/{group}/edit/",
+    "/access/groups/{group}/delete/",
     "/access/tokens/",
     "/access/tokens/new/",
+    "/access/tokens/{token}/revoke/",
     "/access/people/",
     "/access/people/new/",
+    "/access/people/{person}/",
+    "/access/people/{person}/edit/",
+    "/access/people/{person}/delete/",
+    "/access/people/{person}/reset-password/",
     "/access/service-accounts/",
     "/access/service-accounts/new/",
+    "/access/service-accounts/{service}/",
+    "/access/service-accounts/{service}/edit/",
+    "/access/service-accounts/{service}/delete/",
+    "/access/service-accounts/{service}/tokens/new/",
     "/projects/checkout/access/",
     "/admin/",
     "/admin/projects/project/",
@@ -60,13 +75,21 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/edit",
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
+    "/projects/checkout/features/gift-cards/strategies/edit?environmentId=production&strategyId={strategy}",
     "/projects/checkout/features/gift-cards/variants?environmentId=production",
     "/projects/legacy-portal/settings/",
+    "/projects/checkout/environments/production/strategy",
+    "/projects/legacy-portal/features/delete?name=portal-login",
     "/segments/",
     "/segments/new",
+    "/segments/{segment}/",
+    "/segments/{segment}/delete",
     "/strategy-types/",
     "/strategy-types/new",
+    "/strategy-types/hostGroup/",
     "/tag-types/",
+    "/tag-types/new",
+    "/tag-types/simple/",
     "/context-fields/",
     "/context-fields/new",
     "/context-fields/plan/",
@@ -75,6 +98,30 @@ PAGES = [
 
 # The pages that are there to refuse; every other one answers 200.
 MEANT_REFUSALS = {"/nowhere/": 404, "/playground/?context.currentTime=tomorrow": 400}
+
+
+def filled(address: str) -> str:
+    """The address with what stands in braces: the number of the first group, person, service account, ….
+
+    "person" is somebody other than the administrator who looks at the pages, "strategy" one of gift-cards.
+    """
+    if "{" not in address:
+        return address
+    from groups.models import ApiToken, Group, User
+    from groups.permissions import BuiltIn
+    from projects.models import Segment, Strategy
+
+    accounts = User.objects.exclude(root_role=BuiltIn.ADMIN)
+    rows: dict[str, Any] = {
+        "group": Group.objects,
+        "person": accounts.filter(is_service=False),
+        "service": accounts.filter(is_service=True),
+        "token": ApiToken.objects.filter(user=None),
+        "segment": Segment.objects,
+        "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
+    }
+    name = address[address.index("{") + 1 : address.index("}")]
+    return address.replace(f"{{{name}}}", str(rows[name].order_by("pk").values_list("pk", flat=True)[0]))
 
 
 def meant_status(address: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from tests.browser.chromium import CHROMIUM, QUIET
-from tests.browser.pages import PAGES, meant_status
+from tests.browser.pages import PAGES, filled, meant_status
 from tests.live import data_directory, running
 from tests.paths import ROOT
 
@@ -107,7 +107,7 @@ def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
             prepare(page)
             page.screenshot(path=README / f"{name}-{ending.removesuffix('-1440')}.png")
     for number, address in enumerate(PAGES):
-        response = page.goto(address)
+        response = page.goto(filled(address))
         if response is None or response.status != meant_status(address):
             raise SystemExit(f"{address} answered {response and response.status}: no picture of that.")
         page.screenshot(path=LOOK / f"{number:02}-{_file_name(address)}-{ending}.png", full_page=True)

@@ -4,14 +4,14 @@ import pytest
 from django.test import Client
 
 from tests.browser.conftest import person
-from tests.browser.pages import PAGES, meant_status
+from tests.browser.pages import PAGES, filled, meant_status
 
 pytestmark = pytest.mark.usefixtures("scenery")
 
 
 @pytest.mark.parametrize("address", PAGES, ids=PAGES)
 def test_it_is_accessible_in_both_themes_and_fits_a_narrow_screen(visit, check_accessible, address):
-    page = visit("admin", address)
+    page = visit("admin", filled(address))
     check_accessible(page)
 
     page.emulate_media(color_scheme="dark")
@@ -19,14 +19,14 @@ def test_it_is_accessible_in_both_themes_and_fits_a_narrow_screen(visit, check_a
 
     page.set_viewport_size({"width": 360, "height": 800})
     check_accessible(page)
-    _fits(page)
+    fits(page)
 
 
 def test_every_address_leads_to_its_page():
     """An error page is accessible too: what is checked above has to be the page that is meant."""
     browser = Client()
     browser.force_login(person("admin"))
-    found = {address: browser.get(address).status_code for address in PAGES}
+    found = {address: browser.get(filled(address)).status_code for address in PAGES}
     assert found == {address: meant_status(address) for address in PAGES}
 
 
@@ -40,9 +40,9 @@ def test_so_is_the_login_page(visit, check_accessible):
     page.emulate_media(color_scheme="dark")
     check_accessible(page)
     page.set_viewport_size({"width": 360, "height": 800})
-    _fits(page)
+    fits(page)
 
 
-def _fits(page):
+def fits(page):
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 360, f"{page.url} is {wide} px wide"

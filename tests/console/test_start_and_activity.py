@@ -41,6 +41,14 @@ def test_data_fixes_are_for_admins(browse):
     assert "Data fixes" not in browse("editor").get("/").text
 
 
+def test_the_navigation_leads_to_what_one_may_open(browse):
+    admin, member = browse("admin").get("/access/tokens/").text, browse("member").get("/access/tokens/").text
+
+    assert '<a href="/access/people/"' in admin
+    assert '<a href="/access/people/"' not in member
+    assert '<a href="/access/tokens/" aria-current="true">Access</a>' in member
+
+
 def test_activity_tells_who_did_what(browse):
     happened(EventType.FEATURE_ENVIRONMENT_ENABLED, project="shop", environment="production", feature="cart")
 

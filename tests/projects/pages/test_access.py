@@ -94,7 +94,7 @@ def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
     page = browser.get("/projects/shop/access/")
 
     assert "access/give" not in page.text
-    assert 'You need "write access to Project User Access" or "update project" in shop.' in words(page)
+    assert 'you need "write access to Project User Access" or "update project" in shop.' in words(page)
     refused = give(browser, "outsider")
     assert refused.status_code == 403
     assert roles_of(people["outsider"]) == []

@@ -40,6 +40,22 @@ def test_strategies_are_told_in_sentences(browse, cart):
     assert "Uses the custom strategy hostGroup; only your SDK can evaluate it." in page
 
 
+def test_many_conditions_stand_one_below_the_other(browse, cart):
+    conditions = [
+        {"contextName": "country", "operator": "IN", "values": [name], "value": ""}
+        for name in ("DE", "NO", "US")
+    ]
+    add_strategy(cart, "production", "default", constraints=conditions)
+
+    shown = browse("reader").get(FLAG).text
+    assert "<li>country is one of NO</li>" in shown
+
+
+def test_its_address_without_a_slash_leads_there(browse, cart):
+    answer = browse("reader").get(FLAG.removesuffix("/"))
+    assert (answer.status_code, answer["Location"]) == (301, FLAG)
+
+
 def test_a_flag_of_another_project_or_of_none_is_not_there(browse, cart):
     assert browse("viewer").get("/projects/default/features/cart/").status_code == 404
     assert browse("outsider").get(FLAG).status_code == 404
@@ -123,6 +139,9 @@ def test_links(browse, cart):
     browser.post(f"{FLAG}links", {"url": "https://tickets.example/7", "title": "Ticket"})
     link = FlagLink.objects.get(flag=cart)
     assert ">Ticket</a>" in browser.get(FLAG).text
+    changed = {"do": "save", "id": str(link.pk), "url": "https://tickets.example/8", "title": ""}
+    browser.post(f"{FLAG}links", changed)
+    assert ">https://tickets.example/8</a>" in browser.get(FLAG).text
     browser.post(f"{FLAG}links", {"do": "remove", "id": str(link.pk)})
     assert not FlagLink.objects.exists()
 

@@ -233,6 +233,21 @@ def test_deleting(browse, strategy):
     assert not Strategy.objects.exists()
 
 
+def test_before_deleting_it_is_said_what_becomes_of_the_flag(browse, cart, strategy):
+    browser = browse("member")
+    assert "cart has no other in use in production; it is off there." in words(browser.get(address(strategy)))
+
+    switch_on(cart, "production")
+    assert "It is the last one in use: cart goes off in production." in words(browser.get(address(strategy)))
+    told = browser.post(address(strategy), {"do": "delete"}, follow=True)
+    assert "It was the last one in use, so cart is now off there." in words(told)
+
+
+def test_with_others_left_these_decide(browse, cart, strategy):
+    add_strategy(cart, "production")
+    assert "The others decide for cart in production." in words(browse("member").get(address(strategy)))
+
+
 def test_saving_leads_back_to_the_playground_and_nowhere_else(browse, strategy):
     playground = "/playground/flag/cart/?environment=production&context.userId=42"
     browser = browse("member")

@@ -36,13 +36,18 @@ def test_a_tag_type_is_created_changed_and_deleted(browse, shop):
     assert not TagType.objects.filter(pk="team").exists()
 
 
+def test_one_of_them_is_counted_as_one(browse, shop):
+    TagType.objects.exclude(pk="simple").delete()
+    assert "1 tag type ·" in browse("reader").get("/tag-types/").text
+
+
 def test_a_tag_type_in_use_is_kept(browse, shop):
     FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
     browser = browse("editor")
 
     assert "Delete<" not in browser.get("/tag-types/").text
     page = browser.post("/tag-types/simple/delete", follow=True)
-    assert "Tag type simple is in use on 1 flags: cart." in page.text
+    assert "Tag type simple is in use on 1 flag: cart." in page.text
 
 
 def test_a_wrong_colour_is_told_beside_it(browse, shop):
@@ -56,6 +61,15 @@ def test_strategy_types_are_listed_with_what_they_take(browse, hosts):
     add_strategy(make_flag("cart"), name="hostGroup")
 
     assert ["hostGroup", "", "hosts", "1"] in lines(browse("reader").get("/strategy-types/?format=csv"))
+
+
+def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
+    StrategyType.objects.get_or_create(name="userWithId")
+
+    rows = {
+        row.name: mark for row, _, _, (mark, _) in browse("reader").get("/strategy-types/").context["rows"]
+    }
+    assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "older", "")
 
 
 def test_a_strategy_type_is_created_with_parameters(browse, shop):

@@ -1,0 +1,45 @@
+"""Every page of Data fixes: accessible in both themes, and not wider than a narrow screen."""
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.urls import reverse
+
+from tests.browser.test_every_page import fits
+
+pytestmark = pytest.mark.usefixtures("scenery")
+
+
+def address(model, page, *args):
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+def lists():
+    return [address(model, "changelist") for model in admin.site._registry]
+
+
+def rows():
+    """The page of one row of every model that has any."""
+    found = {model: model._base_manager.first() for model in admin.site._registry}
+    return [address(model, "change", row.pk) for model, row in found.items() if row is not None]
+
+
+def deletions():
+    pages: dict[Any, Any] = dict(admin.site._registry)
+    found = {model: model._base_manager.first() for model, page in pages.items() if page.remove}
+    return [address(model, "delete", row.pk) for model, row in found.items() if row is not None]
+
+
+@pytest.mark.parametrize("addresses", [lists, rows, deletions])
+def test_they_are_accessible_in_both_themes_and_fit_a_narrow_screen(visit, check_accessible, addresses):
+    page = visit("admin", "/admin/")
+    for there in addresses():
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1440, "height": 900})
+        page.goto(there)
+        check_accessible(page)
+        page.emulate_media(color_scheme="dark")
+        page.set_viewport_size({"width": 360, "height": 800})
+        check_accessible(page)
+        fits(page)
