@@ -174,7 +174,9 @@ def no_project(project_id: str) -> NotFound:
 
 def unknown_environment(name: str) -> str:
     names = choices(Environment.objects.values_list("name", flat=True))
-    return f"There is no environment {name}. There are: {names}."
+    return (
+        f"There is no environment {name}. There are: {names}." if name else f"Choose an environment: {names}."
+    )
 
 
 def unknown_project(caller: Caller, project_id: str) -> str:

@@ -173,6 +173,7 @@ class GroupView(APIView):
 
     @extend_schema(
         operation_id="deleteGroup",
+        summary="Delete a group",
         tags=TAGS,
         parameters=[GROUP_ID],
         responses={200: None}

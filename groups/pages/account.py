@@ -112,6 +112,10 @@ class PasswordPage(OwnPage, FormPage):
         messages.success(self.request, "Your password is changed. You are logged out everywhere else.")
         return "/account/"
 
+    def curl(self) -> str:
+        body = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}
+        return curl_for(self.request, "POST", "/api/admin/user/change-password", body)
+
 
 class TokenForm(forms.Form):
     description = forms.CharField(label="What it is for", max_length=255)

@@ -71,6 +71,7 @@ PARAMETERS = list_parameters(
 class ProjectApplicationsView(APIView):
     @extend_schema(
         operation_id="getProjectApplications",
+        summary="Applications that use a project",
         tags=["Projects"],
         parameters=PARAMETERS,
         responses={200: ProjectApplications} | refusals(400, 403, 404),
