@@ -40,7 +40,8 @@ def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional
     page.get_by_role("button", name="Make the account and log in").click()
 
     expect(page.get_by_role("heading", name="Start here")).to_be_visible()
-    page.get_by_role("button", name="Open the playground").click()
+    expect(page.get_by_text("There is no flag yet.")).to_be_visible()
+    page.locator("main").get_by_role("link", name="Playground").click()
     expect(page.get_by_text("These projects have no active flag.")).to_be_visible()
 
 
