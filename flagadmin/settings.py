@@ -90,7 +90,8 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 
 # Serving ------------------------------------------------------------------------------------------------
 
-SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 4, at_least=1)  # a worker
+# A worker. Many, because most wait: what SDKs report for the commit it goes with, and nobody else behind them.
+SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 16, at_least=1)
 
 # Databases ----------------------------------------------------------------------------------------------
 
