@@ -35,7 +35,7 @@ class ContextFieldChanges(serializers.Serializer):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     stickiness = serializers.BooleanField(required=False, help_text="Supports stickiness calculation.")
     sortOrder = serializers.IntegerField(
-        source="sort_order", required=False, min_value=0, max_value=2**31 - 1
+        source="sort_order", required=False, min_value=-(2**31), max_value=2**31 - 1
     )
     legalValues = LegalValue(
         source="legal_values", many=True, required=False, help_text="Empty: every value is legal."

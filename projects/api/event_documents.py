@@ -25,8 +25,8 @@ class EventRecord(serializers.Serializer):
     createdBy = serializers.CharField()
     createdByUserId = serializers.IntegerField(allow_null=True)
     createdAt = serializers.DateTimeField()
-    data = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
-    preData = serializers.JSONField(allow_null=True)
+    data = serializers.JSONField(help_text="Null where there is nothing to tell.")  # type: ignore[assignment]
+    preData = serializers.JSONField(help_text="Null where there was nothing before.")
     project = serializers.CharField(allow_null=True)
     environment = serializers.CharField(allow_null=True)
     featureName = serializers.CharField(allow_null=True)
@@ -40,6 +40,10 @@ class EventList(serializers.Serializer):
     events = EventRecord(many=True)
     totalEvents = serializers.IntegerField()
     total = serializers.IntegerField(help_text="All that match, whatever the page.")
+
+
+class FeatureEventList(EventList):
+    toggleName = serializers.CharField(help_text="The flag's name.")
 
 
 class IsAnyOf(serializers.Field):

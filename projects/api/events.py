@@ -13,7 +13,13 @@ from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from projects.access import unknown_project
-from projects.api.event_documents import EventList, EventQuery, EventSearchBody, event_record
+from projects.api.event_documents import (
+    EventList,
+    EventQuery,
+    EventSearchBody,
+    FeatureEventList,
+    event_record,
+)
 from projects.events import EventFilter, narrowed, readable_events
 
 TAGS = ["Events"]
@@ -91,7 +97,12 @@ class OldSearchEventsView(APIView):
 
 
 class FeatureEventsView(APIView):
-    @extend_schema(operation_id="getEventsForToggle", tags=TAGS, parameters=PARAMETERS, responses=ANSWERS)
+    @extend_schema(
+        operation_id="getEventsForToggle",
+        tags=TAGS,
+        parameters=PARAMETERS,
+        responses={200: FeatureEventList} | refusals(400, 403),
+    )
     def get(self, request: ApiRequest, feature_name: str) -> Response:
         """Events of one flag, deleted ones too."""
         found = answer(request.user, request.query_params, feature=feature_name)

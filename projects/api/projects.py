@@ -116,6 +116,8 @@ class ProjectOverview(ProjectRecord):
     featureCount = serializers.IntegerField()
     archivedFeatureCount = serializers.IntegerField()
     staleFeatureCount = serializers.IntegerField()
+    owners = serializers.ListField(child=serializers.DictField())
+    linkTemplates = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
 
 
 class ProjectDetails(ProjectOverview):
