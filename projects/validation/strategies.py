@@ -92,7 +92,8 @@ def segments_problems(
     seen: set[int] = set()
     for index, identifier in enumerate(ids):
         if identifier in seen:
-            yield Problem(f"{path}[{index}]", f"segment {identifier} is listed twice")
+            name = segments.get(identifier, identifier)  # an import's file has other ids
+            yield Problem(f"{path}[{index}]", f"segment {name} is listed twice")
         elif identifier not in segments:
             known = choices(segments.values()) or "none"
             yield Problem(f"{path}[{index}]", f"there is no segment {identifier} here. There are: {known}")

@@ -182,7 +182,7 @@ VALUES = {
             strategy("one", segments=[7, 7]), segments=[{"id": 7, "name": "vip", "constraints": []}]
         ),
         f"{FIRST}.segments[1]",
-        "listed twice",
+        "segment vip is listed twice",
     ),
     "an unknown tag type": (
         body("one", featureTags=[{"featureName": "one", "tagType": "team", "tagValue": "web"}]),

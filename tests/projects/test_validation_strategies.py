@@ -76,7 +76,7 @@ def test_every_problem_has_its_place():
         ("s[3].parameters.a", "a parameter is a text, a number or a boolean"),
         ("s[3].constraints[0].values", "IN needs at least one value"),
         ("s[3].variants", 'at least one variant needs weightType "variable": it takes what the others leave'),
-        ("s[3].segments[1]", "segment 1 is listed twice"),
+        ("s[3].segments[1]", "segment vip is listed twice"),
         ("s[3].segments[2]", "there is no segment 9 here. There are: eu, vip"),
     ]
 
