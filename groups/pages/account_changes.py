@@ -150,7 +150,7 @@ class SetActive(OneAccount, ActionPage):
         )
         if active:
             return f"{user} is enabled again, with everything it held."
-        return f"{user} is disabled: no login, and its keys do not work. What it holds stays for later."
+        return f"{user} is disabled: no login, and no key works. Roles and groups stay for later."
 
     def back(self) -> str:
         return self.url
@@ -193,7 +193,8 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         return {
             "title": f"Delete {self.one} {user}",
             "losses": losses_of(user, self.one),
-            "kept": "What it did stays in the activity, under its name. To keep everything for later, disable it.",
+            "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
+            "disable it instead.",
             "button": f"Delete {self.one} {user}",
             "cancel": self.url,
             "blocked": "This is you. Ask another admin to do it." if user.pk == self.caller.id else "",
@@ -212,9 +213,9 @@ def losses_of(user: User, one: str) -> list[str]:
     """What goes with an account, a line each."""
     lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
     lines += [f"the key {token.name}, which stops working" for token in personal_tokens(user)]
-    lines += [f"its membership of {group}" for group in user.groups.order_by("name")]
+    lines += [f"membership of {group}" for group in user.groups.order_by("name")]
     own = user.grants.select_related("role").order_by("project_id", "role__name")
-    return lines + [f"its role {grant.role} in {grant.project_id}" for grant in own]
+    return lines + [f"role {grant.role} in {grant.project_id}" for grant in own]
 
 
 urlpatterns = [

@@ -125,11 +125,12 @@ class RoleForm(forms.Form):
 
 
 def _offered(is_root: bool) -> list[Permission]:
-    return [
+    offered = (
         permission
         for permission in Permission
         if permission is not Permission.ADMIN and (permission.scope is Scope.ROOT) == is_root
-    ]
+    )
+    return sorted(offered, key=lambda each: (each.scope is Scope.ENVIRONMENT, each.display.lower()))
 
 
 class NewRolePage(FormPage):
