@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -137,27 +137,31 @@ def segment_template(document: Mapping[str, Any], segment: CompiledSegment) -> E
 
 def template_size(template: FlagTemplate | Echoed) -> int:
     """About how many bytes a template holds, with what was written last."""
-    return _held(template)
+    if isinstance(template, Echoed):
+        return _echoed_size(template)
+    own = 2 * (len(template.variants) + len(template.names)) + max(map(len, (b"", *template.picks)))
+    strategies = sum(_strategy_size(pieces) for _, pieces in template.strategies)
+    return FLAG_TEMPLATE + own + _tuple_size(template.picks) + strategies
 
 
-def _held(item: object) -> int:
-    if isinstance(item, StrategyTemplate):
-        return _fields(item) + 110 + len(item.write(True, -1, len(item.picks) - 1))
-    if isinstance(item, FlagTemplate):
-        longest = max(map(len, (b"", *item.picks)))
-        return _fields(item) + 300 + longest + len(item.variants) + len(item.names)
-    if not item or isinstance(item, dict | int | CompiledStrategy):
-        return 0  # shared, or counted with the flag
-    if isinstance(item, bytes):
-        return 40 + len(item)
-    if isinstance(item, tuple):
-        return 56 + sum(8 + _held(member) for member in item)
-    return _fields(item)
+# Of objects without the texts in them, as CPython 3.11 makes them: a header, a slot for each field, the tuples.
+FLAG_TEMPLATE, STRATEGY_TEMPLATE, ECHOED, TUPLE, TEXT = 560, 500, 48, 56, 40
 
 
-def _fields(item: object) -> int:
-    slots = [slot.name for slot in fields(item)]  # type: ignore[arg-type]
-    return 32 + sum([8 + _held(getattr(item, name)) for name in slots])
+def _strategy_size(pieces: StrategyTemplate) -> int:
+    body = _echoed_size(pieces.body)
+    written = len(pieces.head) + max(map(len, (b"", *pieces.picks))) + body
+    return (
+        STRATEGY_TEMPLATE + len(pieces.head) + _tuple_size(pieces.picks) + body + len(pieces.links) + written
+    )
+
+
+def _echoed_size(echoed: Echoed) -> int:
+    return ECHOED + _tuple_size(echoed.cuts) + TEXT + len(echoed.end)
+
+
+def _tuple_size(texts: tuple[bytes, ...]) -> int:
+    return TUPLE + (8 + TEXT) * len(texts) + sum(map(len, texts))
 
 
 def _strategy_template(
