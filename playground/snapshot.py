@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from flagadmin.collector import no_collection
+from playground.engine.compilation import Known
 from playground.engine.snapshot import Snapshot
 from playground.wire import compile_playground
 from projects.documents.definitions import definitions
@@ -19,6 +20,9 @@ from projects.revision import revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
+
+
+SPARE_CONDITIONS = 1_000
 
 
 class SnapshotCache:
@@ -50,10 +54,31 @@ class SnapshotCache:
                 _, dropped = self._snapshots.popitem(last=False)
                 self._nbytes -= dropped.nbytes
 
+    def nearest(self, key: Key) -> Known | None:
+        """The snapshot from which most can be taken over for this key, where that is most of it."""
+        environment, pairs = key
+        projects = dict(pairs)
+        with self._lock:
+            others = [
+                (other[1], found) for other, found in self._snapshots.items() if other[0] == environment
+            ]
+        best, most = None, 0
+        for theirs, found in others:
+            alike = sum(found.sizes[name] for name, _ in theirs if name in projects)
+            if alike > most and 2 * alike >= len(found.flags) and not _is_worn(found):
+                same = {name for name, revision in theirs if projects.get(name) == revision}
+                best, most = Known(found, same), alike
+        return best
+
     def clear(self) -> None:
         with self._lock:
             self._snapshots.clear()
             self._nbytes = 0
+
+
+def _is_worn(found: Snapshot) -> bool:
+    """Whether so much of it was compiled later than the rest that conditions are many times there."""
+    return found.conditions > 2 * found.fresh + SPARE_CONDITIONS
 
 
 def _replaces(key: Key, other: Key) -> bool:
@@ -82,6 +107,7 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
     return environment, tuple(sorted(current.items()))
 
 
+@no_collection
 def _compile(projects: list[str], environment: str) -> Snapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     with _compiling:
@@ -91,9 +117,10 @@ def _compile(projects: list[str], environment: str) -> Snapshot:
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled
-            read = definitions(projects, environment)
-        with no_collection:
-            compiled = compile_playground(read.flags, read.segments, environment=environment)
+            known = cache.nearest(key)
+            same = known.same if known else ()
+            read = definitions([name for name in projects if name not in same], environment)
+        compiled = compile_playground(read.flags, read.segments, environment=environment, known=known)
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         return compiled
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from orjson import dumps
 
+from playground.engine.compilation import Known, compile_snapshot
 from playground.engine.evaluator import PICK, Evaluation, PlainOutcome, StrategyOutcome
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import CompiledFlag, Snapshot, Templates, compile_snapshot
+from playground.engine.snapshot import CompiledFlag, Snapshot, Templates
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE
 from playground.wire_templates import (
@@ -51,7 +52,11 @@ FEATURE_ENABLED = b',"feature_enabled":true'
 
 
 def compile_playground(
-    flags: Iterable[Mapping[str, Any]], segments: Mapping[int, Mapping[str, Any]], *, environment: str
+    flags: Iterable[Mapping[str, Any]],
+    segments: Mapping[int, Mapping[str, Any]],
+    *,
+    environment: str,
+    known: Known | None = None,
 ) -> Snapshot:
     """A snapshot whose flags can be rendered. `environment` stands in the links as it is given here."""
     templates = Templates(
@@ -59,7 +64,7 @@ def compile_playground(
         segment=segment_template,
         size=template_size,
     )
-    return compile_snapshot(flags, segments, environment=environment, templates=templates)
+    return compile_snapshot(flags, segments, environment=environment, templates=templates, known=known)
 
 
 def render_features(evaluation: Evaluation, *, before: bytes = b"", behind: bytes = b"") -> bytes:

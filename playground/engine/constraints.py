@@ -71,10 +71,14 @@ class Conditions:
 
 
 class Constraints:
-    """Compiles constraints over one set of columns; equal ones become one object."""
+    """Compiles constraints over one set of columns; equal ones become one object.
 
-    def __init__(self) -> None:
-        self.columns = Columns()
+    To go on where another compilation ended, its columns and its number of conditions are given.
+    """
+
+    def __init__(self, columns: Columns | None = None, conditions: int = 0) -> None:
+        self.columns = Columns(columns)
+        self._first = conditions
         self._known: dict[bytes, CompiledConstraint] = {}
         self._together: dict[tuple[int, ...], Conditions] = {}
 
@@ -102,13 +106,13 @@ class Constraints:
                 (1 << index, constraint.column, constraint.test, constraint.inverted)
                 for index, constraint in enumerate(constraints)
             )
-            known = Conditions(len(self._together), tuple(constraints), tests, (1 << len(tests)) - 1)
+            known = Conditions(self.count(), tuple(constraints), tests, (1 << len(tests)) - 1)
             self._together[key] = known
         return known
 
     def count(self) -> int:
         """How many different conditions there are."""
-        return len(self._together)
+        return self._first + len(self._together)
 
 
 def compile_constraint(document: Mapping[str, Any], columns: Columns) -> CompiledConstraint:

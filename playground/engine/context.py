@@ -73,8 +73,9 @@ class Columns:
 
     __slots__ = ("_positions",)
 
-    def __init__(self) -> None:
-        self._positions: dict[tuple[str, str], int] = {}
+    def __init__(self, known: Columns | None = None) -> None:
+        """With ``known``, its columns keep their positions; new ones come behind them, here alone."""
+        self._positions: dict[tuple[str, str], int] = {} if known is None else dict(known._positions)
 
     def position(self, form: str, field: str) -> int:
         return self._positions.setdefault((form, field), len(self._positions))

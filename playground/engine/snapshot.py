@@ -1,18 +1,17 @@
-"""Definitions compiled once, evaluated many times."""
+"""Compiled definitions: what one evaluation after the other reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from playground.engine.constraints import CompiledConstraint, Conditions, Constraints
+from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.context import Columns
-from playground.engine.memory import memory_of
-from playground.engine.reading import mapping_of, objects_of, string_of, strings_of, text_of
-from playground.engine.strategies import CompiledStrategy, compile_strategy
-from playground.engine.variants import CompiledVariants, compile_flag_variants
+from playground.engine.strategies import CompiledStrategy
+from playground.engine.variants import CompiledVariants
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,10 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFlag:
-    """A flag in one environment, ready to run. `fault` is why SDKs cannot read it, None if they can."""
+    """A flag in one environment, ready to run. `fault` is why SDKs cannot read it, None if they can.
+
+    `digest` is of the document it was compiled from; empty where that is not all it depends on.
+    """
 
     name: str
     project: str
@@ -49,6 +51,7 @@ class CompiledFlag:
     variants: CompiledVariants | None
     parents: tuple[Parent, ...]
     fault: str | None
+    digest: bytes
     template: Any
 
 
@@ -77,6 +80,7 @@ class Snapshot:
         *,
         environment: str,
         nbytes: int,
+        fresh: int,
     ) -> None:
         self.flags = flags
         self.segments = segments
@@ -86,6 +90,13 @@ class Snapshot:
         self.environment = environment
         self.nbytes = nbytes
         """About how much memory the snapshot holds, in bytes."""
+        self.fresh = fresh
+        """How many different Conditions there were when all of it was last compiled together."""
+
+    @cached_property
+    def sizes(self) -> Counter[str]:
+        """How many flags each project has."""
+        return Counter(flag.project for flag in self.flags)
 
     @cached_property
     def names(self) -> list[str]:
@@ -115,98 +126,11 @@ class Snapshot:
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         """A view on some of the flags: it shares everything, so it has no size of its own."""
         return Snapshot(
-            tuple(flags), self.segments, self.columns, self.conditions, environment=self.environment, nbytes=0
+            tuple(flags),
+            self.segments,
+            self.columns,
+            self.conditions,
+            environment=self.environment,
+            nbytes=0,
+            fresh=self.fresh,
         )
-
-
-def compile_snapshot(
-    flags: Iterable[Mapping[str, Any]],
-    segments: Mapping[int, Mapping[str, Any]],
-    *,
-    environment: str,
-    templates: Templates | None = None,
-) -> Snapshot:
-    """Compiles flags (see definitions.FlagDefinition) and the segments they use, by id.
-
-    Dependencies are resolved among the flags given here. Never raises, whatever is stored.
-    """
-    compiler = Constraints()
-    compiled_segments, positions = _segments(segments, compiler, templates)
-    # Sorted before compiling: what is evaluated together then lies together in memory.
-    documents = sorted(map(mapping_of, flags), key=lambda flag: text_of(flag.get("name")))
-    compiled = [_flag(flag, compiled_segments, positions, compiler, templates) for flag in documents]
-    return Snapshot(
-        tuple(compiled),
-        compiled_segments,
-        compiler.columns,
-        compiler.count(),
-        environment=environment,
-        nbytes=memory_of(compiled, compiled_segments, templates),
-    )
-
-
-def _segments(
-    segments: Mapping[int, Mapping[str, Any]], compiler: Constraints, templates: Templates | None
-) -> tuple[tuple[CompiledSegment, ...], dict[str, int]]:
-    compiled = []
-    positions = {}
-    for position, (key, stored) in enumerate(segments.items()):
-        document = mapping_of(stored)
-        constraints = compiler.compile_all(document.get("constraints"))
-        segment = CompiledSegment(
-            id=text_of(key),
-            name=text_of(document.get("name")),
-            conditions=compiler.together(constraints),
-            template=None,
-        )
-        if templates is not None:
-            segment = replace(segment, template=templates.segment({"id": key, **document}, segment))
-        positions[segment.id] = position
-        compiled.append(segment)
-    return tuple(compiled), positions
-
-
-def _flag(
-    document: Mapping[str, Any],
-    segments: tuple[CompiledSegment, ...],
-    positions: Mapping[str, int],
-    compiler: Constraints,
-    templates: Templates | None,
-) -> CompiledFlag:
-    name = text_of(document.get("name"))
-    strategies = tuple(
-        compile_strategy(strategy, name, positions, compiler)
-        for strategy in objects_of(document.get("strategies"))
-    )
-    flag = CompiledFlag(
-        name=name,
-        project=text_of(document.get("project")),
-        enabled=bool(document.get("enabled")),
-        strategies=strategies,
-        variants=compile_flag_variants(document.get("variants"), name, compiler.columns),
-        parents=tuple(_parents(document.get("dependencies"))),
-        fault=_fault(strategies, segments),
-        template=None,
-    )
-    return flag if templates is None else replace(flag, template=templates.flag(document, flag))
-
-
-def _fault(strategies: tuple[CompiledStrategy, ...], segments: tuple[CompiledSegment, ...]) -> str | None:
-    for strategy in strategies:
-        if strategy.fault is not None:
-            return strategy.fault
-        if strategy.counts:
-            for position in strategy.segments:
-                for constraint in segments[position].constraints:
-                    if constraint.fault is not None:
-                        return f"in segment {segments[position].name}, {constraint.fault}"
-    return None
-
-
-def _parents(documents: object) -> Iterator[Parent]:
-    for document in objects_of(documents):
-        name = string_of(document.get("feature"))
-        if name is not None:
-            enabled = document.get("enabled") is not False
-            variants = tuple(strings_of(document.get("variants"))) if enabled else ()
-            yield Parent(name, enabled, variants)

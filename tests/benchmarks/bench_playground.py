@@ -3,9 +3,11 @@
 ``python -m tests.benchmarks.bench_playground [FLAGS ...]`` (default: 100 1000 5000 50000)
 """
 
+import statistics
 import sys
 import threading
 import time
+from typing import Any
 
 import orjson
 
@@ -82,10 +84,21 @@ def measure(port: int, secret: str, project: str, count: int) -> None:
     whole = median_ms(lambda: client.call("POST", "/api/admin/playground", body), runs=runs)
     empty = median_ms(lambda: client.call("POST", "/api/admin/playground", body | {"projects": []}), runs=30)
     floor = median_ms(lambda: orjson.dumps(decoded), runs=runs)
+    changed = statistics.median(after_a_switch(client, body, project, on=turn % 2 == 0) for turn in range(5))
     print(
         f"{count:>6} flags: {whole:8.2f} ms ({whole / count * 1000:.2f} us a flag, {len(answer) / 1e6:.2f} MB); "
-        f"first after a change {first:.0f} ms; floors: serialising {floor:.2f} ms, empty request {empty:.2f} ms"
+        f"first of a worker {first:.0f} ms, first after a switch {changed:.0f} ms; floors: serialising {floor:.2f} ms, empty request {empty:.2f} ms"
     )
+
+
+def after_a_switch(client: Client, body: dict[str, Any], project: str, *, on: bool) -> float:
+    """What the next request takes once a flag was switched, in ms."""
+    from projects.models import FlagEnvironment
+
+    FlagEnvironment.objects.filter(flag__name=f"{project}-00000").update(enabled=on)
+    start = time.perf_counter()
+    assert client.call("POST", "/api/admin/playground", body)[0] == 200
+    return (time.perf_counter() - start) * 1000
 
 
 def throughput(port: int, secret: str, project: str, seconds: float = 5, clients: int = 4) -> None:

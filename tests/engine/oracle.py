@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
-from playground.engine.snapshot import Snapshot, compile_snapshot
+from playground.engine.snapshot import Snapshot
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 

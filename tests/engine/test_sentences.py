@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from playground.engine import sentences
+from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.explanation import State, explain
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import compile_snapshot
 from tests.engine.oracle import NOW
 
 SEGMENTS = {
