@@ -18,6 +18,7 @@ from tests.importer.bodies import strategy, switch
 from tests.live import Client, running
 
 IMPORT = "/api/admin/features-batch/import"
+MANY = 5_000  # flags: time enough to be killed meanwhile
 KEY = "*:*." + "5ec2e7" * 9 + "00"
 
 
@@ -82,17 +83,17 @@ def test_refusals_come_back_as_they_are(client: Client) -> None:
 
 
 def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) -> None:
-    sent = body(*(f"never-{number}" for number in range(500)))
+    sent = body(*(f"never-{number}" for number in range(MANY)))
     answers = []
 
     def post() -> None:
         with closing(Client(port, KEY)) as another:
             answers.append(another.call("POST", IMPORT, sent))
 
+    until_none()
     posting = threading.Thread(target=post)
-    before = processes()
     posting.start()
-    os.kill(new_process(before), signal.SIGKILL)
+    os.kill(the_importing(), signal.SIGKILL)
     posting.join(120)
     [(status, answer)] = answers
     assert (status, json.loads(answer)["name"]) == (503, "ServiceUnavailableError")
@@ -101,18 +102,18 @@ def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) 
 
 
 def test_it_ends_with_the_worker_that_started_it(client: Client) -> None:
-    client.call("GET", "/readyz")
-    [worker] = processes()
-    sent = body(*(f"orphan-{number}" for number in range(500)))
+    sent = body(*(f"orphan-{number}" for number in range(MANY)))
+    until_none()
     posting = threading.Thread(target=post_in_vain, args=(client, sent))
     posting.start()
-    apart = new_process({worker})
+    apart = the_importing()
+    [worker] = processes(b"spawn_main")
     os.kill(worker, signal.SIGKILL)
     posting.join(120)
     deadline = time.monotonic() + 60
-    while apart in processes():
+    while Path(f"/proc/{apart}").exists():
         assert time.monotonic() < deadline, "it goes on without its worker"
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def post_in_vain(client: Client, sent: dict[str, Any]) -> None:
@@ -120,18 +121,18 @@ def post_in_vain(client: Client, sent: dict[str, Any]) -> None:
         client.call("POST", IMPORT, sent)
 
 
-def processes() -> set[int]:
-    """Descendants of this process that were spawned by a Python process."""
-    parents, spawned = {}, set()
+def processes(kind: bytes) -> dict[int, int]:
+    """Descendants of this process that run this, with their parents."""
+    parents, found = {}, set()
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit():
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if b"spawn_main" in (entry / "cmdline").read_bytes():
-                    spawned.add(int(entry.name))
+                if kind in (entry / "cmdline").read_bytes():
+                    found.add(int(entry.name))
         except OSError:
             continue  # gone meanwhile
-    return {pid for pid in spawned if descends(pid, parents)}
+    return {pid: parents[pid] for pid in found if descends(pid, parents)}
 
 
 def descends(pid: int, parents: dict[int, int]) -> bool:
@@ -140,10 +141,24 @@ def descends(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def new_process(before: set[int]) -> int:
+def until_none() -> None:
+    """The ones before are gone."""
+    deadline = time.monotonic() + 60
+    while importing():
+        assert time.monotonic() < deadline, "it goes on"
+        time.sleep(0.02)
+
+
+def importing() -> set[int]:
+    """What was forked to import: a child of the process that has the application loaded and is like it."""
+    alike = processes(b"multiprocessing.forkserver")
+    return {pid for pid, parent in alike.items() if parent in alike}
+
+
+def the_importing() -> int:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if found := processes() - before:
+        if found := importing():
             return found.pop()
-        time.sleep(0.005)
+        time.sleep(0.002)
     raise AssertionError("no process was started")
