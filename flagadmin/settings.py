@@ -91,7 +91,7 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 # Serving ------------------------------------------------------------------------------------------------
 
 # A worker. Many, because most wait: what SDKs report for the commit it goes with, and nobody else behind them.
-SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 16, at_least=1)
+SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
 
 # Databases ----------------------------------------------------------------------------------------------
 

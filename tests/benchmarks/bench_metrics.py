@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.live import Client, data_directory, median_ms, running
 
-CLIENTS = 16
+CLIENTS = 48
 RATE = 400  # posts a second
 APPS, FLAGS, TOGGLES = 200, 100, 10
 
