@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.errors import AppError
@@ -90,6 +91,25 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
 def _too_large(limit: int) -> AppError:
     size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
     return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
+
+
+class FreedBodiesMiddleware:
+    """Bodies and answers, megabytes as they may be, are freed with their last reference.
+
+    For rendering, the framework of the API ties a view, its request and its answer together in circles; behind that
+    they would wait for Python's cycle collector, which the playground holds off (``flagadmin.collector``).
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if isinstance(response, Response) and response.is_rendered:
+            context = response.renderer_context  # type: ignore[attr-defined]
+            context["request"].parser_context.clear()
+            context.clear()
+        return response
 
 
 class OrjsonRenderer(BaseRenderer):

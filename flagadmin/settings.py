@@ -160,6 +160,7 @@ MIDDLEWARE = [
     "flagadmin.packing.PackedStaticFilesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flagadmin.http.ErrorMiddleware",
+    "flagadmin.bodies.FreedBodiesMiddleware",
     "flagadmin.bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

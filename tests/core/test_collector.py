@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+import flagadmin.collector
 from flagadmin.collector import no_collection
 
 
@@ -39,4 +40,22 @@ def test_threads_do_not_end_it_for_each_other() -> None:
 
     leave.set()
     thread.join()
+    assert gc.isenabled()
+
+
+def test_where_somebody_is_always_inside_it_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(flagadmin.collector, "monotonic", lambda: now)
+    with no_collection:
+        now += flagadmin.collector.LONGEST - 1
+        with no_collection:
+            pass
+        assert not gc.isenabled()
+        now += 2
+        with no_collection:
+            pass
+        assert gc.isenabled()
+        with no_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
     assert gc.isenabled()
