@@ -1,6 +1,7 @@
 """The WSGI application."""
 
 import gc
+import multiprocessing
 import os
 import signal
 
@@ -17,6 +18,9 @@ get_resolver().url_patterns  # noqa: B018 - reading it loads them
 # What is loaded by now stays; no collection has to look through it again.
 gc.freeze()
 
-
+# Ctrl+C reaches every process of a terminal, and `serve` then tells its workers to stop. Told twice at once they
+# could hang until they were killed, so they leave the first to `serve`.
+if multiprocessing.parent_process() is not None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 # A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

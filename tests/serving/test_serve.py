@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from flagadmin.embedded.cluster import Cluster
+from flagadmin.management.commands.serve import SECONDS_TO_FINISH, address_of
 from tests.paths import ROOT
 
 
@@ -36,14 +37,15 @@ def free_port() -> int:
         return port
 
 
-def serve(data_dir: Path, port: int, **more: str) -> subprocess.Popen[str]:
+def serve(data_dir: Path, port: int, command: str = "serve", **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", "2"],
+        [sys.executable, "manage.py", command, "--port", str(port), "--workers", "2"],
         cwd=ROOT,
         env=environment(data_dir, **more),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        process_group=0,
     )
 
 
@@ -102,6 +104,19 @@ def test_serves_an_empty_folder_and_stops_clean_when_told(data_dir: Path) -> Non
     assert not Cluster(data_dir, durable=False).is_listening()
 
 
+def test_stops_at_once_on_ctrl_c(data_dir: Path) -> None:
+    """A terminal tells every process of the group, so the workers are told twice."""
+    port = free_port()
+    with serve(data_dir, port) as process:
+        wait_until_it_answers(port, process)
+        os.killpg(process.pid, signal.SIGINT)
+        told = time.monotonic()
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert time.monotonic() - told < SECONDS_TO_FINISH / 2
+    assert "Traceback" not in said
+
+
 def test_nothing_of_it_is_left_when_it_is_killed(data_dir: Path) -> None:
     port = free_port()
     with serve(data_dir, port) as process:
@@ -118,15 +133,30 @@ def test_nothing_of_it_is_left_when_it_is_killed(data_dir: Path) -> None:
         time.sleep(0.05)
 
 
-def test_says_so_when_the_port_is_taken(data_dir: Path) -> None:
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_says_so_when_the_port_is_taken(data_dir: Path, command: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with serve(data_dir, port) as process:
+        with serve(data_dir, port, command) as process:
             said, _ = process.communicate(timeout=60)
     assert process.returncode == 1
+    assert "/login/link/" not in said
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in said
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://localhost:8000"),
+        ("::", "http://localhost:8000"),
+        ("::1", "http://[::1]:8000"),
+    ],
+)
+def test_links_have_an_address_that_answers(host: str, address: str) -> None:
+    assert address_of(host, 8000) == address
 
 
 def test_tells_what_is_wrong_with_a_given_token(data_dir: Path) -> None:

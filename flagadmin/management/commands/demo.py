@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand
 
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
+from flagadmin.management.commands.serve import address_of, check_free
 from groups.actions.login_links import create_login_link
 from projects.models import Flag, Project
 
@@ -22,14 +23,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=int, default=int(os.environ.get("PORT", "8000")))
+        parser.add_argument(
+            "--port", type=int, default=int(os.environ.get("PORT", "8000")), help="else PORT, else 8000"
+        )
         parser.add_argument("--workers", type=int, default=2)
         parser.add_argument("--no-serve", action="store_true", help="fill and print only")
 
     def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
+        if not no_serve:
+            check_free(host, port)  # before a login link is printed that another server would get
         call_command("migrate", verbosity=0)
         admin = load_demo()
-        address = settings.PUBLIC_URL or f"http://{host}:{port}"
+        address = settings.PUBLIC_URL or address_of(host, port)
         visit = "/playground/?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )

@@ -21,6 +21,7 @@ from flagadmin import runtime
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
+EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 SECONDS_TO_FINISH = 20  # for requests under way when told to stop
 
 # For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
@@ -42,7 +43,7 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
         check_free(host, port)
-        runtime.address = settings.PUBLIC_URL or f"http://{in_address(host)}:{port}"
+        runtime.address = settings.PUBLIC_URL or address_of(host, port)
         try:
             migrate()
             runtime.run_at_start()
@@ -82,6 +83,11 @@ def check_free(host: str, port: int) -> None:
         raise CommandError(
             f"Cannot listen on {in_address(host)}:{port}: {error.strerror}. Give another --port or --host."
         ) from error
+
+
+def address_of(host: str, port: int) -> str:
+    """Where a browser on this machine finds it: every address is none that a link can have."""
+    return f"http://{'localhost' if host in EVERY_ADDRESS else in_address(host)}:{port}"
 
 
 def in_address(host: str) -> str:
