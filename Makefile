@@ -4,7 +4,6 @@ BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
 BENCHMARKS = $(basename $(notdir $(wildcard tests/benchmarks/bench_*.py)))
 INSTALLED := .venv/.installed
-RUNNABLE := .venv/.runnable
 
 # As production runs it, with nothing but HTTPS said.
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
@@ -13,7 +12,7 @@ PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 .PHONY: help install browser demo test check bench screenshots lock clean
 
 help:
-	@echo "make demo         install what runs, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
+	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
 	@echo "make install      make .venv with everything for running, testing and checking"
 	@echo "make test         run all tests (browser tests need Chromium: make browser)"
 	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
@@ -25,18 +24,13 @@ help:
 install: $(INSTALLED)
 
 $(INSTALLED): requirements/dev.txt requirements/install.sh
-	@sh requirements/install.sh requirements/dev.txt
-	@touch $@ $(RUNNABLE)
-
-# Less than half of the whole, so that a first look does not wait for what only tests and checks need.
-$(RUNNABLE): requirements/run.txt requirements/install.sh
-	@sh requirements/install.sh requirements/run.txt
+	@sh requirements/install.sh
 	@touch $@
 
 browser:
 	@sh requirements/browser.sh
 
-demo: $(RUNNABLE)
+demo: install
 	$(PYTHON) manage.py demo
 
 test: install

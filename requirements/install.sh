@@ -1,9 +1,7 @@
 #!/bin/sh
-# Makes .venv with everything in the file given (requirements/run.txt or requirements/dev.txt).
-# Needs Python 3.11 or newer; uses uv where it is there.
+# Makes .venv with everything in requirements/dev.txt. Needs Python 3.11 or newer; uses uv where it is there.
 set -eu
 cd "$(dirname "$0")/.."
-requirements=${1:-requirements/dev.txt}
 
 if [ -L .venv ]; then
     echo ".venv is a link to an environment that something else looks after; nothing is installed."
@@ -32,7 +30,7 @@ fi
 
 if command -v uv >/dev/null; then
     [ -d .venv ] || uv venv --quiet --python "$python" .venv
-    uv pip install --quiet --python .venv/bin/python --require-hashes --requirement "$requirements"
+    uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements/dev.txt
     exit 0
 fi
 
@@ -60,4 +58,4 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     fi
 fi
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-    --requirement "$requirements"
+    --requirement requirements/dev.txt
