@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -50,14 +51,17 @@ def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 
 
 def end_with_parent(end: Callable[[], object]) -> None:
-    """Calls ``end`` once the process that started this one is gone; does nothing where nobody of ours did."""
+    """Calls ``end`` when the process that started this one is gone; does nothing where nobody of ours did."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
 
     def wait() -> None:
         parent.join()
-        end()
+        while True:
+            end()
+            # Python may miss a signal that comes just before its main thread begins to wait: it is sent again.
+            time.sleep(1)
 
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
