@@ -22,7 +22,7 @@ R = TypeVar("R")
 # Forked from a process that has loaded the application and does nothing else: it starts with the first work and ends
 # with this process. A fresh interpreter would take a second or two each time, and this one has threads.
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["flagadmin.wsgi"])
+_context.set_forkserver_preload(["flagadmin.forked"])
 
 POLITENESS = 10  # of nice(2): whoever waits for a page or an SDK comes first
 _one_at_a_time = threading.Lock()

@@ -101,6 +101,24 @@ def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) 
     assert client.call("POST", IMPORT, sent)[0] == 200
 
 
+def test_told_to_stop_it_finishes_first(port: int, client: Client) -> None:
+    sent = body(*(f"told-{number}" for number in range(MANY)))
+    answers = []
+
+    def post() -> None:
+        with closing(Client(port, KEY)) as another:
+            answers.append(another.call("POST", IMPORT, sent))
+
+    until_none()
+    posting = threading.Thread(target=post)
+    posting.start()
+    the_importing()
+    for pid in processes(b"multiprocessing.forkserver"):
+        os.kill(pid, signal.SIGTERM)
+    posting.join(120)
+    assert answers == [(200, b"")]
+
+
 def test_it_ends_with_the_worker_that_started_it(client: Client) -> None:
     sent = body(*(f"orphan-{number}" for number in range(MANY)))
     until_none()
