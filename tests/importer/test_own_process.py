@@ -84,15 +84,7 @@ def test_refusals_come_back_as_they_are(client: Client) -> None:
 
 def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) -> None:
     sent = body(*(f"never-{number}" for number in range(MANY)))
-    answers = []
-
-    def post() -> None:
-        with closing(Client(port, KEY)) as another:
-            answers.append(another.call("POST", IMPORT, sent))
-
-    until_none()
-    posting = threading.Thread(target=post)
-    posting.start()
+    posting, answers = being_imported(port, sent)
     os.kill(the_importing(), signal.SIGKILL)
     posting.join(120)
     [(status, answer)] = answers
@@ -103,15 +95,7 @@ def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) 
 
 def test_told_to_stop_it_finishes_first(port: int, client: Client) -> None:
     sent = body(*(f"told-{number}" for number in range(MANY)))
-    answers = []
-
-    def post() -> None:
-        with closing(Client(port, KEY)) as another:
-            answers.append(another.call("POST", IMPORT, sent))
-
-    until_none()
-    posting = threading.Thread(target=post)
-    posting.start()
+    posting, answers = being_imported(port, sent)
     the_importing()
     for pid in processes(b"multiprocessing.forkserver"):
         os.kill(pid, signal.SIGTERM)
@@ -132,6 +116,20 @@ def test_it_ends_with_the_worker_that_started_it(client: Client) -> None:
     while Path(f"/proc/{apart}").exists():
         assert time.monotonic() < deadline, "it goes on without its worker"
         time.sleep(0.02)
+
+
+def being_imported(port: int, sent: dict[str, Any]) -> tuple[threading.Thread, list[tuple[int, bytes]]]:
+    """A thread that waits for this import, and where it puts the answer. No other import is under way."""
+    answers = []
+
+    def post() -> None:
+        with closing(Client(port, KEY)) as another:
+            answers.append(another.call("POST", IMPORT, sent))
+
+    until_none()
+    posting = threading.Thread(target=post)
+    posting.start()
+    return posting, answers
 
 
 def post_in_vain(client: Client, sent: dict[str, Any]) -> None:
