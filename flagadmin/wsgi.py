@@ -22,5 +22,6 @@ gc.freeze()
 # could hang until they were killed, so they leave the first to `serve`.
 if multiprocessing.parent_process() is not None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
 # A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -64,6 +64,13 @@ def test_what_came_in_is_there_and_told_with_the_id_of_the_request(client: Clien
     assert {event["requestId"] for event in json.loads(events)["events"]} == {"import-of-apart"}
 
 
+def test_it_is_gone_before_the_answer(client: Client) -> None:
+    """A server told to stop ends after its last answer, and would wait in vain for one that is still there."""
+    for number in range(5):
+        assert client.call("POST", IMPORT, body(f"gone-{number}"))[0] == 200
+        assert not importing()
+
+
 def test_without_a_report_the_answer_is_empty(client: Client) -> None:
     assert client.call("POST", IMPORT, body("quiet")) == (200, b"")
 
