@@ -16,6 +16,8 @@ from flagadmin.logs import request_id
 
 log = logging.getLogger("flagadmin.processes")
 
+SECONDS_TO_FINISH = 20  # for requests under way when told to stop
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -59,12 +61,30 @@ def end_with_parent(end: Callable[[], object]) -> None:
 
     def wait() -> None:
         parent.join()
-        while True:
-            end()
-            # Python may miss a signal that comes just before its main thread begins to wait: it is sent again.
-            time.sleep(1)
+        end()
 
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
+
+
+def stop_when_told(seconds: float) -> None:
+    """The first SIGTERM is handled, once, and after so many seconds the process ends whatever it is doing.
+
+    Whoever stops a service tells all its processes, and then `serve` tells its workers again: a second call of the
+    server's handler waits for ever, and holds the interpreter while it does. SIGINT is for `serve` alone.
+
+    To be called before there are other threads: they inherit what is blocked.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        handler = signal.getsignal(signal.SIGTERM)
+        if callable(handler):  # else it does not serve yet
+            handler(signal.SIGTERM, None)
+            time.sleep(seconds)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="stop-watch", daemon=True).start()
 
 
 def _begin() -> None:

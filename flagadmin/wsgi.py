@@ -8,7 +8,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from flagadmin.processes import end_with_parent
+from flagadmin.processes import SECONDS_TO_FINISH, end_with_parent, stop_when_told
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
@@ -18,10 +18,7 @@ get_resolver().url_patterns  # noqa: B018 - reading it loads them
 # What is loaded by now stays; no collection has to look through it again.
 gc.freeze()
 
-# Ctrl+C reaches every process of a terminal, and `serve` then tells its workers to stop. Told twice at once they
-# could hang until they were killed, so they leave the first to `serve`.
 if multiprocessing.parent_process() is not None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
+    stop_when_told(SECONDS_TO_FINISH)
 # A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

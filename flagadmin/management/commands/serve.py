@@ -18,11 +18,11 @@ from granian.constants import Interfaces
 from granian.log import LogLevels
 
 from flagadmin import runtime
+from flagadmin.processes import SECONDS_TO_FINISH
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
 EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
-SECONDS_TO_FINISH = 20  # for requests under way when told to stop
 
 # For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
 # the system when freed, and mapped and cleared anew, page by page, for the next answer. That was a quarter of the time.
@@ -118,7 +118,7 @@ def server(host: str, port: int, workers: int) -> Any:
         websockets=False,
         respawn_failed_workers=True,
         workers_kill_timeout=SECONDS_TO_FINISH,
-        log_level=LogLevels.error,
+        log_level=LogLevels.warning,
         # Through our own log, as everything else.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
