@@ -6,6 +6,7 @@ Run a benchmark from the repository's root: ``python -m tests.benchmarks.bench_p
 import http.client
 import json
 import os
+import random
 import socket
 import statistics
 import subprocess
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +40,38 @@ def data_directory() -> Iterator[str]:
         server.release(Path(folder))
 
 
+def free_port() -> int:
+    """A port of 127.0.0.1 nobody listens on, below those the system gives to outgoing connections.
+
+    Such a one could be taken again before the server that is to have it has started.
+    """
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 @contextmanager
 def running(workers: int = 1, **environment: str) -> Iterator[int]:
     """`manage.py serve` on a free port of 127.0.0.1, ready to answer; ended at the end. Gives the port.
 
     ``environment`` adds to this process's own variables.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | environment)
     try:
-        _wait(port)
+        _wait(port, server)
         yield port
     finally:
         server.terminate()
         server.wait(60)
 
 
-def _wait(port: int, seconds: float = 120) -> None:
+def _wait(port: int, server: subprocess.Popen, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and server.poll() is None:
         try:
             with closing(Client(port)) as client:
                 if client.call("GET", "/readyz")[0] == 200:

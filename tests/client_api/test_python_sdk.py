@@ -7,9 +7,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +49,12 @@ class Served:
     flags: list[str]
     seen: list[UnleashEventType] = field(default_factory=list)
 
-    @cached_property
-    def _admin(self) -> Client:
-        return Client(self.port, self.keys["admin"])
+    def call(self, key: str, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        with closing(Client(self.port, self.keys[key])) as client:
+            return client.call(method, path, body)
 
     def admin(self, method: str, path: str, body: Any = None) -> Any:
-        status, answer = self._admin.call(method, f"/api/admin/{path}", body)
+        status, answer = self.call("admin", method, f"/api/admin/{path}", body)
         assert status == 200, answer
         return json.loads(answer) if answer else None
 
@@ -95,7 +94,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(port, **json.loads(filled.stdout.strip().splitlines()[-1]))
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 20) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := condition():
@@ -126,7 +125,7 @@ def sdk_says(sdk: UnleashClient, flags: list[str], context: dict[str, Any]) -> d
 
 def drawn_at_random(served: Served) -> set[str]:
     """The flags for which every question is a new draw."""
-    status, answer = Client(served.port, served.keys["backend"]).call("GET", "/api/client/features")
+    status, answer = served.call("backend", "GET", "/api/client/features")
     assert status == 200
     return {
         flag["name"]

@@ -93,7 +93,7 @@ def is_running(data_dir: Path) -> bool:
     return Cluster(data_dir, durable=False).is_listening()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 20) -> bool:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -160,10 +160,10 @@ def test_its_users_start_a_killed_server_again(data_dir: Path) -> None:
     cluster = Cluster(data_dir, durable=False)
     try:
         ensure_running(data_dir, durable=False)
-        started = time.perf_counter()
+        pid = cluster.postmaster_pid()
         ensure_running(data_dir, durable=False)
-        assert time.perf_counter() - started < 0.05
-        os.kill(cluster.postmaster_pid(), signal.SIGKILL)
+        assert cluster.postmaster_pid() == pid
+        os.kill(pid, signal.SIGKILL)
         assert wait_until(lambda: not is_running(data_dir))
         with psycopg.connect(**ensure_running(data_dir, durable=False)) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
