@@ -1,5 +1,6 @@
 """`manage.py serve`: migrate, then answer requests until told to stop."""
 
+import logging
 import multiprocessing
 import os
 import socket
@@ -58,7 +59,7 @@ class Command(BaseCommand):
     def serve(self, granian: Any) -> None:
         stop = threading.Event()
         maintenance = runtime.start_maintenance(stop)
-        granian.on_startup(lambda: self.stdout.write(f"Serving at {runtime.address}/"))
+        granian.on_startup(self.started)
         try:
             granian.serve()
         except SystemExit:
@@ -69,6 +70,11 @@ class Command(BaseCommand):
             stop.set()
             maintenance.join(timeout=5)
             close_connections()
+
+    def started(self) -> None:
+        # From now on it may have to say that a worker was killed; before, only that threads are many.
+        logging.getLogger("_granian").setLevel(logging.WARNING)
+        self.stdout.write(f"Serving at {runtime.address}/")
 
 
 def check_free(host: str, port: int) -> None:
@@ -118,7 +124,7 @@ def server(host: str, port: int, workers: int) -> Any:
         websockets=False,
         respawn_failed_workers=True,
         workers_kill_timeout=SECONDS_TO_FINISH,
-        log_level=LogLevels.warning,
+        log_level=LogLevels.error,
         # Through our own log, as everything else.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
