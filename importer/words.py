@@ -124,9 +124,10 @@ def _segments(words: Words, data: Data, target: Target) -> None:
     words.listed_segments = frozenset(given["id"] for given in listed)
     if not listed:
         return
-    here = {name: identifier for identifier, name in words.vocabulary.segments.items()}
-    names = {given["name"] for given in listed}
-    stored = dict(Segment.objects.filter(name__in=names).values_list("name", "constraints"))
+    # Read together: one that was created since the vocabulary was read is here too, and not another project's.
+    named = Segment.objects.filter(name__in={given["name"] for given in listed})
+    stored = {row.name: row for row in named.only("name", "project_id", "constraints")}
+    here = {name: row.id for name, row in stored.items() if row.project_id in (None, target.project.id)}
     users = _users(data)
     for index, given in enumerate(listed):
         path = f"data.segments[{index}]"
@@ -136,7 +137,8 @@ def _segments(words: Words, data: Data, target: Target) -> None:
             )
         elif given["name"] in here:
             words.segment_ids[given["id"]] = here[given["name"]]
-            _compare_segment(words, given, stored.get(given["name"]))
+            if given["name"] in stored:  # else it is new, and listed twice
+                _compare_segment(words, given, stored[given["name"]].constraints)
         elif "constraints" in given and given["name"] not in stored:
             words.segment_ids[given["id"]] = here[given["name"]] = _new_segment(words, path, given, target)
         else:
@@ -147,7 +149,7 @@ def _segments(words: Words, data: Data, target: Target) -> None:
             words.findings.append(
                 Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"], users=tuple(used))
             )
-    segments = {**words.vocabulary.segments, **{new["id"]: new["name"] for new in words.new_segments}}
+    segments = {**words.vocabulary.segments, **{identifier: name for name, identifier in here.items()}}
     words.vocabulary = replace(words.vocabulary, segments=segments)
 
 
@@ -160,7 +162,7 @@ def _users(data: Data) -> dict[float, set[str]]:
 
 
 def _compare_segment(words: Words, given: Any, stored: Any) -> None:
-    if "constraints" not in given or stored is None:
+    if "constraints" not in given:
         return
     if [constraint_document(constraint) for constraint in given["constraints"]] != stored:
         words.notes.append(f"Segment {given['name']} has other constraints here; it is left as it is here.")

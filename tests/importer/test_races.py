@@ -18,7 +18,7 @@ from importer.runs import access_run, check_run, confirm_run, keep_body
 from importer.wire import read_body
 from projects.actions.archiving import archive_flags
 from projects.actions.deletion import delete_project
-from projects.models import Flag, FlagEnvironment, Project, Strategy
+from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
 from tests.cast import make_project
 from tests.importer.bodies import body, strategy, switch
 
@@ -99,6 +99,28 @@ def test_the_same_new_words_into_two_projects(shop: Project) -> None:
         importing(read_body(body("b", project="default", **words))),
     )
     assert all(isinstance(result, ImportRun) for result in results), results
+
+
+def test_a_segment_that_comes_while_the_plan_is_made(shop: Project) -> None:
+    """Between the statement that reads all segments and the next one."""
+
+    def create() -> None:
+        Segment.objects.create(name="vip", constraints=[])
+        connection.close()
+
+    def meanwhile(execute: Any, sql: Any, *rest: Any) -> Any:
+        found = execute(sql, *rest)
+        if 'FROM "projects_segment"' in sql and not creating.ident:
+            creating.start()
+            creating.join()
+        return found
+
+    creating = threading.Thread(target=create)
+    listed = [{"id": 1, "name": "vip", "constraints": []}]
+    used = [strategy("a", segments=[1])]
+    with connection.execute_wrapper(meanwhile):
+        import_body(read_body(body("a", segments=listed, featureStrategies=used)), caller=CALLER)
+    assert list(Strategy.objects.get().segments.values_list("name", flat=True)) == ["vip"]
 
 
 def test_against_the_deletion_of_its_project() -> None:
