@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from playground.engine.evaluator import PICK, Evaluation, FlagOutcome
+from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.program import PICK
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.variants import NONE
 from playground.wire_templates import FlagTemplate, as_json
@@ -31,5 +32,5 @@ def _variant(template: FlagTemplate, outcome: FlagOutcome) -> bytes:
     if outcome.decided != NONE:
         chosen = outcome.strategies[outcome.decided][PICK]
         if chosen != NONE:
-            return template.strategies[outcome.decided][1].picks[chosen] + BOTH_SPELLINGS
+            return template.strategies[outcome.decided][1].variant(chosen) + BOTH_SPELLINGS
     return NO_VARIANT if outcome.pick == NONE else template.picks[outcome.pick] + b"}"

@@ -11,7 +11,6 @@ import orjson
 from playground.engine.reading import objects_of, parameters_of, text_of
 from playground.engine.snapshot import CompiledFlag, CompiledSegment
 from playground.engine.strategies import CompiledStrategy, Mode
-from playground.engine.variants import NONE
 
 TRUE, FALSE = b"true", b"false"
 
@@ -23,71 +22,52 @@ class Echoed:
     cuts: tuple[bytes, ...]
     end: bytes
 
-    @property
-    def first(self) -> bytes:
-        return self.cuts[0] if self.cuts else self.end
-
-    def pieces(self, bits: int) -> list[bytes]:
+    def with_results(self, bits: int) -> bytes:
         """All of it with the results of these bits, the first constraint's being the lowest."""
         parts: list[bytes] = []
         for cut in self.cuts:
             parts += (cut, TRUE if bits & 1 else FALSE)
             bits >>= 1
         parts.append(self.end)
-        return parts
+        return b"".join(parts)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StrategyTemplate:
     """The pieces of one strategy, in the order they are written.
 
-    `head` up to `"result":`; the `verdicts`, with `"variant":` at the end where one follows; `picks`, the
-    variants without their last brace; the `body`, which begins with the list they are picked from (up to
-    `variants_end`) and ends where segments or a rollout's bucket follow; `links`, what follows the segments
-    (empty where there are none: then the body has it).
-
-    `last` is what was written last, and for which verdict, bits and pick: from one context to the next most
-    strategies differ in nothing but the bucket. Replaced as a whole, so that threads may share it.
+    `head` ends where the verdict follows (a flag's first strategy has the flag's names before it); `picks`, the
+    variants without their last brace, each behind PICKED, and the list of `variants` they are picked from, which
+    closes it (both empty where there is nothing to pick); the `body`, which ends where segments or a rollout's bucket
+    follow; `links`, what follows the segments (empty where there are none: then the body has it).
     """
 
     head: bytes
-    verdicts: Mapping[bool | None, bytes]
     picks: tuple[bytes, ...]
-    variants_end: int
+    variants: bytes
     body: Echoed
     links: bytes
-    last: tuple[bool | None, int, int, bytes] = (None, -1, NONE, b"")
 
-    def write(self, verdict: bool | None, bits: int, pick: int) -> bytes:
-        """Everything up to the segments or the bucket."""
-        picked = b"" if pick == NONE else self.picks[pick]
-        text = b"".join((self.head, self.verdicts[verdict], picked, *self.body.pieces(bits)))
-        self.last = (verdict, bits, pick, text)
-        return text
-
-    def variants(self) -> bytes:
-        """The end of a chosen variant, and the list it was chosen from."""
-        return self.body.first[: self.variants_end]
+    def variant(self, pick: int) -> bytes:
+        """One of the variants, without its last brace."""
+        return self.picks[pick][len(PICKED) :]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FlagTemplate:
-    """The pieces of one flag: its own variants (`picks` as a strategy has them, then `variants`), its names
-    up to the strategies, and these. `impression_data` is for frontend SDKs. `last` is how it began last, up to the
-    strategies, and for which outcome."""
+    """The pieces of one flag: its own variants as a strategy has them, its names (empty where the first strategy has
+    them) and its strategies. `impression_data` is for frontend SDKs."""
 
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[tuple[CompiledStrategy, StrategyTemplate], ...]
     impression_data: bool
-    last: tuple[Opening | None, bytes] = (None, b"")
 
 
+PICKED = b',"evaluationStatus":"complete","variant":'
+"""Before the variant that a strategy picks."""
 DEEPEST = 100
-Opening = tuple[bool, int, int, int, bool]
-"""What the beginning of a flag depends on: on, position of the deciding strategy, its pick, the flag's own pick,
-whether a parent is unmet."""
 
 
 def as_json(value: object) -> bytes:
@@ -115,13 +95,13 @@ def flag_template(document: Mapping[str, Any], flag: CompiledFlag, environment: 
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
+    names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     return FlagTemplate(
         picks=tuple(_flag_variant(variant) for variant in variants),
         variants=_listed(variants),
-        names=b',"name":%b,"projectId":%b,"strategies":{"data":['
-        % (as_json(flag.name), as_json(flag.project)),
+        names=b"" if strategies else names,
         strategies=tuple(
-            (strategy, _strategy_template(document, strategy, page, first=index == 0))
+            (strategy, _strategy_template(document, strategy, page, before=b"," if index else names))
             for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
         ),
         impression_data=bool(document.get("impression_data")),
@@ -139,21 +119,19 @@ def template_size(template: FlagTemplate | Echoed) -> int:
     """About how many bytes a template holds, with what was written last."""
     if isinstance(template, Echoed):
         return _echoed_size(template)
-    own = 2 * (len(template.variants) + len(template.names)) + max(map(len, (b"", *template.picks)))
-    strategies = sum(_strategy_size(pieces) for _, pieces in template.strategies)
-    return FLAG_TEMPLATE + own + _tuple_size(template.picks) + strategies
+    own = len(template.variants) + len(template.names) + _tuple_size(template.picks)
+    return FLAG_TEMPLATE + own + sum(_strategy_size(pieces) for _, pieces in template.strategies)
 
 
-# Of objects without the texts in them, as CPython 3.11 makes them: a header, a slot for each field, the tuples.
-FLAG_TEMPLATE, STRATEGY_TEMPLATE, ECHOED, TUPLE, TEXT = 560, 500, 48, 56, 40
+# Of objects without the texts in them, as CPython 3.11 makes them: a header, a slot for each field, the tuples, and
+# their places in the layout of an answer.
+FLAG_TEMPLATE, STRATEGY_TEMPLATE, ECHOED, TUPLE, TEXT = 200, 250, 48, 56, 40
 
 
 def _strategy_size(pieces: StrategyTemplate) -> int:
     body = _echoed_size(pieces.body)
-    written = len(pieces.head) + max(map(len, (b"", *pieces.picks))) + body
-    return (
-        STRATEGY_TEMPLATE + len(pieces.head) + _tuple_size(pieces.picks) + body + len(pieces.links) + written
-    )
+    texts = len(pieces.head) + _tuple_size(pieces.picks) + len(pieces.variants) + len(pieces.links)
+    return STRATEGY_TEMPLATE + texts + 2 * body  # it is kept as it was written last
 
 
 def _echoed_size(echoed: Echoed) -> int:
@@ -165,39 +143,27 @@ def _tuple_size(texts: tuple[bytes, ...]) -> int:
 
 
 def _strategy_template(
-    document: Mapping[str, Any], strategy: CompiledStrategy, page: str, *, first: bool
+    document: Mapping[str, Any], strategy: CompiledStrategy, page: str, *, before: bytes
 ) -> StrategyTemplate:
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
     constraints = [
         {"inverted": False, "values": [], **_stored_constraint(item)}
         for item in objects_of(document.get("constraints"))
     ]
-    listed = _listed(variants) if variants else b""
+    status = b"" if variants else b',"evaluationStatus":"%b"' % _STATUSES.get(strategy.mode, b"complete")
     links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _rollout(strategy)
     has_segments = bool(strategy.segments or strategy.missing_segments)
     tail = b'],"segments":[' + (b"" if has_segments else links)
     return StrategyTemplate(
-        head=_strategy_head(document, strategy, first=first),
-        verdicts=_VERDICTS[_STATUSES.get(strategy.mode, "complete"), bool(variants)],
-        picks=tuple(_strategy_variant(variant) for variant in variants),
-        variants_end=len(listed),
-        body=_echoed(listed + b'},"constraints":[', constraints, tail),
+        head=before + _strategy_head(document, strategy),
+        picks=tuple(PICKED + _strategy_variant(variant) for variant in variants),
+        variants=_listed(variants) if variants else b"",
+        body=_echoed(status + b'},"constraints":[', constraints, tail),
         links=links if has_segments else b"",
     )
 
 
-_STATUSES = {Mode.ONLY_SDK: "incomplete", Mode.DISABLED: "unevaluated"}
-_VERDICTS = {
-    (status, with_variant): {
-        verdict: as_json({"enabled": "unknown" if verdict is None else verdict, "evaluationStatus": status})[
-            :-1
-        ]
-        + (b',"variant":' if with_variant else b"")
-        for verdict in (True, False, None)
-    }
-    for status in ("complete", "incomplete", "unevaluated")
-    for with_variant in (True, False)
-}
+_STATUSES = {Mode.ONLY_SDK: b"incomplete", Mode.DISABLED: b"unevaluated"}
 
 
 def _listed(variants: list[Mapping[str, Any]]) -> bytes:
@@ -205,13 +171,13 @@ def _listed(variants: list[Mapping[str, Any]]) -> bytes:
     return b'},"variants":%b' % as_json(variants)
 
 
-def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy, *, first: bool) -> bytes:
+def _strategy_head(document: Mapping[str, Any], strategy: CompiledStrategy) -> bytes:
     shown: dict[str, Any] = {"name": strategy.name, "id": strategy.id}
     if strategy.title:
         shown["title"] = strategy.title
     shown["disabled"] = not strategy.counts
     shown["parameters"] = parameters_of(document.get("parameters"))
-    return (b"" if first else b",") + as_json(shown)[:-1] + b',"result":'
+    return as_json(shown)[:-1] + b',"result":{"enabled":'
 
 
 def _rollout(strategy: CompiledStrategy) -> bytes:

@@ -53,13 +53,18 @@ class CompiledConstraint:
 class Conditions:
     """Constraints that have to hold together. Strategies with equal ones share one object, at its `position`.
 
-    What holds is a number with one bit for each, the first the lowest; `all_hold` has all of them.
+    What holds is a number with one bit for each, the first the lowest; `all_hold` has all of them. Their sentences are
+    made of a phrase for the value of each of the `fields`, and the ends: `met` of all together, with a place for every
+    value (as `%` takes it), `unmet` of each.
     """
 
     position: int
     constraints: tuple[CompiledConstraint, ...]
     tests: tuple[tuple[int, int, Test, bool], ...]
     all_hold: int
+    fields: tuple[str, ...]
+    met: str
+    unmet: tuple[str, ...]
 
     def bits(self, values: list[Any]) -> int:
         """Those that hold for these values of the columns. Every one is looked at, to be explained."""
@@ -81,6 +86,7 @@ class Constraints:
         self._first = conditions
         self._known: dict[bytes, CompiledConstraint] = {}
         self._together: dict[tuple[int, ...], Conditions] = {}
+        self._fields: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def compile(self, document: Mapping[str, Any]) -> CompiledConstraint:
         """Compiles one stored constraint. Never raises."""
@@ -106,8 +112,16 @@ class Constraints:
                 (1 << index, constraint.column, constraint.test, constraint.inverted)
                 for index, constraint in enumerate(constraints)
             )
-            known = Conditions(self.count(), tuple(constraints), tests, (1 << len(tests)) - 1)
-            self._together[key] = known
+            fields = tuple(constraint.field for constraint in constraints)
+            known = self._together[key] = Conditions(
+                position=self.count(),
+                constraints=tuple(constraints),
+                tests=tests,
+                all_hold=(1 << len(tests)) - 1,
+                fields=self._fields.setdefault(fields, fields),
+                met="; ".join("%s" + constraint.met.replace("%", "%%") for constraint in constraints),
+                unmet=tuple(constraint.unmet for constraint in constraints),
+            )
         return known
 
     def count(self) -> int:

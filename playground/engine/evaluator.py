@@ -6,28 +6,14 @@ things up in them, nothing is evaluated twice. Time and randomness are arguments
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from playground.engine.context import Context, Moment, sticky_field
 from playground.engine.dependencies import Unmet, unmet_parents, variant_name
-from playground.engine.hashing import ROLLOUT_SEED, murmur3
+from playground.engine.program import PICK, VERDICT, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag, Snapshot
-from playground.engine.strategies import CompiledStrategy, Mode
 from playground.engine.variants import NONE, Random
-
-StrategyOutcome = tuple[bool | None, int, int, int, int]
-"""What one evaluation found for one strategy, as a plain tuple because there are so many of them:
-
-verdict (None: only an SDK can tell, or it is disabled), bits of the conditions that hold, rollout bucket from 1
-to 100 (0: none computed), index of the picked variant (NONE: none), its place among the weights (0: overridden).
-"""
-
-VERDICT: Final = 0
-BITS: Final = 1
-BUCKET: Final = 2
-PICK: Final = 3
 
 
 class FlagOutcome(NamedTuple):
@@ -52,18 +38,6 @@ PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tu
 """A FlagOutcome before anybody asks for its fields by name."""
 
 
-class Run(NamedTuple):
-    """What an evaluation needs at hand for every strategy."""
-
-    values: list[Any]
-    """The value of every column."""
-    known: list[int | None]
-    """By the position of Conditions which of them hold, once one strategy has asked."""
-    held: list[bool]
-    """Whether each segment holds."""
-    random: Random
-
-
 class Evaluation:
     """The outcomes of one snapshot for one context, in the order of `snapshot.flags`."""
 
@@ -72,9 +46,38 @@ class Evaluation:
         self.context = context
         self.values = snapshot.columns.values(context)
         self.segment_bits = [segment.conditions.bits(self.values) for segment in snapshot.segments]
-        self._run = Run(self.values, [None] * snapshot.conditions, self._held(), random)
-        self.outcomes: list[PlainOutcome] = [flag_outcome(flag, self._run) for flag in snapshot.flags]
+        self.found = snapshot.program.run(self.values, self._held(), random)
+        self.outcomes = self._outcomes(random)
         self._apply_parents()
+
+    def _outcomes(self, random: Random) -> list[PlainOutcome]:
+        """Every flag's, as if it had no parents."""
+        program, values = self.snapshot.program, self.values
+        found = self.found.outcomes()
+        start = 0
+        outcomes: list[PlainOutcome] = []
+        for flag, end, sure in zip(self.snapshot.flags, program.ends, program.sure, strict=True):
+            strategies = found[start:end]
+            start = end
+            decided = 0
+            for outcome in strategies:
+                if outcome[VERDICT]:
+                    break
+                decided += 1
+            else:
+                outcomes.append(
+                    (False, False, NONE, NONE, NONE, strategies, ())
+                    if sure
+                    else _without_pass(flag, strategies, values, random)
+                )
+                continue
+            pick = place = NONE
+            passed = flag.fault is None
+            on = passed and flag.enabled
+            if on and flag.variants is not None and outcome[PICK] == NONE:
+                pick, place = flag.variants.pick(values, random)
+            outcomes.append((passed, on, decided, pick, place, strategies, ()))
+        return outcomes
 
     def _held(self) -> list[bool]:
         """Whether each segment holds."""
@@ -122,74 +125,15 @@ def evaluate(snapshot: Snapshot, context: Context, *, now: Moment, random: Rando
     return Evaluation(snapshot, context.at(now), random)
 
 
-def strategy_outcomes(strategies: tuple[CompiledStrategy, ...], run: Run) -> list[StrategyOutcome]:
-    """Evaluates the strategies of a flag, every one of them, so that every one can be explained."""
-    values, known, held, random = run
-    outcomes: list[StrategyOutcome] = []
-    for strategy in strategies:
-        conditions = strategy.conditions
-        bits = known[conditions.position]
-        if bits is None:
-            bits = known[conditions.position] = conditions.bits(values)
-        verdict: bool | None = bits == strategy.all_hold
-        if strategy.segments:
-            verdict = verdict and all(map(held.__getitem__, strategy.segments))
-        bucket = 0
-        rollout = strategy.rollout
-        if rollout is not None:
-            identifier = values[rollout.column]
-            if identifier is not None:
-                bucket = murmur3(rollout.key + identifier, ROLLOUT_SEED, False) % 100 + 1
-            elif rollout.draws:
-                bucket = int(random() * 100) + 1
-            else:
-                verdict = False
-            verdict = verdict and bucket <= rollout.threshold
-        elif strategy.mode is not Mode.OPEN:
-            verdict = _settled(strategy.mode, verdict)
-        variants = strategy.variants
-        if variants is None:
-            outcomes.append((verdict, bits, bucket, NONE, 0))
-        else:
-            place = variants.place(values[variants.column], random)
-            outcomes.append((verdict, bits, bucket, bisect_left(variants.limits, place), place))
-    return outcomes
-
-
-def _settled(mode: Mode, verdict: bool | None) -> bool | None:
-    """The verdict where it is not the conditions alone that decide."""
-    if mode is Mode.NEVER:
-        return False
-    return None if verdict or mode is Mode.DISABLED else False
-
-
-def flag_outcome(flag: CompiledFlag, run: Run) -> PlainOutcome:
-    """Evaluates one flag as if it had no parents."""
-    outcomes = strategy_outcomes(flag.strategies, run)
-    decided = NONE
-    for outcome in outcomes:
-        decided += 1
-        if outcome[VERDICT]:
-            break
-    else:
-        decided = NONE
-    result: bool | None = True
-    if decided == NONE or flag.fault is not None:
-        result = _without_pass(flag, outcomes)
-    on = result is True and flag.enabled
-    pick = place = NONE
-    if on and flag.variants is not None and (decided == NONE or outcomes[decided][PICK] == NONE):
-        pick, place = flag.variants.pick(run.values, run.random)
-    return result, on, decided, pick, place, outcomes, ()
-
-
-def _without_pass(flag: CompiledFlag, outcomes: list[StrategyOutcome]) -> bool | None:
-    """The strategies' result where none passed, or where SDKs cannot read the flag."""
-    if flag.fault is not None:
-        return False
-    if not outcomes:
-        return flag.enabled
-    for strategy, outcome in zip(flag.strategies, outcomes, strict=True):
-        if outcome[VERDICT] is None and strategy.counts:
-            return None
-    return False
+def _without_pass(
+    flag: CompiledFlag, strategies: list[StrategyOutcome], values: list[Any], random: Random
+) -> PlainOutcome:
+    """The outcome of a flag of whose strategies none passed."""
+    if not strategies and flag.enabled and flag.fault is None:
+        pick, place = flag.variants.pick(values, random) if flag.variants is not None else (NONE, NONE)
+        return True, True, NONE, pick, place, strategies, ()
+    unknown = flag.fault is None and any(
+        outcome[VERDICT] is None and strategy.counts
+        for strategy, outcome in zip(flag.strategies, strategies, strict=True)
+    )
+    return None if unknown else False, False, NONE, NONE, NONE, strategies, ()

@@ -8,7 +8,8 @@ from enum import Enum
 from playground.engine import sentences
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.dependencies import Problem
-from playground.engine.evaluator import Evaluation, FlagOutcome, StrategyOutcome
+from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.program import StrategyOutcome
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag, Parent
 from playground.engine.strategies import CompiledStrategy

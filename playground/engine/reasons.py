@@ -5,7 +5,8 @@ from __future__ import annotations
 from playground.engine import sentences
 from playground.engine.constraints import Conditions
 from playground.engine.dependencies import Problem, Unmet
-from playground.engine.evaluator import BITS, BUCKET, VERDICT, Evaluation, PlainOutcome, StrategyOutcome
+from playground.engine.evaluator import Evaluation, PlainOutcome
+from playground.engine.program import BITS, BUCKET, VERDICT, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import NONE
@@ -23,6 +24,18 @@ class _Values(dict[str, str]):
         return phrase
 
 
+class _Phrases(dict[tuple[str, ...], tuple[str, ...]]):
+    """The values of several fields, as many conditions need them."""
+
+    def __init__(self, values: _Values) -> None:
+        super().__init__()
+        self._values = values
+
+    def __missing__(self, fields: tuple[str, ...]) -> tuple[str, ...]:
+        phrases = self[fields] = tuple(self._values[field] for field in fields)
+        return phrases
+
+
 class _Subjects(dict[str, str | None]):
     """Per stickiness "userId 42", who was put into a bucket; None where the context has nobody."""
 
@@ -36,17 +49,42 @@ class _Subjects(dict[str, str | None]):
         return phrase
 
 
+class _Placed(dict[int, str]):
+    """By bucket "userId 42 is in bucket 53"."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__()
+        self._subject = subject
+
+    def __missing__(self, bucket: int) -> str:
+        text = self[bucket] = sentences.placed(self._subject, bucket)
+        return text
+
+
+class _Places(dict[str, _Placed | None]):
+    """By stickiness who was put where; None where the context has nobody."""
+
+    def __init__(self, subjects: _Subjects) -> None:
+        super().__init__()
+        self._subjects = subjects
+
+    def __missing__(self, stickiness: str) -> _Placed | None:
+        subject = self._subjects[stickiness]
+        placed = self[stickiness] = None if subject is None else _Placed(subject)
+        return placed
+
+
 class Reasons:
     """Gives the reasons of one evaluation; what several flags have in common is worded once."""
 
-    __slots__ = ("_evaluation", "_failed", "_met", "_segments", "subjects", "values")
+    __slots__ = ("_evaluation", "_phrases", "_places", "_segments", "subjects", "values")
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.values = _Values(evaluation)
         self.subjects = _Subjects(evaluation)
         self._evaluation = evaluation
-        self._failed: dict[int, str] = {}
-        self._met: dict[int, str] = {}
+        self._phrases = _Phrases(self.values)
+        self._places = _Places(self.subjects)
         self._segments: dict[int, str] = {}
 
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
@@ -92,7 +130,7 @@ class Reasons:
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
         conditions = strategy.conditions
-        parts = [self._met_constraints(conditions)] if conditions.all_hold else []
+        parts = [conditions.met % self._phrases[conditions.fields]] if conditions.all_hold else []
         if strategy.segments:
             segments = self._evaluation.snapshot.segments
             parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
@@ -117,19 +155,19 @@ class Reasons:
         rollout = strategy.rollout
         if rollout is None:
             return strategy.note
-        subject = self.subjects[rollout.stickiness]
-        if subject is None:
+        placed = self._places[rollout.stickiness]
+        if placed is None:
             return self.rollout(rollout, bucket)
-        sentence = subject + sentences.outside(bucket, rollout.threshold)
+        sentence = placed[bucket] + sentences.OUTSIDE[rollout.threshold]
         return sentences.ALL_HOLD + sentence if bits or strategy.segments else sentence
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""
-        subject = self.subjects[rollout.stickiness]
+        placed = self._places[rollout.stickiness]
         threshold = rollout.threshold
-        if subject is not None:
-            end = sentences.inside if bucket <= threshold else sentences.outside
-            return subject + end(bucket, threshold)
+        if placed is not None:
+            ends = sentences.INSIDE if bucket <= threshold else sentences.OUTSIDE
+            return placed[bucket] + ends[threshold]
         if rollout.draws:
             return sentences.random_rollout(threshold)
         return sentences.no_identifier(rollout.stickiness)
@@ -147,24 +185,13 @@ class Reasons:
         return parts
 
     def _failed_constraints(self, conditions: Conditions, bits: int) -> str:
-        """What fails of conditions, worded once for all strategies that have them."""
-        phrase = self._failed.get(conditions.position)
-        if phrase is None:
-            parts = []
-            for constraint in conditions.constraints:
-                if not bits & 1:
-                    parts.append(self.values[constraint.field] + constraint.unmet)
-                bits >>= 1
-            phrase = self._failed[conditions.position] = "; ".join(parts)
-        return phrase
-
-    def _met_constraints(self, conditions: Conditions) -> str:
-        phrase = self._met.get(conditions.position)
-        if phrase is None:
-            values = self.values
-            parts = [values[constraint.field] + constraint.met for constraint in conditions.constraints]
-            phrase = self._met[conditions.position] = "; ".join(parts)
-        return phrase
+        """What fails of conditions."""
+        text = ""
+        for phrase, unmet in zip(self._phrases[conditions.fields], conditions.unmet, strict=True):
+            if not bits & 1:
+                text = f"{text}; {phrase}{unmet}" if text else phrase + unmet
+            bits >>= 1
+        return text
 
     def _unmet_segment(self, position: int) -> str:
         phrase = self._segments.get(position)

@@ -7,7 +7,6 @@ characters, lists up to SHOWN_VALUES members; the rest is "…".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from playground.engine.operators import OPERATORS
 
@@ -71,16 +70,26 @@ def subject_phrase(field: str, text: str) -> str:
     return f"{field} {shown(text)}"
 
 
-@lru_cache(maxsize=20_000)
-def inside(bucket: int, threshold: int) -> str:
-    """ "userId 42 is in bucket 8, inside 60 %", after its subject."""
-    return f" is in bucket {bucket}, inside {threshold} %"
+def placed(subject: str, bucket: int) -> str:
+    """ "userId 42 is in bucket 53", which INSIDE or OUTSIDE ends."""
+    return f"{subject} is in bucket {bucket}"
 
 
-@lru_cache(maxsize=20_000)
-def outside(bucket: int, threshold: int) -> str:
-    """ "userId 42 is in bucket 53 and the rollout stops at 50 %.", after its subject."""
-    return f" is in bucket {bucket} and the rollout stops at {threshold} %."
+class _Ends(dict[int, str]):
+    """By the threshold of a rollout; those up to 100 are made ahead."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__({threshold: form.format(threshold) for threshold in range(101)})
+        self._form = form
+
+    def __missing__(self, threshold: int) -> str:
+        return self._form.format(threshold)
+
+
+INSIDE = _Ends(", inside {} %")
+""" "userId 42 is in bucket 8, inside 60 %", after who was placed."""
+OUTSIDE = _Ends(" and the rollout stops at {} %.")
+""" "userId 42 is in bucket 53 and the rollout stops at 50 %.", after who was placed."""
 
 
 def no_identifier(stickiness: str) -> str:

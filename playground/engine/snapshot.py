@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.context import Columns
+from playground.engine.program import Program
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import CompiledVariants
 
@@ -90,8 +91,15 @@ class Snapshot:
         self.environment = environment
         self.nbytes = nbytes
         """About how much memory the snapshot holds, in bytes."""
+        self.layout: Any = None
+        """The caller's own, as the templates are."""
         self.fresh = fresh
         """How many different Conditions there were when all of it was last compiled together."""
+
+    @cached_property
+    def program(self) -> Program:
+        """Its strategies, laid out for evaluating them."""
+        return Program(flag.strategies for flag in self.flags)
 
     @cached_property
     def sizes(self) -> Counter[str]:
@@ -118,10 +126,6 @@ class Snapshot:
             return self._of([])
         wanted = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
         return self._of([flag for flag in self.flags if flag.name in wanted])
-
-    def within(self, projects: Collection[str]) -> Snapshot:
-        """The flags of these projects; parents outside of them count as missing."""
-        return self._of([flag for flag in self.flags if flag.project in projects])
 
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         """A view on some of the flags: it shares everything, so it has no size of its own."""
