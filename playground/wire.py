@@ -106,10 +106,10 @@ def _rendered(evaluation: Evaluation, layout: Layout) -> list[bytes]:
 
 def _render_flags(evaluation: Evaluation, layout: Layout, parts: list[bytes]) -> None:
     """Of every flag what stands before its strategies, and behind them."""
-    reason, variants = Reasons(evaluation).flag, layout.variants
-    flags, outcomes = evaluation.snapshot.flags, evaluation.outcomes
-    for flag, outcome, first, start, end in zip(
-        flags, outcomes, layout.first, layout.starts, layout.ends, strict=True
+    variants = layout.variants
+    flags, outcomes, reasons = evaluation.snapshot.flags, evaluation.outcomes, Reasons(evaluation).all()
+    for flag, outcome, reason, first, start, end in zip(
+        flags, outcomes, reasons, layout.first, layout.starts, layout.ends, strict=True
     ):
         result, on, decided, pick, _, _, unmet = outcome
         chosen = variants[first + decided] if decided != NONE else 0
@@ -122,7 +122,7 @@ def _render_flags(evaluation: Evaluation, layout: Layout, parts: list[bytes]) ->
             else:
                 parts[start + VARIANT] = NO_VARIANT if pick == NONE else flag.template.picks[pick]
         parts[end - RESULT] = ENDS[result]
-        parts[end - REASON] = dumps(reason(flag, outcome))
+        parts[end - REASON] = dumps(reason)
         if unmet:
             parts[start] = parts[start].replace(MET, UNMET)
             names = as_json([parent.name for parent, _ in unmet])

@@ -10,12 +10,15 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from operator import and_, eq, le
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from playground.engine.constraints import Conditions
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, murmur3
-from playground.engine.strategies import CompiledStrategy, Mode, Rollout
+from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE, CompiledVariants, Random
+
+if TYPE_CHECKING:
+    from playground.engine.snapshot import CompiledFlag
 
 StrategyOutcome = tuple[bool | None, int, int, int, int]
 """What one evaluation found for one strategy, as a plain tuple because there are so many of them:
@@ -94,11 +97,15 @@ class StrategyVariants:
 class Program:
     """The strategies of flags, one flag after the other, by what each step of an evaluation needs of them."""
 
-    def __init__(self, flags: Iterable[tuple[CompiledStrategy, ...]]) -> None:
+    def __init__(self, flags: Iterable[CompiledFlag]) -> None:
         self.ends = array("I")
         """By flag the position behind its last strategy."""
         self.sure = bytearray()
         """By flag whether it is off when none of its strategies is on: it has some, and all can be told."""
+        self.words: list[Words] = []
+        """By strategy."""
+        self.plain = bytearray()
+        """By flag whether the words of its strategies say why it is on or off, unless a parent does."""
         self._conditions: list[Conditions] = []
         self._condition = array("I")
         """By strategy the index of its conditions."""
@@ -111,7 +118,8 @@ class Program:
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
         self._variants: dict[int, StrategyVariants] = {}
         indices: dict[int, int] = {}
-        for strategies in flags:
+        for flag in flags:
+            strategies = flag.strategies
             for strategy in strategies:
                 index = indices.setdefault(strategy.conditions.position, len(self._conditions))
                 if index == len(self._conditions):
@@ -120,9 +128,12 @@ class Program:
                 self._add(len(self._all_hold), strategy)
             self.ends.append(len(self._all_hold))
             self.sure.append(strategies != () and all(each.mode is Mode.OPEN for each in strategies))
+            runs = flag.enabled and flag.fault is None and strategies != ()
+            self.plain.append(runs and all(map(_is_plain, strategies)))
 
     def _add(self, position: int, strategy: CompiledStrategy) -> None:
         rollout, variants = strategy.rollout, strategy.variants
+        self.words.append(strategy.words)
         self._all_hold.append(strategy.all_hold)
         self._thresholds.append(0 if rollout is None else rollout.threshold)
         if strategy.segments:
@@ -183,6 +194,10 @@ class Program:
                 picks[position] = pick
                 places[position] = place
         return picks, places
+
+
+def _is_plain(strategy: CompiledStrategy) -> bool:
+    return strategy.mode is Mode.OPEN and not strategy.segments and not strategy.missing_segments
 
 
 def _settled(mode: Mode, verdict: bool | None) -> bool | None:

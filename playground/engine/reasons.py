@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from playground.engine import sentences
-from playground.engine.constraints import Conditions
 from playground.engine.dependencies import Problem, Unmet
 from playground.engine.evaluator import Evaluation, PlainOutcome
 from playground.engine.program import BITS, BUCKET, VERDICT, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
-from playground.engine.strategies import CompiledStrategy, Mode, Rollout
+from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE
 
 
@@ -102,6 +103,25 @@ class Reasons:
             return self._unknown(flag, found)
         return self._not_passed(flag, found)
 
+    def all(self) -> Iterator[str]:
+        """Why each flag has its result, one after the other."""
+        snapshot = self._evaluation.snapshot
+        program, words = snapshot.program, snapshot.program.words
+        start = 0
+        for flag, outcome, end, plain in zip(
+            snapshot.flags, self._evaluation.outcomes, program.ends, program.plain, strict=True
+        ):
+            _, _, decided, _, _, found, unmet = outcome
+            if unmet or not plain:
+                yield self.flag(flag, outcome)
+            elif decided != NONE:
+                yield self._passed(words[start + decided], found[decided])
+            elif end - start == 1:
+                yield self._failed(words[start], found[0])
+            else:
+                yield sentences.strategies_together([*map(self._failed, words[start:end], found)])
+            start = end
+
     def _unknown(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
         pairs = zip(flag.strategies, found, strict=True)
         return next(
@@ -129,37 +149,49 @@ class Reasons:
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
+        if not strategy.segments:
+            return self._passed(strategy.words, outcome)
         conditions = strategy.conditions
         parts = [conditions.met % self._phrases[conditions.fields]] if conditions.all_hold else []
-        if strategy.segments:
-            segments = self._evaluation.snapshot.segments
-            parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
-        rollout = strategy.rollout
-        if rollout is not None:
+        segments = self._evaluation.snapshot.segments
+        parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
+        if strategy.rollout is not None:
+            parts.append(sentences.unended(self.rollout(strategy.rollout, outcome[BUCKET])))
+        return "; ".join(parts)
+
+    def _passed(self, words: Words, outcome: StrategyOutcome) -> str:
+        """The same without segments."""
+        all_hold, fields, met, _, rollout, stickiness, threshold, _ = words
+        if rollout is None:
+            return met % self._phrases[fields] if all_hold else sentences.FOR_EVERYONE
+        placed = self._places[stickiness]
+        if placed is None:
             sentence = self.rollout(rollout, outcome[BUCKET])
-            if not parts:
-                return sentence
-            parts.append(sentences.unended(sentence))
-        return "; ".join(parts) if parts else sentences.FOR_EVERYONE
+        else:
+            sentence = placed[outcome[BUCKET]] + sentences.INSIDE[threshold]
+        return f"{met % self._phrases[fields]}; {sentences.unended(sentence)}" if all_hold else sentence
 
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
-        _, bits, bucket, _, _ = outcome
-        conditions = strategy.conditions
         if strategy.segments or strategy.missing_segments:
-            parts = self._failed_conditions(strategy, bits)
+            parts = self._failed_conditions(strategy, outcome[BITS])
             if parts:
                 return "; ".join(parts)
-        elif bits != conditions.all_hold:
-            return self._failed_constraints(conditions, bits)
-        rollout = strategy.rollout
+        return self._failed(strategy.words, outcome, in_segments=strategy.segments != ())
+
+    def _failed(self, words: Words, outcome: StrategyOutcome, *, in_segments: bool = False) -> str:
+        """The same without segments, or when all of those hold."""
+        _, bits, bucket, _, _ = outcome
+        all_hold, fields, _, unmet, rollout, stickiness, threshold, note = words
+        if bits != all_hold:
+            return self._failed_constraints(fields, unmet, bits)
         if rollout is None:
-            return strategy.note
-        placed = self._places[rollout.stickiness]
+            return note
+        placed = self._places[stickiness]
         if placed is None:
             return self.rollout(rollout, bucket)
-        sentence = placed[bucket] + sentences.OUTSIDE[rollout.threshold]
-        return sentences.ALL_HOLD + sentence if bits or strategy.segments else sentence
+        sentence = placed[bucket] + sentences.OUTSIDE[threshold]
+        return sentences.ALL_HOLD + sentence if bits or in_segments else sentence
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""
@@ -175,7 +207,8 @@ class Reasons:
     def _failed_conditions(self, strategy: CompiledStrategy, bits: int) -> list[str]:
         parts = []
         if bits != strategy.conditions.all_hold:
-            parts.append(self._failed_constraints(strategy.conditions, bits))
+            conditions = strategy.conditions
+            parts.append(self._failed_constraints(conditions.fields, conditions.unmet, bits))
         for position in strategy.segments:
             segment = self._evaluation.snapshot.segments[position]
             if self._evaluation.segment_bits[position] != segment.conditions.all_hold:
@@ -184,12 +217,12 @@ class Reasons:
             parts += [sentences.missing_segment(segment) for segment in strategy.missing_segments]
         return parts
 
-    def _failed_constraints(self, conditions: Conditions, bits: int) -> str:
+    def _failed_constraints(self, fields: tuple[str, ...], unmet: tuple[str, ...], bits: int) -> str:
         """What fails of conditions."""
         text = ""
-        for phrase, unmet in zip(self._phrases[conditions.fields], conditions.unmet, strict=True):
+        for phrase, end in zip(self._phrases[fields], unmet, strict=True):
             if not bits & 1:
-                text = f"{text}; {phrase}{unmet}" if text else phrase + unmet
+                text = f"{text}; {phrase}{end}" if text else phrase + end
             bits >>= 1
         return text
 
@@ -198,7 +231,7 @@ class Reasons:
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
             bits = self._evaluation.segment_bits[position]
-            why = self._failed_constraints(segment.conditions, bits)
+            why = self._failed_constraints(segment.conditions.fields, segment.conditions.unmet, bits)
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 

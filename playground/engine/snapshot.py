@@ -99,7 +99,7 @@ class Snapshot:
     @cached_property
     def program(self) -> Program:
         """Its strategies, laid out for evaluating them."""
-        return Program(flag.strategies for flag in self.flags)
+        return Program(self.flags)
 
     @cached_property
     def sizes(self) -> Counter[str]:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
 from playground.wire import compile_playground, render_features
 from tests.engine.generators import contexts, states
@@ -33,3 +34,14 @@ def test_one_snapshot_answers_every_context_as_a_fresh_one_does(
 
     for context in [*requests, *requests]:
         assert rendered(snapshot, context) == rendered(compiled(state), context)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(state=states(), context=contexts())
+def test_a_flag_has_the_same_reason_alone_and_among_all(
+    state: dict[str, Any], context: dict[str, Any]
+) -> None:
+    evaluation = evaluate(compiled(state), Context(context), now=NOW, random=random.Random(0).random)
+    reasons = Reasons(evaluation)
+
+    assert list(reasons.all()) == [reasons.flag(flag, outcome) for flag, outcome in evaluation.pairs()]
