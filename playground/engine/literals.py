@@ -10,6 +10,8 @@ import ipaddress
 import re
 from functools import lru_cache
 
+from playground.engine.reading import trimmed
+
 NAN = float("nan")
 
 Version = tuple[int, int, int, int, tuple[tuple[int, int | str], ...]]
@@ -75,7 +77,7 @@ def _identifier(part: str) -> tuple[int, int | str]:
 
 def instant(text: str | None) -> Instant | None:
     """A context's time: RFC 3339, also with a space for the `T` and without the colon in the offset."""
-    match = _CONTEXT_TIME.fullmatch(text.strip()) if text is not None else None
+    match = _CONTEXT_TIME.fullmatch(trimmed(text)) if text is not None else None
     return _instant(match) if match else None
 
 

@@ -55,6 +55,15 @@ def _storable(text: str) -> str:
     return text
 
 
+# What Python strips but the four separators U+001C to U+001F, which Unicode does not call white space, nor SDKs.
+_WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
+
+
+def trimmed(text: str) -> str:
+    """Text without white space around it, as SDKs trim."""
+    return text.strip(_WHITE_SPACE)
+
+
 def string_of(value: object) -> str | None:
     """A name or a list item: the text of a scalar, None for null and for structured values."""
     return None if value is None or isinstance(value, Mapping | list) else text_of(value)

@@ -13,7 +13,7 @@ from playground.engine import operators, sentences
 from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
-from playground.engine.reading import items_of, parameters_of, string_of, text_of
+from playground.engine.reading import items_of, parameters_of, string_of, text_of, trimmed
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
 
@@ -187,14 +187,14 @@ def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -
     """The condition that is the strategy itself."""
     if name == "userWithId" and "userIds" in parameters:
         text = parameters["userIds"]
-        ids = [part.strip() for part in text.split(",")]
+        ids = [trimmed(part) for part in text.split(",")]
         fault = (
             "userIds hold a value that ends in a backslash" if any(i.endswith("\\") for i in ids) else None
         )
         return _condition("userId", "text", frozenset(ids).__contains__, ids, "one of", fault, columns)
     if name == "remoteAddress" and "IPs" in parameters:
         text = parameters["IPs"]
-        networks = [part.strip() for part in text.split(",")]
+        networks = [trimmed(part) for part in text.split(",")]
         fault = "the IPs cannot be read by SDKs" if unquotable(text) else None
         test = operators.network_test(networks)
         return _condition("remoteAddress", "address", test, networks, "an address in", fault, columns)
