@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
 
 
-SPARE_CONDITIONS = 1_000
+SPARE = 200
 
 
 class SnapshotCache:
@@ -77,8 +77,8 @@ class SnapshotCache:
 
 
 def _is_worn(found: Snapshot) -> bool:
-    """Whether so much of it was compiled later than the rest that conditions are many times there."""
-    return found.conditions > 2 * found.fresh + SPARE_CONDITIONS
+    """Whether much of what it carries was taken over time and again, and may be needed no more."""
+    return found.carried > 2 * found.fresh + SPARE
 
 
 def _replaces(key: Key, other: Key) -> bool:

@@ -47,7 +47,7 @@ class _Compilation:
         self.templates = templates
         self.known = known
         base = known.snapshot if known else None
-        self.compiler = Constraints(base.columns, base.conditions) if base else Constraints()
+        self.compiler = Constraints(base.columns if base else None)
         self.segments = list(base.segments) if base else []
         self.replaced: list[CompiledSegment] = []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
@@ -72,15 +72,13 @@ class _Compilation:
             kept.append(flag)
         kept.sort(key=lambda flag: flag.name)
         nbytes = memory_of(new, new_segments, self.templates) + self._taken_over(kept)
-        conditions = self.compiler.count()
         return Snapshot(
             tuple(kept),
             tuple(self.segments),
             self.compiler.columns,
-            conditions,
             environment=environment,
             nbytes=nbytes,
-            fresh=self.known.snapshot.fresh if self.known else conditions,
+            fresh=self.known.snapshot.fresh if self.known else None,
         )
 
     def _known_flags(self) -> tuple[list[CompiledFlag], dict[bytes, CompiledFlag]]:

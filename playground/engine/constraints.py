@@ -51,14 +51,13 @@ class CompiledConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Constraints that have to hold together. Strategies with equal ones share one object, at its `position`.
+    """Constraints that have to hold together. Strategies with equal ones share one object.
 
     What holds is a number with one bit for each, the first the lowest; `all_hold` has all of them. Their sentences are
     made of a phrase for the value of each of the `fields`, and the ends: `met` of all together, with a place for every
     value (as `%` takes it), `unmet` of each.
     """
 
-    position: int
     constraints: tuple[CompiledConstraint, ...]
     tests: tuple[tuple[int, int, Test, bool], ...]
     all_hold: int
@@ -78,12 +77,11 @@ class Conditions:
 class Constraints:
     """Compiles constraints over one set of columns; equal ones become one object.
 
-    To go on where another compilation ended, its columns and its number of conditions are given.
+    To go on where another compilation ended, its columns are given.
     """
 
-    def __init__(self, columns: Columns | None = None, conditions: int = 0) -> None:
+    def __init__(self, columns: Columns | None = None) -> None:
         self.columns = Columns(columns)
-        self._first = conditions
         self._known: dict[bytes, CompiledConstraint] = {}
         self._together: dict[tuple[int, ...], Conditions] = {}
         self._fields: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -114,7 +112,6 @@ class Constraints:
             )
             fields = tuple(constraint.field for constraint in constraints)
             known = self._together[key] = Conditions(
-                position=self.count(),
                 constraints=tuple(constraints),
                 tests=tests,
                 all_hold=(1 << len(tests)) - 1,
@@ -123,10 +120,6 @@ class Constraints:
                 unmet=tuple(constraint.unmet for constraint in constraints),
             )
         return known
-
-    def count(self) -> int:
-        """How many different conditions there are."""
-        return self._first + len(self._together)
 
 
 def compile_constraint(document: Mapping[str, Any], columns: Columns) -> CompiledConstraint:

@@ -80,6 +80,9 @@ class Columns:
     def position(self, form: str, field: str) -> int:
         return self._positions.setdefault((form, field), len(self._positions))
 
+    def __len__(self) -> int:
+        return len(self._positions)
+
     def fields(self) -> list[str]:
         """The field of every column, by position."""
         return [field for _, field in self._positions]

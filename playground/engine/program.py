@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import and_, eq, le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from playground.engine.constraints import Conditions
+from playground.engine.constraints import CompiledConstraint
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, murmur3
+from playground.engine.operators import Test
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE, CompiledVariants, Random
 
@@ -44,6 +45,46 @@ class Found(NamedTuple):
 
     def outcomes(self) -> list[StrategyOutcome]:
         return list(zip(*self, strict=True))
+
+
+class ConstraintTable:
+    """The constraints of all strategies; equal ones are looked at once."""
+
+    __slots__ = ("_columns", "_inverted", "_ranks", "_strategies", "_tests")
+
+    def __init__(self, constraints: Sequence[tuple[CompiledConstraint, ...]]) -> None:
+        """With the constraints of every strategy."""
+        self._strategies = len(constraints)
+        self._columns = array("I")
+        self._tests: list[Test] = []
+        self._inverted: list[bool] = []
+        self._ranks: list[tuple[array[int], array[int]]] = []
+        """First the strategies that have a constraint, and which it is, then those that have a second one, ..."""
+        known: dict[int, int] = {}
+        for position, its in enumerate(constraints):
+            while len(its) > len(self._ranks):
+                self._ranks.append((array("I"), array("I")))
+            for constraint, (positions, indices) in zip(its, self._ranks, strict=False):
+                index = known.setdefault(id(constraint), len(self._tests))
+                if index == len(self._tests):
+                    self._columns.append(constraint.column)
+                    self._tests.append(constraint.test)
+                    self._inverted.append(constraint.inverted)
+                positions.append(position)
+                indices.append(index)
+
+    def bits(self, values: list[Any]) -> list[int]:
+        """By strategy the bits of those of its constraints that hold."""
+        tests = zip(self._tests, self._columns, self._inverted, strict=True)
+        held = [test(values[column]) is not inverted for test, column, inverted in tests]
+        bits = [0] * self._strategies
+        bit = 1
+        for positions, indices in self._ranks:
+            for position, holds in zip(positions, map(held.__getitem__, indices), strict=True):
+                if holds:
+                    bits[position] |= bit
+            bit <<= 1
+        return bits
 
 
 class Rollouts:
@@ -106,9 +147,6 @@ class Program:
         """By strategy."""
         self.plain = bytearray()
         """By flag whether the words of its strategies say why it is on or off, unless a parent does."""
-        self._conditions: list[Conditions] = []
-        self._condition = array("I")
-        """By strategy the index of its conditions."""
         self._all_hold: list[int] = []
         self._thresholds: list[int] = []
         """By strategy; a strategy without a rollout is in bucket 0, which is always inside."""
@@ -117,19 +155,17 @@ class Program:
         """Strategies that their conditions alone do not decide."""
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
         self._variants: dict[int, StrategyVariants] = {}
-        indices: dict[int, int] = {}
+        constraints: list[tuple[CompiledConstraint, ...]] = []
         for flag in flags:
             strategies = flag.strategies
+            constraints += [strategy.constraints for strategy in strategies]
             for strategy in strategies:
-                index = indices.setdefault(strategy.conditions.position, len(self._conditions))
-                if index == len(self._conditions):
-                    self._conditions.append(strategy.conditions)
-                self._condition.append(index)
                 self._add(len(self._all_hold), strategy)
             self.ends.append(len(self._all_hold))
             self.sure.append(strategies != () and all(each.mode is Mode.OPEN for each in strategies))
             runs = flag.enabled and flag.fault is None and strategies != ()
             self.plain.append(runs and all(map(_is_plain, strategies)))
+        self._constraints = ConstraintTable(constraints)
 
     def _add(self, position: int, strategy: CompiledStrategy) -> None:
         rollout, variants = strategy.rollout, strategy.variants
@@ -155,8 +191,7 @@ class Program:
 
         `values` are those of the columns, `held` says of each segment whether it holds.
         """
-        found = [conditions.bits(values) for conditions in self._conditions]
-        bits = list(map(found.__getitem__, self._condition))
+        bits = self._constraints.bits(values)
         buckets, nobody = self._buckets(values, random)
         inside = map(le, buckets, self._thresholds)
         verdicts: list[bool | None] = list(map(and_, map(eq, bits, self._all_hold), inside))

@@ -77,24 +77,23 @@ class Snapshot:
         flags: tuple[CompiledFlag, ...],
         segments: tuple[CompiledSegment, ...],
         columns: Columns,
-        conditions: int,
         *,
         environment: str,
         nbytes: int,
-        fresh: int,
+        fresh: int | None = None,
     ) -> None:
         self.flags = flags
         self.segments = segments
         self.columns = columns
-        self.conditions = conditions
-        """How many different Conditions the flags and segments have."""
         self.environment = environment
         self.nbytes = nbytes
         """About how much memory the snapshot holds, in bytes."""
         self.layout: Any = None
         """The caller's own, as the templates are."""
-        self.fresh = fresh
-        """How many different Conditions there were when all of it was last compiled together."""
+        self.carried = len(columns) + len(segments)
+        """How many columns and segments it has; those taken over may be no longer needed."""
+        self.fresh = self.carried if fresh is None else fresh
+        """How many there were when all of it was last compiled together."""
 
     @cached_property
     def program(self) -> Program:
@@ -133,7 +132,6 @@ class Snapshot:
             tuple(flags),
             self.segments,
             self.columns,
-            self.conditions,
             environment=self.environment,
             nbytes=0,
             fresh=self.fresh,
