@@ -1,5 +1,7 @@
 """The playground over HTTP beside its floors: serialising the same answer, and an empty authenticated request.
 
+Every question is about another user, so that nothing of the answer before can be of use.
+
 ``python -m tests.benchmarks.bench_playground [FLAGS ...]`` (default: 100 1000 5000 50000)
 """
 
@@ -7,6 +9,7 @@ import statistics
 import sys
 import threading
 import time
+from itertools import count
 from typing import Any
 
 import orjson
@@ -64,52 +67,56 @@ def strategies_of(flag):
     ]
 
 
-def measure(port: int, secret: str, project: str, count: int) -> None:
+users = count(42)
+
+
+def question(projects: list[str]) -> dict[str, Any]:
+    properties = {"country": "NO", "plan": "professional", "version": "1.20.0"}
+    context = {"userId": str(next(users)), "properties": properties}
+    return {"environment": "production", "projects": projects, "context": context}
+
+
+def measure(port: int, secret: str, project: str, flags: int) -> None:
     client = Client(port, secret)
-    body = {
-        "environment": "production",
-        "projects": [project],
-        "context": {
-            "userId": "42",
-            "properties": {"country": "NO", "plan": "professional", "version": "1.20.0"},
-        },
-    }
+
+    def ask(*projects: str) -> tuple[int, bytes]:
+        return client.call("POST", "/api/admin/playground", question(list(projects)))
+
     start = time.perf_counter()
-    status, answer = client.call("POST", "/api/admin/playground", body)
+    status, answer = ask(project)
     first = (time.perf_counter() - start) * 1000
     assert status == 200, answer[:500]
-    runs = 30 if count <= 5000 else 7
+    runs = 100 if flags <= 1000 else 30 if flags <= 5000 else 7
     decoded = orjson.loads(answer)
-    assert len(decoded["features"]) == count
-    whole = median_ms(lambda: client.call("POST", "/api/admin/playground", body), runs=runs)
-    empty = median_ms(lambda: client.call("POST", "/api/admin/playground", body | {"projects": []}), runs=30)
+    assert len(decoded["features"]) == flags
+    whole = median_ms(lambda: ask(project), runs=runs)
+    empty = median_ms(ask, runs=30)
     floor = median_ms(lambda: orjson.dumps(decoded), runs=runs)
-    changed = statistics.median(after_a_switch(client, body, project, on=turn % 2 == 0) for turn in range(5))
+    changed = statistics.median(after_a_switch(client, project, on=turn % 2 == 0) for turn in range(5))
     print(
-        f"{count:>6} flags: {whole:8.2f} ms ({whole / count * 1000:.2f} us a flag, {len(answer) / 1e6:.2f} MB); "
+        f"{flags:>6} flags: {whole:8.2f} ms ({whole / flags * 1000:.2f} us a flag, {len(answer) / 1e6:.2f} MB); "
         f"first of a worker {first:.0f} ms, first after a switch {changed:.0f} ms; floors: serialising {floor:.2f} ms, empty request {empty:.2f} ms"
     )
 
 
-def after_a_switch(client: Client, body: dict[str, Any], project: str, *, on: bool) -> float:
+def after_a_switch(client: Client, project: str, *, on: bool) -> float:
     """What the next request takes once a flag was switched, in ms."""
     from projects.models import FlagEnvironment
 
     FlagEnvironment.objects.filter(flag__name=f"{project}-00000").update(enabled=on)
     start = time.perf_counter()
-    assert client.call("POST", "/api/admin/playground", body)[0] == 200
+    assert client.call("POST", "/api/admin/playground", question([project]))[0] == 200
     return (time.perf_counter() - start) * 1000
 
 
 def throughput(port: int, secret: str, project: str, seconds: float = 5, clients: int = 4) -> None:
-    body = {"environment": "production", "projects": [project], "context": {"userId": "42"}}
     done = []
 
     def run() -> None:
         client = Client(port, secret)
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            assert client.call("POST", "/api/admin/playground", body)[0] == 200
+            assert client.call("POST", "/api/admin/playground", question([project]))[0] == 200
             done.append(1)
 
     threads = [threading.Thread(target=run) for _ in range(clients)]
@@ -125,11 +132,11 @@ def main(counts: list[int]) -> None:
         from tests.cast import make_token
 
         secret = make_token("admin")
-        for count in counts:
-            load(f"p{count}", count)
+        for flags in counts:
+            load(f"p{flags}", flags)
         with running(workers=1) as port:
-            for count in counts:
-                measure(port, secret, f"p{count}", count)
+            for flags in counts:
+                measure(port, secret, f"p{flags}", flags)
         if 1000 in counts:
             with running(workers=2) as port:
                 throughput(port, secret, "p1000")
