@@ -31,13 +31,15 @@ def data_directory() -> Iterator[str]:
 
         django.setup()
         call_command("migrate", verbosity=0)
-        yield folder
-        from django.db import connections
+        try:
+            yield folder
+        finally:
+            from django.db import connections
 
-        from flagadmin.embedded import server
+            from flagadmin.embedded import server
 
-        connections.close_all()
-        server.release(Path(folder))
+            connections.close_all()
+            server.release(Path(folder))
 
 
 def free_port() -> int:

@@ -44,6 +44,9 @@ def visit(browser: Browser, origin: str, address: str, session: Any) -> tuple[fl
 
 
 def main() -> None:
+    if CHROMIUM is None:
+        print("Chromium is not installed, nothing was measured. `make browser` installs it.")
+        return
     # The browser runs an event loop in this thread; the links are not made from within it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with data_directory():
