@@ -17,6 +17,7 @@ from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
+PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
 
 
@@ -24,7 +25,7 @@ def new_secret(kind: str, *, projects: Sequence[str] | None = None, environment:
     """A fresh key: ``project:environment.<56 hex>``; ``*`` for all projects (None), ``[]`` for several."""
     random_part = secrets.token_hex(SECRET_BYTES)
     if kind == ApiToken.Kind.PERSONAL:
-        return f"user:{random_part}"
+        return PERSONAL + random_part
     scope = "*" if projects is None else projects[0] if len(projects) == 1 else "[]"
     return f"{scope}:{environment or '*'}.{random_part}"
 
@@ -50,7 +51,7 @@ def scope_of_key(secret: str) -> tuple[str, str]:
 def find_token(secret: str, *, now: datetime) -> ApiToken:
     """The token of a key, with its user. Raises AuthenticationRequired for an unknown or expired one."""
     digest = hash_secret(secret)
-    token = _token_of_hash(digest)
+    token = _token_of_hash(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
         raise AuthenticationRequired("This API key is not known here.")
     if token.has_expired(now):
@@ -60,23 +61,26 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
     return token
 
 
-def _token_of_hash(digest: str) -> ApiToken | None:
-    """The token with its user, by one statement written once: every request to the API starts with it."""
-    sql, token_fields, user_fields = _lookup()
+def _token_of_hash(digest: str, *, personal: bool) -> ApiToken | None:
+    """The token, by one statement written once: every request to the API starts with it. Only personal ones have a
+    user, who is read with them."""
+    sql, token_fields, user_fields = _lookup(personal=personal)
     with connection.cursor() as cursor:
         cursor.execute(sql, [digest])
         row = cursor.fetchone()
     if row is None:
         return None
     token = ApiToken.from_db(connection.alias, token_fields, row[: len(token_fields)])
-    if token.user_id is not None:
+    if personal and token.user_id is not None:
         token.user = User.from_db(connection.alias, user_fields, row[len(token_fields) :])
     return token
 
 
 @cache
-def _lookup() -> tuple[str, list[str], list[str]]:
-    query = ApiToken.objects.select_related("user").filter(secret_hash="-").order_by()
+def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
+    query = ApiToken.objects.filter(secret_hash="-").order_by()
+    if personal:
+        query = query.select_related("user")
     sql, _ = query.query.sql_with_params()
     fields = [[field.attname for field in model._meta.concrete_fields] for model in (ApiToken, User)]
     return sql, fields[0], fields[1]
