@@ -72,6 +72,12 @@ USER = {"userId": "42"}
             id="rollout after conditions",
         ),
         pytest.param(
+            [flag(strategy("default", needs("note", "STR_CONTAINS", "100 %s"), needs("sale", "IN", "5%")))],
+            {"note": "now 100 %s", "sale": "5%"},
+            "note is now 100 %s (containing 100 %s); sale is 5%",
+            id="per cent signs",
+        ),
+        pytest.param(
             [flag(rollout("50", group="g2"))],
             USER,
             "userId 42 is in bucket 60 and the rollout stops at 50 %.",
