@@ -1,7 +1,7 @@
 """POST /api/admin/playground and /playground/advanced."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -24,7 +24,7 @@ from playground.engine.snapshot import Snapshot
 from playground.request import Question, read_question
 from playground.snapshot import snapshot_at
 from projects.access import environment_problems, unknown_project
-from projects.revision import revisions
+from projects.revision import revisions, revisions_and_environments
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
 DEPRECATED = {
@@ -103,13 +103,9 @@ def known_revisions(caller: Caller, question: Question, places: Mapping[str, str
 
     Raises ValidationError with every name, of a project or an environment, that is unknown.
     """
-    problems: list[Problem] = []
-    current: dict[str, int] = {}
-    try:
-        current = readable_revisions(caller, question.projects)
-    except ValidationError as refusal:
-        problems += refusal.details
-    problems += environment_problems(places)
+    wanted = question.projects
+    current, environments = revisions_and_environments(caller.readable_projects if wanted is None else wanted)
+    problems = [*project_problems(caller, wanted, current), *environment_problems(places, environments)]
     if problems:
         raise ValidationError.of(problems)
     return current
@@ -120,16 +116,24 @@ def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, 
 
     Raises ValidationError for a project that is unknown to the caller, naming the choices.
     """
+    current = revisions(caller.readable_projects if projects is None else projects)
+    if problems := list(project_problems(caller, projects, current)):
+        raise ValidationError.of(problems)
+    return current
+
+
+def project_problems(
+    caller: Caller, projects: list[str] | None, current: Mapping[str, int]
+) -> Iterator[Problem]:
+    """Says which of the asked-for projects are none of the current ones, or none that the caller may read."""
     allowed = caller.readable_projects
-    current = revisions(projects if projects is not None else allowed)
     unknown = [
         project
         for project in projects or ()
         if project not in current or (allowed is not None and project not in allowed)
     ]
     if unknown:
-        raise ValidationError.at("projects", unknown_project(caller, choices(unknown)))
-    return current
+        yield Problem("projects", unknown_project(caller, choices(unknown)))
 
 
 @no_collection

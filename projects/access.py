@@ -4,9 +4,8 @@ What a caller may not read answers as unknown (NotFound); what it may read but n
 Locks are taken in one order everywhere: projects by id, then flags by name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from django.db import connection
 from django.db.models import QuerySet
 
 from flagadmin.errors import NotFound, Problem, ValidationError, choices
@@ -146,13 +145,8 @@ def check_environment(name: str, path: str = "environment") -> Environment:
     return environment
 
 
-def environment_problems(places: Mapping[str, str]) -> Iterator[Problem]:
-    """Those environments, by their JSON paths, that are unknown, each once and naming the choices. One query,
-    written out because every request to the playground makes it.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name FROM projects_environment")
-        known = {name for (name,) in cursor.fetchall()}
+def environment_problems(places: Mapping[str, str], known: Collection[str]) -> Iterator[Problem]:
+    """Those environments, by their JSON paths, that are not among the known, each once and naming the choices."""
     told = set(known)
     for path, name in places.items():
         if name not in told:

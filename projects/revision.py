@@ -8,6 +8,7 @@ three triggers, and an update is told apart from a touch by comparing the column
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pgtrigger
 from django.db import connection
@@ -94,14 +95,27 @@ def project_triggers() -> list[pgtrigger.Trigger]:
     return [revision_triggers(["id"], OF_SELF)[0], forget]
 
 
-_REVISIONS = "SELECT project_id, revision FROM projects_projectrevision {where} ORDER BY project_id"
+_REVISIONS = "SELECT project_id, revision FROM projects_projectrevision"
+_THESE = " WHERE project_id = ANY(%s)"
+_ENVIRONMENTS = " UNION ALL SELECT name, NULL FROM projects_environment"
 
 
 def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
     """The revision of each of these projects that exists (all of them for None), by id. One indexed read."""
+    return dict(sorted(_read(projects)))
+
+
+def revisions_and_environments(projects: Iterable[str] | None) -> tuple[dict[str, int], set[str]]:
+    """The same with the names of all environments: every question to the playground needs both."""
+    rows = _read(projects, _ENVIRONMENTS)
+    known = {project: revision for project, revision in rows if revision is not None}
+    return known, {name for name, revision in rows if revision is None}
+
+
+def _read(projects: Iterable[str] | None, more: str = "") -> list[tuple[str, Any]]:
     with connection.cursor() as cursor:
         if projects is None:
-            cursor.execute(_REVISIONS.format(where=""))
+            cursor.execute(_REVISIONS + more)
         else:
-            cursor.execute(_REVISIONS.format(where="WHERE project_id = ANY(%s)"), [list(projects)])
-        return dict(cursor.fetchall())
+            cursor.execute(_REVISIONS + _THESE + more, [list(projects)])
+        return cursor.fetchall()
