@@ -108,8 +108,8 @@ def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
 def revisions_and_environments(projects: Iterable[str] | None) -> tuple[dict[str, int], set[str]]:
     """The same with the names of all environments: every question to the playground needs both."""
     rows = _read(projects, _ENVIRONMENTS)
-    known = {project: revision for project, revision in rows if revision is not None}
-    return known, {name for name, revision in rows if revision is None}
+    known = sorted((project, revision) for project, revision in rows if revision is not None)
+    return dict(known), {name for name, revision in rows if revision is None}
 
 
 def _read(projects: Iterable[str] | None, more: str = "") -> list[tuple[str, Any]]:
