@@ -201,7 +201,7 @@ class Program:
             if verdicts[position]:
                 verdicts[position] = all(map(held.__getitem__, segments))
         for position, mode in self._settled:
-            verdicts[position] = _settled(mode, verdicts[position])
+            verdicts[position] = _settle(mode, verdicts[position])
         picks, places = self._picks(values, random)
         return Found(verdicts, bits, buckets, picks, places)
 
@@ -235,7 +235,7 @@ def _is_plain(strategy: CompiledStrategy) -> bool:
     return strategy.mode is Mode.OPEN and not strategy.segments and not strategy.missing_segments
 
 
-def _settled(mode: Mode, verdict: bool | None) -> bool | None:
+def _settle(mode: Mode, verdict: bool | None) -> bool | None:
     """The verdict where it is not the conditions alone that decide."""
     if mode is Mode.NEVER:
         return False

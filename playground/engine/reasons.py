@@ -129,12 +129,8 @@ class Reasons:
         )
 
     def _not_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
-        failed = []
-        position = 0  # counted: zip and enumerate take a tenth of the whole
-        for strategy in flag.strategies:
-            if strategy.counts:
-                failed.append(self.failed(strategy, found[position]))
-            position += 1  # noqa: SIM113
+        pairs = zip(flag.strategies, found, strict=True)
+        failed = [self.failed(strategy, outcome) for strategy, outcome in pairs if strategy.counts]
         if failed:
             return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
         return sentences.ALL_DISABLED if flag.strategies else sentences.NO_STRATEGIES
