@@ -120,6 +120,7 @@ def test_a_segment_that_comes_while_the_plan_is_made(shop: Project) -> None:
     used = [strategy("a", segments=[1])]
     with connection.execute_wrapper(meanwhile):
         import_body(read_body(body("a", segments=listed, featureStrategies=used)), caller=CALLER)
+    assert creating.ident is not None
     assert list(Strategy.objects.get().segments.values_list("name", flat=True)) == ["vip"]
 
 
