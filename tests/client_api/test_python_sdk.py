@@ -5,17 +5,19 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from UnleashClient import UnleashClient
 from UnleashClient.constants import SDK_NAME, SDK_VERSION
-from UnleashClient.events import UnleashEventType
+from UnleashClient.events import BaseEvent, UnleashEventType
 
 from tests.live import Client, running
 
@@ -42,12 +44,38 @@ CONTEXTS: list[dict[str, Any]] = [
 ]
 
 
+class Sdk(UnleashClient):
+    """The SDK, with what it was answered whenever it asked for the flags: statuses in order."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        self.answers: list[int] = []
+        self.ready = threading.Event()
+        super().__init__(
+            url=f"http://127.0.0.1:{port}/api",
+            app_name=APP,
+            instance_id="py-1",
+            refresh_interval=1,
+            metrics_interval=1,
+            custom_headers={"Authorization": secret},
+            custom_options={"hooks": {"response": self._keep_answer}},
+            cache_directory=tempfile.mkdtemp(),
+            event_callback=self._keep_event,
+        )
+
+    def _keep_answer(self, answer: requests.Response, **_: Any) -> None:
+        if answer.request.path_url == "/api/client/features":
+            self.answers.append(answer.status_code)
+
+    def _keep_event(self, event: BaseEvent) -> None:
+        if event.event_type == UnleashEventType.READY:
+            self.ready.set()
+
+
 @dataclass
 class Served:
     port: int
     keys: dict[str, str]
     flags: list[str]
-    seen: list[UnleashEventType] = field(default_factory=list)
 
     def call(self, key: str, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         with closing(Client(self.port, self.keys[key])) as client:
@@ -59,20 +87,11 @@ class Served:
         return json.loads(answer) if answer else None
 
     @contextmanager
-    def sdk(self) -> Iterator[UnleashClient]:
-        client = UnleashClient(
-            url=f"http://127.0.0.1:{self.port}/api",
-            app_name=APP,
-            instance_id="py-1",
-            refresh_interval=1,
-            metrics_interval=1,
-            custom_headers={"Authorization": self.keys["backend"]},
-            cache_directory=tempfile.mkdtemp(),
-            event_callback=lambda event: self.seen.append(event.event_type),
-        )
+    def sdk(self) -> Iterator[Sdk]:
+        client = Sdk(self.port, self.keys["backend"])
         client.initialize_client()
         try:
-            wait_for(lambda: UnleashEventType.READY in self.seen)
+            assert client.ready.wait(60)
             yield client
         finally:
             client.destroy()
@@ -170,10 +189,9 @@ def test_it_fetches_again_only_after_a_change(served: Served) -> None:
     )
     place = f"projects/{flag['projectId']}/features/{flag['name']}/environments/production"
     with served.sdk() as sdk:
-        served.seen.clear()
-        time.sleep(3)
-        assert UnleashEventType.FETCHED not in served.seen  # polled, and told that nothing changed
+        wait_for(lambda: len(sdk.answers) >= 3)
+        assert sdk.answers[:3] == [200, 304, 304]
         served.admin("POST", f"{place}/on", {})
-        wait_for(lambda: UnleashEventType.FETCHED in served.seen)
+        wait_for(lambda: 200 in sdk.answers[3:])
         wait_for(lambda: sdk.feature_definitions()[flag["name"]])
     served.admin("POST", f"{place}/off", {})
