@@ -21,7 +21,6 @@ class ImportRun(models.Model):
         PENDING = "pending"
         RUNNING = "running"
         DONE = "done"
-        FAILED = "failed"
         UNDONE = "undone"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

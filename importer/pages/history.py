@@ -11,12 +11,11 @@ from groups.pages.base import ListPage
 from importer.models import ImportRun
 from importer.runs import visible_runs
 
-MARKS = {"pending": "info", "running": "info", "failed": "error", "undone": "warn"}
+MARKS = {"pending": "info", "running": "info", "undone": "warn"}
 STATES = {
     "pending": "waits for you",
     "running": "at work",
     "done": "done",
-    "failed": "failed",
     "undone": "undone",
 }
 
