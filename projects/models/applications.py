@@ -108,8 +108,11 @@ class ProjectApplication(models.Model):
 
     class Meta:
         indexes = [
+            # With what lists are sorted by: sorting reads this alone, and in order of the names that break ties.
             models.Index(
-                fields=["project_id", "name"], include=["application_id"], name="project_application_name"
+                fields=["project_id", "name"],
+                include=["application_id", "environment_count", "instance_count", "sdk_count"],
+                name="project_application_name",
             ),
             models.Index(fields=["project_id", "oldest_seen_at"], name="project_application_oldest"),
         ]
