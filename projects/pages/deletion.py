@@ -10,13 +10,12 @@ from typing import Any
 
 import orjson
 from django.contrib import messages
-from django.db.models import Max
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.sentences import sentence
 from flagadmin.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
 from flagadmin.pages import Column, Filter, curl_for
 from groups.access import missing
@@ -30,9 +29,9 @@ from projects.events import readable_events
 from projects.models import ProjectApplication
 from projects.pages import deletion_words as words
 from projects.pages.base import api_path, flag_url, project_crumbs, project_url
+from projects.pages.seen import Seen
 
 IN_USE = timedelta(hours=24)
-TOLD_CHANGES = 10
 FEW = 10  # flags that nobody needs to search in
 
 
@@ -122,15 +121,15 @@ class DeleteProjectPage(ListPage):
             lost=words.lost(plan),
             names=words.lost_names(plan),
             blocked=words.blocked_because(plan),
-            seen=f"{plan.fingerprint}.{last_event(project.pk)}",
+            seen=Seen.now(plan.fingerprint, self.events()),
             refusal=self.refusal,
-            changes=self.changes() if isinstance(self.refusal, Conflict) else [],
+            changes=self.seen.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
             confirm_error=self.confirm_error,
             **kwargs,
         )
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.fingerprint, _, self.since = request.POST.get("seen", "").partition(".")
+        self.seen = Seen.sent(request.POST)
         try:
             return HttpResponseRedirect(
                 self.archive() if "archive" in request.POST else self.delete_project()
@@ -148,7 +147,7 @@ class DeleteProjectPage(ListPage):
         if self.request.POST["archive"] != "all" and not names:
             raise ValidationError("Choose flags first: none is ticked.")
         wanted = None if self.request.POST["archive"] == "all" else names
-        done = archive_as_planned(project_id, wanted, self.fingerprint, caller=self.caller)
+        done = archive_as_planned(project_id, wanted, self.seen.fingerprint, caller=self.caller)
         messages.success(self.request, f"Archived {words.counted(len(done), 'flag')}.")
         return self.request.get_full_path()
 
@@ -157,25 +156,15 @@ class DeleteProjectPage(ListPage):
         if typed != self.plan().project.pk:
             self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
             raise ValidationError.at("confirm", self.confirm_error)
-        plan = delete_as_planned(project_id, self.fingerprint, caller=self.caller)
+        plan = delete_as_planned(project_id, self.seen.fingerprint, caller=self.caller)
         messages.success(self.request, f"Deleted {words.lost(plan)}.")
         return "/projects/"
 
-    def changes(self) -> list[tuple[AuditEvent, str]]:
-        """What happened in the project since the page was drawn that the form is from."""
-        if not (self.since.isascii() and self.since.isdecimal() and len(self.since) < 19):
-            return []
-        events = readable_events(self.caller).filter(
-            project=self.kwargs["project_id"], id__gt=int(self.since)
-        )
-        return [(event, sentence(event)) for event in events.order_by("-id")[:TOLD_CHANGES]]
+    def events(self) -> QuerySet[AuditEvent]:
+        return readable_events(self.caller).filter(project=self.kwargs["project_id"])
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", api_path(self.planned.project.pk))
-
-
-def last_event(project_id: str) -> int:
-    return AuditEvent.objects.filter(project=project_id).aggregate(last=Max("id"))["last"] or 0
 
 
 def applications_seen(project_id: str) -> int:

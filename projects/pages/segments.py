@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 
-from flagadmin.errors import AppError, NotFound, Problem
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import AppError, Conflict, NotFound, Problem
 from flagadmin.pages import Column, Filter, curl_for
 from groups.access import Caller
 from groups.api.path_ids import path_id
@@ -18,9 +20,11 @@ from groups.pages.base import ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.actions import segments as actions
+from projects.actions.as_seen import segment_fingerprint, update_segment_as_seen
 from projects.actions.scope import visible
 from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
 from projects.documents.vocabulary import segment_document
+from projects.events import readable_events
 from projects.models import Segment
 from projects.pages.base import flag_url
 from projects.pages.constraint_rows import (
@@ -31,6 +35,7 @@ from projects.pages.constraint_rows import (
     operator_choices,
     stored_constraints,
 )
+from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import sorted_problems
 from projects.strategy_sentences import Saying, constraint_sentence
 
@@ -138,6 +143,9 @@ class SegmentForm(ConsolePage):
             return self.try_to_save()
         return self.render_to_response(self.get_context_data())
 
+    def refused(self, error: AppError) -> None:
+        """By the action; the form tells the error."""
+
     def read(self, request: HttpRequest) -> None:
         self.segment.name = request.POST.get("name", "").strip()
         self.segment.description = request.POST.get("description", "").strip() or None
@@ -153,6 +161,7 @@ class SegmentForm(ConsolePage):
             raise
         except AppError as error:
             self.segment.constraints = rows
+            self.refused(error)
             problems = error.details or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
         messages.success(self.request, f"Saved segment {segment.name}.")
@@ -184,7 +193,7 @@ class SegmentForm(ConsolePage):
         return curl_for(self.request, "POST", "/api/admin/segments", body)
 
 
-class EditSegment(SegmentForm):
+class EditSegment(SavedAsSeen, SegmentForm):
     button = "Save segment"
 
     def find(self) -> None:
@@ -194,6 +203,15 @@ class EditSegment(SegmentForm):
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)
         if self.request.method == "POST":
             actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
+
+    def stored_now(self) -> tuple[str, Saying]:
+        segment = actions.access_segment(self.caller, self.segment.pk)
+        return segment_fingerprint(segment), conditions_saying(segment.constraints)
 
     def may(self, permission: Permission) -> bool:
         project = self.segment.project_id
@@ -206,7 +224,12 @@ class EditSegment(SegmentForm):
     def save(self) -> Segment:
         names = ("name", "description", "constraints", "project_id")
         changes = {name: getattr(self.segment, name) for name in names}
-        return actions.update_segment(self.segment.pk, changes, caller=self.caller)
+        seen = self.seen.fingerprint
+        return update_segment_as_seen(self.segment.pk, changes, seen, caller=self.caller)
+
+    def refused(self, error: AppError) -> None:
+        if isinstance(error, Conflict):
+            self.tell_changes()
 
     def get_title(self) -> str:
         return f"Segment {self.stored['name']}"
@@ -216,6 +239,8 @@ class EditSegment(SegmentForm):
             problems=problems,
             uses=uses_of(self.segment, self.caller),
             may_delete=self.may(Permission.DELETE_SEGMENT),
+            seen=self.seen,
+            changed=self.changed,
             **kwargs,
         )
 

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import AppError, Conflict
 from flagadmin.pages import curl_for
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.actions.strategies import (
-    access_strategy,
-    add_strategy,
-    checked_strategy,
-    remove_strategy,
-    update_strategy,
-)
+from projects.actions.as_seen import strategy_fingerprint, update_strategy_as_seen
+from projects.actions.strategies import access_strategy, add_strategy, checked_strategy, remove_strategy
 from projects.actions.switching import project_environment
 from projects.documents.flags import strategy_documents
-from projects.models import FlagEnvironment, Strategy
+from projects.events import readable_events
+from projects.models import FlagEnvironment, Segment, Strategy
 from projects.pages.base import api_path, flag_crumbs, flag_url
+from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_editor import Document, StrategyEditor, type_choices
+from projects.strategy_sentences import Saying, strategy_saying
 from projects.validation import default_strategy_document, strategy_document
 from projects.validation.strategies import StrategyDefaults
 
@@ -51,7 +52,21 @@ class StrategyPage(StrategyEditor):
         return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
 
 
-class EditStrategyPage(StrategyPage):
+class EditStrategyPage(SavedAsSeen, StrategyPage):
+    def find(self) -> None:
+        super().find()
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
+
+    def stored_now(self) -> tuple[str, Saying]:
+        strategy = access_strategy(self.flag, self.environment, str(self.strategy.pk))
+        [document] = strategy_documents([strategy])
+        names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
+        return strategy_fingerprint(strategy), strategy_saying(document, segments=names)
+
     def stored_document(self) -> Document:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
         here = {"project": self.project_id, "environment": self.environment}
@@ -60,8 +75,14 @@ class EditStrategyPage(StrategyPage):
         return document
 
     def save(self, document: Document) -> str:
-        update_strategy(*self.place, str(self.strategy.pk), document, caller=self.caller)
+        strategy, seen = str(self.strategy.pk), self.seen.fingerprint
+        update_strategy_as_seen(*self.place, strategy, document, seen, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
+
+    def refused(self, error: AppError) -> None:
+        super().refused(error)
+        if isinstance(error, Conflict):
+            self.tell_changes()
 
     def delete(self) -> str:
         was_on = self.switched_on()
@@ -80,6 +101,8 @@ class EditStrategyPage(StrategyPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
+            seen=self.seen,
+            changed=self.changed,
             button="Save strategy",
             delete_button="Delete strategy",
             deletion=self.what_goes() if self.may_delete else "",

@@ -94,9 +94,13 @@ class StrategyEditor(ConsolePage):
             except NotFound:
                 raise
             except AppError as error:
-                self.problems, self.refusal = list(error.details), error
+                self.refused(error)
         status = self.refusal.status if self.refusal else 400
         return self.render_to_response(self.get_context_data(), status=status)
+
+    def refused(self, error: AppError) -> None:
+        """By the action: what is wrong is told in the form."""
+        self.problems, self.refusal = list(error.details), error
 
     def wanted(self) -> Document:
         """What would be stored."""

@@ -5,25 +5,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 
-from flagadmin.errors import AppError, NotFound, Problem
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import AppError, Conflict, NotFound, Problem
 from flagadmin.pages import curl_for
 from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.actions.flag_environments import set_variants
+from projects.actions.as_seen import set_variants_as_seen, variants_fingerprint
 from projects.actions.switching import project_environment
+from projects.events import readable_events
 from projects.models import FlagEnvironment
 from projects.pages.base import api_path, flag_crumbs, flag_url
+from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import shared, sorted_problems, stickiness_choices
 from projects.pages.variant_rows import NEW, PAYLOAD_TYPES, given_variants, variant_rows
 from projects.strategy_sentences import variants_sentence
 from projects.validation import variants_document
 
 
-class VariantsPage(ConsolePage):
+class VariantsPage(SavedAsSeen, ConsolePage):
     template_name = "projects/flag_variants.html"
 
     def find(self) -> None:
@@ -36,6 +40,17 @@ class VariantsPage(ConsolePage):
         row = FlagEnvironment.objects.filter(flag=self.flag, environment_id=self.environment).first()
         self.stored: list[dict[str, Any]] = row.variants if row else []
         self.variants, self.problems = list(self.stored), list[Problem]()
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        flag = self.flag
+        events = readable_events(self.caller)
+        return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
+
+    def stored_now(self) -> tuple[str, str]:
+        rows = FlagEnvironment.objects.filter(flag=self.flag, environment_id=self.environment)
+        stored = rows.values_list("variants", flat=True).first() or []
+        return variants_fingerprint(stored), variants_saying(stored)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -56,9 +71,12 @@ class VariantsPage(ConsolePage):
     def save(self) -> HttpResponseBase:
         place = (self.flag.project_id, self.flag.name, self.environment)
         try:
-            set_variants(*place, self.variants, caller=self.caller)
+            set_variants_as_seen(*place, self.variants, self.seen.fingerprint, caller=self.caller)
         except NotFound:
             raise
+        except Conflict as error:
+            self.tell_changes()
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         except AppError as error:
             self.problems = [Problem(f"variants{problem.path}", problem.message) for problem in error.details]
             return self.render_to_response(self.get_context_data(), status=error.status)
@@ -86,7 +104,9 @@ class VariantsPage(ConsolePage):
             rows=variant_rows(shared(self.variants), by_place["variants"]),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
-            sentence=variants_sentence(variants_document(self.variants)) or "It has no variants of its own.",
+            sentence=variants_saying(self.variants),
+            seen=self.seen,
+            changed=self.changed,
             errors=others,
             back=self.back,
             **kwargs,
@@ -95,6 +115,10 @@ class VariantsPage(ConsolePage):
     def curl(self) -> str:
         address = f"{api_path(self.flag.project_id, self.flag.name)}/environments/{self.environment}/variants"
         return curl_for(self.request, "PUT", address, self.stored)
+
+
+def variants_saying(variants: Sequence[dict[str, Any]]) -> str:
+    return variants_sentence(variants_document(variants)) or "It has no variants of its own."
 
 
 urlpatterns = [
