@@ -1,11 +1,8 @@
 """The same name twice at one moment: one is made, the others are told that it is taken."""
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Barrier
 
 import pytest
-from django.db import connection
 
 from flagadmin.errors import NameExists
 from groups.access import Caller
@@ -15,6 +12,7 @@ from groups.actions.personal_tokens import create_personal_token
 from groups.actions.roles import create_role
 from groups.models import ApiToken, Group, Role, User
 from tests.cast import make_user
+from tests.races.racing import together
 
 SYSTEM = Caller.system()
 AT_ONCE = 6
@@ -22,21 +20,7 @@ AT_ONCE = 6
 
 def taken(make):
     """How many of several at once are refused for the name."""
-    together = Barrier(AT_ONCE)
-
-    def run(_):
-        try:
-            connection.ensure_connection()
-            together.wait(10)
-            make()
-        except NameExists:
-            return True
-        finally:
-            connection.close()
-        return False
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return sum(pool.map(run, range(AT_ONCE)))
+    return sum(isinstance(each, NameExists) for each in together(*[make] * AT_ONCE))
 
 
 @pytest.mark.django_db(transaction=True)

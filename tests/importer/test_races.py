@@ -21,33 +21,11 @@ from projects.actions.deletion import delete_project
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
 from tests.cast import make_project
 from tests.importer.bodies import body, strategy, switch
+from tests.races.racing import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CALLER = Caller.system()
 ROUNDS = 6
-
-
-def together(*works: Callable[[], Any]) -> list[Any]:
-    """Runs them at once, each on a connection of its own; answers results, or the refusals raised."""
-    ready = threading.Barrier(len(works))
-    results: list[Any] = [None] * len(works)
-
-    def run(index: int, work: Callable[[], Any]) -> None:
-        try:
-            connection.ensure_connection()
-            ready.wait(10)
-            results[index] = work()
-        except AppError as refusal:
-            results[index] = refusal
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=each) for each in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return results
 
 
 def many(prefix: str, project: str = "shop", rollout: str = "10") -> Any:

@@ -1,10 +1,8 @@
 """Two at once: what they leave is what one after the other would leave."""
 
 from collections.abc import Callable
-from threading import Barrier, Thread
 
 import pytest
-from django.db import connection
 
 from flagadmin.errors import AppError
 from groups.access import Caller
@@ -12,31 +10,14 @@ from projects.actions import archiving, dependencies, flag_environments, flags, 
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy
 from tests.cast import make_project
 from tests.projects.flags import add_strategy, make_flag
+from tests.races.racing import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def together(*actions: Callable[[], object]) -> list[str]:
-    """Runs them at the same moment, each with a connection of its own; answers "done" or the refusal's name."""
-    outcomes = [""] * len(actions)
-    start = Barrier(len(actions))
-
-    def run(index: int) -> None:
-        try:
-            start.wait()
-            actions[index]()
-            outcomes[index] = "done"
-        except AppError as error:
-            outcomes[index] = error.name
-        finally:
-            connection.close()
-
-    threads = [Thread(target=run, args=(index,)) for index in range(len(actions))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    return sorted(outcomes)
+def told(*actions: Callable[[], object]) -> list[str]:
+    """Runs them at the same moment; answers "done" or the refusal's name for each, sorted."""
+    return sorted(each.name if isinstance(each, AppError) else "done" for each in together(*actions))
 
 
 @pytest.fixture
@@ -51,7 +32,7 @@ def test_the_same_name_in_one_project(shop):
     def create():
         flags.create_flag("shop", flags.NewFlag(name="cart"), caller=SYSTEM())
 
-    assert together(create, create, create) == ["NameExistsError", "NameExistsError", "done"]
+    assert told(create, create, create) == ["NameExistsError", "NameExistsError", "done"]
     assert Flag.objects.count() == 1
 
 
@@ -61,7 +42,7 @@ def test_the_same_name_in_two_projects(shop):
     def create(project):
         return lambda: flags.create_flag(project, flags.NewFlag(name="cart"), caller=SYSTEM())
 
-    assert together(create("shop"), create("other")) == ["NameExistsError", "done"]
+    assert told(create("shop"), create("other")) == ["NameExistsError", "done"]
 
 
 def test_the_last_place_in_a_project(shop):
@@ -71,7 +52,7 @@ def test_the_last_place_in_a_project(shop):
     def create(name):
         return lambda: flags.create_flag("shop", flags.NewFlag(name=name), caller=SYSTEM())
 
-    assert together(create("a"), create("b")) == ["InvalidOperationError", "done"]
+    assert told(create("a"), create("b")) == ["InvalidOperationError", "done"]
     assert Flag.objects.count() == 1
 
 
@@ -79,7 +60,7 @@ def test_archiving_while_switching_on(shop):
     for number in range(5):
         name = f"cart{number}"
         add_strategy(make_flag(name))
-        outcomes = together(
+        outcomes = told(
             lambda name=name: archiving.archive_flags("shop", [name], caller=SYSTEM()),
             lambda name=name: flag_environments.enable_flag("shop", name, "development", caller=SYSTEM()),
         )
@@ -94,7 +75,7 @@ def test_switching_on_twice_adds_one_default_strategy(shop):
     def switch_on():
         flag_environments.enable_flag("shop", "cart", "development", caller=SYSTEM())
 
-    assert together(switch_on, switch_on) == ["done", "done"]
+    assert told(switch_on, switch_on) == ["done", "done"]
     assert Strategy.objects.count() == 1
     assert FlagEnvironment.objects.get(environment="development").enabled
 
@@ -106,14 +87,14 @@ def test_no_chain_comes_of_two_dependencies_at_once(shop):
     def depend(child, parent):
         return lambda: dependencies.add_dependency("shop", child, {"feature": parent}, caller=SYSTEM())
 
-    assert together(depend("a", "b"), depend("b", "c")) == ["ValidationError", "done"]
+    assert told(depend("a", "b"), depend("b", "c")) == ["ValidationError", "done"]
     assert Dependency.objects.count() == 1
 
 
 def test_archiving_a_parent_while_it_gets_a_child(shop):
     make_flag("parent")
     make_flag("child")
-    outcomes = together(
+    outcomes = told(
         lambda: archiving.archive_flags("shop", ["parent"], caller=SYSTEM()),
         lambda: dependencies.add_dependency("shop", "child", {"feature": "parent"}, caller=SYSTEM()),
     )
@@ -125,7 +106,7 @@ def test_two_flags_change_places(shop):
     make_project("other")
     make_flag("here")
     make_flag("there", "other")
-    outcomes = together(
+    outcomes = told(
         lambda: moving.move_flag("shop", "here", "other", caller=SYSTEM()),
         lambda: moving.move_flag("other", "there", "shop", caller=SYSTEM()),
     )

@@ -1,20 +1,27 @@
-"""Two requests on connections of their own, stopped where it matters and let go again. No sleeping, no luck.
+"""Actions at once, each on a connection of its own.
 
-The first is stopped either just before its first row lock (whatever it read before is then out of date) or just
-before its commit (whatever it wrote is there and not yet to be seen). The second then runs until it is done or waits
-for a lock; then the first goes on.
+``race``: two of them, stopped where it matters and let go again. No sleeping, no luck. The first is stopped either
+just before its first row lock (whatever it read before is then out of date) or just before its commit (whatever it
+wrote is there and not yet to be seen). The second then runs until it is done or waits for the first; then the first
+goes on.
+
+``together``: any number, in whatever order.
 """
 
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.db import connection
 
+from flagadmin.errors import AppError
+
 BEFORE_LOCK, BEFORE_COMMIT = "before its lock", "before its commit"
-PATIENCE = 30  # seconds after which a test fails rather than hangs
-_WAITS = "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s"
+PATIENCE = 120  # seconds after which a test fails rather than hangs
+# By the other and by nobody else: PostgreSQL's own housekeeping locks tables for a moment too.
+_IS_HELD_UP = "SELECT %s = ANY(pg_blocking_pids(%s))"
 
 Work = Callable[[], Any]
 
@@ -42,9 +49,9 @@ class Racer(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - told to the test, which asks for it
             self.error = error
         finally:
+            connection.close()
             self.reached.set()
             self.done.set()
-            connection.close()
 
     def _at_statement(self, execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
         if not self.has_lock and (" FOR UPDATE" in sql or " FOR NO KEY UPDATE" in sql):
@@ -62,11 +69,11 @@ class Racer(threading.Thread):
             self.reached.set()
             assert self.go.wait(PATIENCE)
 
-    def waits_for_a_lock(self) -> bool:
+    def is_held_up_by(self, other: "Racer") -> bool:
         if self.pid is None:
             return False
         with connection.cursor() as cursor:
-            cursor.execute(_WAITS, [self.pid])
+            cursor.execute(_IS_HELD_UP, [other.pid, self.pid])
             row = cursor.fetchone()
         return bool(row and row[0])
 
@@ -78,12 +85,31 @@ def race(first: Work, second: Work, *, stop: str) -> tuple[Any, Any]:
     assert racers[0].reached.wait(PATIENCE), "the first never came to where it stops"
     racers[1].start()
     deadline = time.monotonic() + PATIENCE
-    while not (racers[1].done.is_set() or racers[1].waits_for_a_lock()):
+    while not (racers[1].done.is_set() or racers[1].is_held_up_by(racers[0])):
         assert time.monotonic() < deadline, "the second neither ended nor waits"
         racers[1].done.wait(0.01)
     racers[0].go.set()
     for racer in racers:
         assert racer.done.wait(PATIENCE), "a racer hangs"
+    for racer in racers:
         if racer.error is not None:
             raise racer.error
     return racers[0].result, racers[1].result
+
+
+def together(*works: Work) -> list[Any]:
+    """Their results, or the refusals they raised. What else one raises is raised here."""
+    start = threading.Barrier(len(works), timeout=PATIENCE)
+
+    def run(work: Work) -> Any:
+        try:
+            connection.ensure_connection()
+            start.wait()
+            return work()
+        except AppError as refusal:
+            return refusal
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(run, works))
