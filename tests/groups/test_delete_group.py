@@ -9,16 +9,12 @@ from django.db import connection, transaction
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import NotFound
 from groups.access import Caller
-from groups.actions.groups import (
-    access_group_for_update,
-    delete_group,
-    plan_group_deletion,
-    update_group,
-)
+from groups.actions.groups import delete_group, plan_group_deletion, update_group
 from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from projects.models import Project
 from tests.cast import make_project, make_user
+from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, PATIENCE, race
 
 URL = "/api/admin/groups"
 
@@ -151,13 +147,13 @@ def raced(transactional_db):
 
 def test_adding_a_member_meanwhile_waits_and_finds_nothing(raced):
     user, group, _ = raced
-    with transaction.atomic():
-        access_group_for_update(Caller.system(), group.pk, for_deletion=True)
-        adding = in_thread(lambda: update_group(group.pk, {"users": (user.pk,)}, caller=Caller.system()))
-        delete_group(group.pk, caller=Caller.system())
-        assert not adding.done()
     with pytest.raises(NotFound):
-        adding.result(timeout=60)
+        race(
+            lambda: delete_group(group.pk, caller=Caller.system()),
+            lambda: update_group(group.pk, {"users": (user.pk,)}, caller=Caller.system()),
+            stop=BEFORE_COMMIT,
+        )
+    assert not Group.objects.exists()
     assert not GroupMembership.objects.exists()
 
 
@@ -169,23 +165,21 @@ def test_a_grant_meanwhile_leaves_no_orphan(raced):
         with transaction.atomic():
             Grant.objects.create(group=group, project=project, role_id=BuiltIn.MEMBER)
             granted.set()
-            deleted.wait(1)
+            assert deleted.wait(PATIENCE)
 
     granting = in_thread(grant)
-    granted.wait(5)
+    assert granted.wait(PATIENCE)
     delete_group(group.pk, caller=Caller.system())
     deleted.set()
-    error = granting.exception(timeout=60)
-    assert error is None or "foreign key" in str(error)
+    assert "foreign key" in str(granting.exception(PATIENCE))
     assert not Grant.objects.exists()
     assert not Group.objects.exists()
 
 
-def test_two_deletions_at_once(raced):
+@pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
+def test_two_deletions_at_once(raced, stop):
     _, group, _ = raced
-    with transaction.atomic():
-        access_group_for_update(Caller.system(), group.pk, for_deletion=True)
-        second = in_thread(lambda: delete_group(group.pk, caller=Caller.system()))
-        delete_group(group.pk, caller=Caller.system())
-    assert isinstance(second.exception(timeout=60), NotFound)
+    with pytest.raises(NotFound):
+        race(*[lambda: delete_group(group.pk, caller=Caller.system())] * 2, stop=stop)
+    assert not Group.objects.exists()
     assert AuditEvent.objects.filter(type="group-deleted").count() == 1
