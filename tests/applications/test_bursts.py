@@ -4,13 +4,14 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connections
 from django.db.models import Sum
 from django.utils import timezone
 
+from flagadmin import transactions
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from projects.actions.removal import remove_flags
@@ -21,6 +22,7 @@ from projects.client_api import inbox as inboxes
 from projects.client_api.inbox import Inbox
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from tests.cast import make_project
+from tests.races.racing import PATIENCE, together, until
 from tests.sdk import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,32 +32,8 @@ APPS = [f"app-{n}" for n in range(5)]
 FLAGS = [f"flag-{n}" for n in range(6)]
 
 
-def at_once(*works: Callable[[], None]) -> None:
-    """Runs these in threads of their own connection, together. Raises what any of them raised."""
-    start = threading.Barrier(len(works))
-
-    def run(work: Callable[[], None]) -> None:
-        try:
-            start.wait()
-            work()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        for done in [pool.submit(run, work) for work in works]:
-            done.result()
-
-
-def deadlocks() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")
-        cursor.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
-        return int(cursor.fetchone()[0])
-
-
-def report_of(apps: list[str], flags: list[str], instance: str) -> Report:
+def report_of(apps: list[str], flags: list[str], instance: str, now: datetime) -> Report:
     report = Report()
-    now = timezone.now()
     for app in apps:
         report.saw(Place(app, instance, "development"), Instance(f"unleash-go:1.{instance}"), ["default"])
         for flag in flags:
@@ -63,21 +41,23 @@ def report_of(apps: list[str], flags: list[str], instance: str) -> Report:
     return report
 
 
-def writer(number: int) -> Callable[[], None]:
+def writer(number: int, now: datetime) -> Callable[[], None]:
     def write() -> None:
         order = random.Random(number)
         for round_number in range(ROUNDS):
             apps, flags = order.sample(APPS, len(APPS)), order.sample(FLAGS, len(FLAGS))
-            keep_report(report_of(apps, flags, f"{number}-{round_number}"))
+            keep_report(report_of(apps, flags, f"{number}-{round_number}", now))
 
     return write
 
 
-def test_a_burst_loses_nothing() -> None:
+def test_a_burst_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first try: nobody waits in a circle."""
+    monkeypatch.setattr(transactions, "ATTEMPTS", 1)
     for name in FLAGS:
         make_flag(name)
-    before = deadlocks()
-    at_once(*(writer(number) for number in range(WRITERS)))
+    now = timezone.now()
+    assert together(*(writer(number, now) for number in range(WRITERS))) == [None] * WRITERS
     posts = WRITERS * ROUNDS
     assert UsageHour.objects.aggregate(Sum("yes"))["yes__sum"] == posts * len(APPS) * len(FLAGS)
     assert {row.variants["red"] for row in UsageHour.objects.all()} <= set(range(1, posts + 1))
@@ -85,14 +65,15 @@ def test_a_burst_loses_nothing() -> None:
     assert set(ProjectApplication.objects.values_list("name", "instance_count")) == {
         (app, posts) for app in APPS
     }
-    assert deadlocks() == before
 
 
 def test_reports_beside_moves_and_deletions() -> None:
     make_project("other")
     for name in FLAGS:
         make_flag(name)
-    at_once(*(writer(number) for number in range(3)), move_flags, delete_flags)
+    now = timezone.now()
+    works = [*(writer(number, now) for number in range(3)), move_flags, delete_flags]
+    assert together(*works) == [None] * len(works)
     expected = {
         (flag.project_id, app)
         for app in APPS
@@ -141,62 +122,58 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
 
     def slowly(report: Report) -> None:
         written.append(len(report.instances))
-        release.wait(10)
+        assert release.wait(PATIENCE)
         keep_report(report)
 
     monkeypatch.setattr(inboxes, "keep_report", slowly)
-    inbox = Inbox()
-    threads = [threading.Thread(target=submit, args=(inbox, f"i-{n}")) for n in range(9)]
-    for thread in threads:
-        thread.start()
-    while len(inbox._waiting) < 8:
-        pass
-    release.set()
-    for thread in threads:
-        thread.join()
+    inbox, now = Inbox(), timezone.now()
+
+    def submit(instance: str) -> None:
+        try:
+            inbox.submit(report_of(["web"], ["flag-0"], instance, now))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(submit, "i-0")
+        until(lambda: written)
+        others = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
+        until(lambda: len(inbox._waiting) == len(others))
+        release.set()
     assert written == [1, 8]
     assert ApplicationInstance.objects.count() == 9
     assert UsageHour.objects.get().yes == 9
 
 
-def submit(inbox: Inbox, instance: str) -> None:
-    try:
-        inbox.submit(report_of(["web"], ["flag-0"], instance))
-    finally:
-        connections.close_all()
-
-
 def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = threading.Event()
+    begun, release = threading.Event(), threading.Event()
 
     def refusing(report: Report) -> None:
         if "first" in report.strategies:
-            first.wait(10)
+            begun.set()
+            assert release.wait(PATIENCE)
         if "bad" in report.strategies:
             raise ValueError("bad")
         keep_report(report)
 
     monkeypatch.setattr(inboxes, "keep_report", refusing)
-    inbox = Inbox()
-    refused: list[str] = []
+    inbox, now = Inbox(), timezone.now()
 
     def send(app: str) -> None:
         try:
-            inbox.submit(report_of([app], [], "i"))
-        except ValueError:
-            refused.append(app)
+            inbox.submit(report_of([app], [], "i", now))
         finally:
             connections.close_all()
 
-    threads = [threading.Thread(target=send, args=(app,)) for app in ("first", "good", "bad", "fine")]
-    for number, thread in enumerate(threads):
-        thread.start()
-        while number and len(inbox._waiting) < number:
-            pass
-    first.set()
-    for thread in threads:
-        thread.join()
-    assert refused == ["bad"]
+    with ThreadPoolExecutor(4) as pool:
+        sent = {"first": pool.submit(send, "first")}
+        assert begun.wait(PATIENCE)
+        sent |= {app: pool.submit(send, app) for app in ("good", "bad", "fine")}
+        until(lambda: len(inbox._waiting) == 3)
+        release.set()
+    assert {app: type(each.exception()) for app, each in sent.items() if each.exception()} == {
+        "bad": ValueError
+    }
     assert set(ApplicationInstance.objects.values_list("application__name", flat=True)) == {
         "first",
         "good",
