@@ -7,6 +7,13 @@ import pytest
 
 import flagadmin.collector
 from flagadmin.collector import no_collection
+from tests.races.racing import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever pauses inside for long gives the collector a turn."""
+    monkeypatch.setattr(flagadmin.collector, "monotonic", lambda: 100.0)
 
 
 def test_it_is_on_again_when_the_last_one_leaves() -> None:
@@ -29,11 +36,11 @@ def test_threads_do_not_end_it_for_each_other() -> None:
     def other() -> None:
         with no_collection:
             entered.set()
-            leave.wait(10)
+            assert leave.wait(PATIENCE)
 
     thread = threading.Thread(target=other)
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(PATIENCE)
     with no_collection:
         pass
     assert not gc.isenabled()
