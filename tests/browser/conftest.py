@@ -4,9 +4,11 @@ Without Chromium these tests are skipped and say so; FLAGADMIN_BROWSER_TESTS=req
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -22,7 +24,7 @@ from tests.scenery import make_scenery
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
-PATIENCE = 30_000  # milliseconds; the machine may be busy
+PATIENCE = 60_000  # milliseconds; the machine may be busy
 expect.set_options(timeout=PATIENCE)
 
 # A refused page (403, 404) is logged as a failed resource; a request that a new page cuts short, by htmx as aborted.
@@ -122,6 +124,15 @@ def visit(browser: Browser, live_server, watch: Watch) -> Iterator[Callable[...,
     yield open_page
     for context in opened:
         context.close()
+    answer_all(live_server.url)
+
+
+def answer_all(origin: str) -> None:
+    """Waits for the answers that closed pages no longer wait for: the database is emptied when nobody reads it."""
+    urlopen(f"{origin}/healthz").close()  # what was asked before it has a thread by now
+    for thread in threading.enumerate():
+        if thread.name.endswith("(process_request_thread)"):
+            thread.join()
 
 
 def person(name: str) -> User:
@@ -140,12 +151,26 @@ def log_in(context: BrowserContext, user: User, origin: str) -> None:
     context.add_cookies([{"name": "sessionid", "value": str(session.session_key), "url": origin}])
 
 
+def make_narrow(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 800})
+    expect(page.locator("html")).to_have_js_property("clientWidth", 360)
+
+
+def stop_clock(page: Page) -> None:
+    """Time stands still on the page: what is there for a moment stays until ``page.clock.run_for`` passes it."""
+    page.clock.install(time=0)
+    page.clock.pause_at(
+        3600
+    )  # seconds; until then it runs, and it cannot be stopped at a time that has passed
+
+
 @pytest.fixture
 def check_accessible() -> Callable[[Page], None]:
     """Fails on any violation that axe finds on the page as it stands."""
     from axe_playwright_python.sync_playwright import Axe
 
     def check(page: Page) -> None:
+        page.wait_for_load_state()
         # What Swagger UI draws is its own: of that page only the frame is ours.
         context = {"include": [[".top"]]} if page.locator("#swagger-ui").count() else None
         page.evaluate(SETTLED)
