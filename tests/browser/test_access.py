@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
+from tests.browser.conftest import make_narrow, stop_clock
+from tests.browser.test_every_page import fits
 from tests.cast import make_token, make_user
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -74,7 +76,9 @@ def test_a_key_is_made_used_and_revoked(visit, check_accessible):
     check_accessible(page)
     assert secret not in page.url
     assert secret not in page.title()
+    stop_clock(page)  # "Copied" stands there for a moment
     page.get_by_role("button", name="Copy key").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == secret
     assert status_of(command) == 200
 
@@ -138,9 +142,9 @@ def test_the_pages_of_one_thing_are_accessible_and_fit_a_narrow_screen(visit, co
         page.goto(address)
         check_accessible(page)
         page.emulate_media(color_scheme="dark")
-        page.set_viewport_size({"width": 360, "height": 800})
+        make_narrow(page)
         check_accessible(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, address
+        fits(page)
 
 
 def test_a_viewer_is_refused_in_words(visit, contractors, check_accessible):
