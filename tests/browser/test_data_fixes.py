@@ -6,6 +6,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
+from tests.browser.conftest import make_narrow
 from tests.browser.test_every_page import fits
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -40,6 +41,6 @@ def test_they_are_accessible_in_both_themes_and_fit_a_narrow_screen(visit, check
         page.goto(there)
         check_accessible(page)
         page.emulate_media(color_scheme="dark")
-        page.set_viewport_size({"width": 360, "height": 800})
+        make_narrow(page)
         check_accessible(page)
         fits(page)

@@ -2,8 +2,9 @@
 
 import pytest
 from django.test import Client
+from playwright.sync_api import expect
 
-from tests.browser.conftest import person
+from tests.browser.conftest import make_narrow, person
 from tests.browser.pages import PAGES, filled, meant_status
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -17,7 +18,7 @@ def test_it_is_accessible_in_both_themes_and_fits_a_narrow_screen(visit, check_a
     page.emulate_media(color_scheme="dark")
     check_accessible(page)
 
-    page.set_viewport_size({"width": 360, "height": 800})
+    make_narrow(page)
     check_accessible(page)
     fits(page)
 
@@ -36,10 +37,11 @@ def test_so_is_the_login_page(visit, check_accessible):
 
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("This field is required.")).to_be_visible()
     check_accessible(page)
     page.emulate_media(color_scheme="dark")
     check_accessible(page)
-    page.set_viewport_size({"width": 360, "height": 800})
+    make_narrow(page)
     fits(page)
 
 

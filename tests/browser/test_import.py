@@ -75,6 +75,7 @@ def test_from_faults_to_undo(visit, files, script, check_accessible):
 def test_evaluate_as_if_imported(visit, files, theme, check_accessible):
     page = visit("admin", "/import/", theme=theme)
     bring(page, files / "good.json")
+    expect(page.get_by_text("2 new. Nothing has been written.")).to_be_visible()
     check_accessible(page)
     page.get_by_role("link", name="Evaluate as if imported").click()
     expect(page.get_by_role("row", name="fresh")).to_contain_text("not there")
