@@ -3,7 +3,11 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import make_narrow, stop_clock
+from tests.browser.test_every_page import fits
+
 pytestmark = pytest.mark.usefixtures("scenery")
+EDITOR = "**/strategies/edit?*"
 WHY = "/playground/flag/dark-theme/?environment=production&context.userId=42&context.plan=pro"
 
 
@@ -13,6 +17,7 @@ def test_explain_edit_and_see_it_on(visit, script):
     expect(page.get_by_text("userId 42 is in bucket 53 and the rollout stops at 50 %").first).to_be_visible()
 
     page.get_by_role("link", name="edit strategy 1 of dark-theme").click()
+    page.wait_for_url(EDITOR)
     expect(page.locator("#preview")).to_contain_text(
         "On for 50 % by userId, where plan is one of pro, enterprise."
     )
@@ -51,6 +56,7 @@ def test_a_flag_is_created_switched_on_archived_and_revived(visit, script):
 def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
     page = visit("admin", "/projects/checkout/features/checkout-redesign/", script=script)
     page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.wait_for_url(EDITOR)
     page.get_by_role("button", name="Add a condition").click()
     page.get_by_label("Context field of condition 1").fill("country")
     page.get_by_label("Operator of condition 1").select_option("NOT_IN")
@@ -64,15 +70,36 @@ def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
     expect(page.get_by_text("On for 10 % by userId, where country is none of DE.")).to_be_visible()
 
 
+def test_a_slow_answer_still_brings_the_inputs_of_an_operator(visit):
+    page = visit("admin", "/projects/checkout/features/checkout-redesign/")
+    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.wait_for_url(EDITOR)
+    page.get_by_role("button", name="Add a condition").click()
+    field = page.get_by_label("Context field of condition 1")
+    expect(field).to_be_visible()
+    stop_clock(page)
+    field.fill("country")
+
+    def answer_late(route):
+        page.clock.run_for(1000)  # the form wants to show what was typed meanwhile
+        route.continue_()
+
+    page.route(EDITOR, answer_late)
+    page.get_by_label("Operator of condition 1").select_option("NOT_IN")
+
+    expect(page.get_by_label("DE", exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize("flag", ["apple-pay", "search-v2", "winter-sale", "image-cdn-switch"])
 def test_the_form_of_each_strategy_is_accessible(visit, check_accessible, flag):
     page = visit("admin", f"/projects/checkout/features/{flag}/")
     page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.wait_for_url(EDITOR)
     check_accessible(page)
     page.emulate_media(color_scheme="dark")
-    page.set_viewport_size({"width": 360, "height": 800})
+    make_narrow(page)
     check_accessible(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    fits(page)
 
 
 def test_the_switch_in_the_list_replaces_its_row_alone(visit):

@@ -114,6 +114,13 @@ function showResults({ detail }) {
   if (results.getBoundingClientRect().top > innerHeight / 2) results.scrollIntoView();
 }
 
+// What is redrawing a form (another operator, one row more) says what the form says, too: the look at what was typed just
+// before does not cut it short.
+document.addEventListener("htmx:confirm", (event) => {
+  const { elt } = event.detail;
+  if (elt.matches("form") && find(".htmx-request", elt)) event.preventDefault();
+});
+
 for (const button of document.querySelectorAll("[data-enable-after]"))
   setTimeout(() => {
     button.disabled = false;
