@@ -132,7 +132,7 @@ def answer_all(origin: str) -> None:
     urlopen(f"{origin}/healthz").close()  # what was asked before it has a thread by now
     for thread in threading.enumerate():
         if thread.name.endswith("(process_request_thread)"):
-            thread.join()
+            thread.join(PATIENCE / 1000)
 
 
 def person(name: str) -> User:
