@@ -118,7 +118,7 @@ function showResults({ detail }) {
 // before does not cut it short.
 document.addEventListener("htmx:confirm", (event) => {
   const { elt } = event.detail;
-  if (elt.matches("form") && find(".htmx-request", elt)) event.preventDefault();
+  if (elt.matches("#editor") && find(".htmx-request", elt)) event.preventDefault();
 });
 
 for (const button of document.querySelectorAll("[data-enable-after]"))
