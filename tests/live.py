@@ -6,7 +6,6 @@ Run a benchmark from the repository's root: ``python -m tests.benchmarks.bench_p
 import http.client
 import json
 import os
-import random
 import socket
 import statistics
 import subprocess
@@ -14,9 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+PATIENCE = 300  # seconds after which a test fails rather than hangs
 
 
 @contextmanager
@@ -42,43 +43,56 @@ def data_directory() -> Iterator[str]:
             server.release(Path(folder))
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 nobody listens on, below those the system gives to outgoing connections.
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of 127.0.0.1 for a server that is yet to start, kept from everybody else until the end.
 
-    Such a one could be taken again before the server that is to have it has started.
+    It is bound here, and nobody listens there but who asks for it by number (SO_REUSEADDR, as servers do).
     """
-    while True:
-        port = random.randrange(10_000, 30_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        # Not before: then two could hold the same port.
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        yield holder.getsockname()[1]
 
 
 @contextmanager
 def running(workers: int = 1, **environment: str) -> Iterator[int]:
-    """`manage.py serve` on a free port of 127.0.0.1, ready to answer; ended at the end. Gives the port.
+    """`manage.py serve` on a port of 127.0.0.1, ready to answer; ended at the end. Gives the port.
 
     ``environment`` adds to this process's own variables.
     """
-    port = free_port()
-    command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | environment)
-    try:
-        _wait(port, server)
+    with started(workers, **environment) as (port, _):
         yield port
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
-def _wait(port: int, server: subprocess.Popen, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
+@contextmanager
+def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
+    """As :func:`running`, with the number of the group of its processes; the database is in another group."""
+    with reserved_port() as port:
+        command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
+        server = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, env=os.environ | environment, process_group=0
+        )
+        try:
+            _wait(port, server)
+            yield port, server.pid
+        finally:
+            server.terminate()
+            try:
+                server.wait(PATIENCE)
+            finally:
+                server.kill()  # one that did not stop; its workers end with it
+
+
+def _wait(port: int, server: subprocess.Popen) -> None:
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
         try:
             with closing(Client(port)) as client:
                 if client.call("GET", "/readyz")[0] == 200:
                     return
-        except OSError:
+        except (OSError, http.client.HTTPException):
             pass
         time.sleep(0.1)
     raise RuntimeError("the server did not become ready")
@@ -88,7 +102,7 @@ class Client:
     """One keep-alive connection with a key."""
 
     def __init__(self, port: int, secret: str = "") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         self._headers = {"Authorization": secret} if secret else {}
 
     def close(self) -> None:

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.live import Client, running
+from tests.live import Client, running, started
 from tests.sdk import registration
 
 FILL = """
@@ -26,6 +26,8 @@ call_command("migrate", verbosity=0)
 from tests.cast import make_token
 print(json.dumps([make_token("admin"), make_token("backend", environment="production")]))
 """
+
+POSTS = 900  # at most; one list tells no more than 1,000
 
 
 @pytest.fixture
@@ -45,12 +47,12 @@ def test_what_was_answered_is_there_after_everything_was_killed(installation: di
     )
     admin, backend = json.loads(filled.stdout.strip().splitlines()[-1])
     answered: list[str] = []
-    with running(workers=1, **installation) as port:
+    with started(workers=1, **installation) as (port, group):
         posting = threading.Thread(target=post_until_refused, args=(port, backend, answered))
         posting.start()
         while len(answered) < 20 and posting.is_alive():
             time.sleep(0.01)
-        kill_all(port, Path(installation["FLAGADMIN_DATA_DIR"]))
+        kill_all(group, Path(installation["FLAGADMIN_DATA_DIR"]))
         posting.join()
     with running(workers=1, **installation) as port:
         with closing(Client(port, admin)) as client:
@@ -64,7 +66,7 @@ def test_what_was_answered_is_there_after_everything_was_killed(installation: di
 
 def post_until_refused(port: int, secret: str, answered: list[str]) -> None:
     with closing(Client(port, secret)) as client:
-        for number in range(100_000):
+        for number in range(POSTS):
             name = f"app-{number}"
             try:
                 status, _ = client.call("POST", "/api/client/register", registration(name))
@@ -75,20 +77,9 @@ def post_until_refused(port: int, secret: str, answered: list[str]) -> None:
             answered.append(name)
 
 
-def kill_all(port: int, folder: Path) -> None:
-    """The server with its workers, and the database it started."""
+def kill_all(group: int, folder: Path) -> None:
+    """The server with its workers, and the database it started; nobody outlives another to mend or stop anything."""
     postmaster = int((folder / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0])
-    for pid in [*serving(port), postmaster]:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def serving(port: int) -> list[int]:
-    """`manage.py serve --port PORT` and what descends from it."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-    family = [int(pid) for pid, _, args in rows if f"serve --port {port} " in args + " "]
-    for pid, parent, args in rows:
-        if int(parent) in family and int(pid) not in family and "postgres" not in args:
-            family.append(int(pid))
-    return family
+    os.killpg(group, signal.SIGSTOP)
+    os.kill(postmaster, signal.SIGKILL)
+    os.killpg(group, signal.SIGKILL)
