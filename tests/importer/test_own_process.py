@@ -6,26 +6,32 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from flagadmin.embedded.server import ensure_running, release
 from tests.importer.bodies import body as body_of
 from tests.importer.bodies import strategy, switch
-from tests.live import Client, running
+from tests.live import PATIENCE, Client, running
 
 IMPORT = "/api/admin/features-batch/import"
-MANY = 5_000  # flags: time enough to be killed meanwhile
 KEY = "*:*." + "5ec2e7" * 9 + "00"
+WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'audit_auditevent'::regclass AND NOT granted"
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("installation")
+
+
+@pytest.fixture(scope="module")
+def port(folder: Path) -> Iterator[int]:
     """A server that imports everything apart."""
-    folder = tmp_path_factory.mktemp("installation")
     with running(
         workers=1,
         FLAGADMIN_DATA_DIR=str(folder),
@@ -42,6 +48,17 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 def client(port: int) -> Iterator[Client]:
     with closing(Client(port, KEY)) as client:
         yield client
+
+
+@pytest.fixture
+def held(folder: Path, port: int) -> Iterator[psycopg.Connection]:
+    """Until this connection rolls back, an import waits with its flags written and its history not."""
+    try:
+        with psycopg.connect(**ensure_running(folder, durable=False)) as connection:
+            connection.execute("LOCK TABLE audit_auditevent IN SHARE MODE")
+            yield connection
+    finally:
+        release(folder)
 
 
 def body(*names: str, **data: Any) -> dict[str, Any]:
@@ -89,59 +106,68 @@ def test_refusals_come_back_as_they_are(client: Client) -> None:
     assert len(json.loads(answer)["errors"]) == 1
 
 
-def test_a_killed_process_leaves_nothing_and_is_told(port: int, client: Client) -> None:
-    sent = body(*(f"never-{number}" for number in range(MANY)))
-    posting, answers = being_imported(port, sent)
-    os.kill(the_importing(), signal.SIGKILL)
-    posting.join(120)
-    [(status, answer)] = answers
+def test_a_killed_process_leaves_nothing_and_is_told(
+    port: int, held: psycopg.Connection, client: Client
+) -> None:
+    sent = body("never-1", "never-2")
+    posting = Posting(port, sent)
+    os.kill(posting.importing(held), signal.SIGKILL)
+    status, answer = posting.answered()
     assert (status, json.loads(answer)["name"]) == (503, "ServiceUnavailableError")
     assert not [name for name in flags_of(client) if name.startswith("never")]
+    held.rollback()
     assert client.call("POST", IMPORT, sent)[0] == 200
 
 
-def test_told_to_stop_it_finishes_first(port: int, client: Client) -> None:
-    sent = body(*(f"told-{number}" for number in range(MANY)))
-    posting, answers = being_imported(port, sent)
-    the_importing()
+def test_told_to_stop_it_finishes_first(port: int, held: psycopg.Connection) -> None:
+    posting = Posting(port, body("told"))
+    posting.importing(held)
     for pid in processes(b"multiprocessing.forkserver"):
         os.kill(pid, signal.SIGTERM)
-    posting.join(120)
-    assert answers == [(200, b"")]
+    held.rollback()
+    assert posting.answered() == (200, b"")
 
 
-def test_it_ends_with_the_worker_that_started_it(client: Client) -> None:
-    sent = body(*(f"orphan-{number}" for number in range(MANY)))
-    until_none()
-    posting = threading.Thread(target=post_in_vain, args=(client, sent))
-    posting.start()
-    apart = the_importing()
+def test_it_ends_with_the_worker_that_started_it(port: int, held: psycopg.Connection) -> None:
+    posting = Posting(port, body("orphan"))
+    apart = posting.importing(held)
     [worker] = processes(b"spawn_main")
     os.kill(worker, signal.SIGKILL)
-    posting.join(120)
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{apart}").exists():
-        assert time.monotonic() < deadline, "it goes on without its worker"
-        time.sleep(0.02)
-
-
-def being_imported(port: int, sent: dict[str, Any]) -> tuple[threading.Thread, list[tuple[int, bytes]]]:
-    """A thread that waits for this import, and where it puts the answer. No other import is under way."""
-    answers = []
-
-    def post() -> None:
-        with closing(Client(port, KEY)) as another:
-            answers.append(another.call("POST", IMPORT, sent))
-
-    until_none()
-    posting = threading.Thread(target=post)
-    posting.start()
-    return posting, answers
-
-
-def post_in_vain(client: Client, sent: dict[str, Any]) -> None:
     with pytest.raises((OSError, http.client.HTTPException)):
-        client.call("POST", IMPORT, sent)
+        posting.answered()
+    wait_until(lambda: has_ended(apart))
+
+
+class Posting(threading.Thread):
+    """An import on its way."""
+
+    def __init__(self, port: int, sent: dict[str, Any]) -> None:
+        super().__init__()
+        self.port, self.sent = port, sent
+        self.answer: tuple[int, bytes] | None = None
+        self.error: OSError | http.client.HTTPException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with closing(Client(self.port, KEY)) as client:
+                self.answer = client.call("POST", IMPORT, self.sent)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+    def importing(self, held: psycopg.Connection) -> int:
+        """The process that is at it, once it waits."""
+        wait_until(lambda: not self.is_alive() or held.execute(WAITS).fetchone() == (True,))
+        assert self.is_alive(), "it did not wait"
+        [apart] = importing()
+        return apart
+
+    def answered(self) -> tuple[int, bytes]:
+        self.join(PATIENCE)
+        if self.error:
+            raise self.error
+        assert self.answer, "it was not answered"
+        return self.answer
 
 
 def processes(kind: bytes) -> dict[int, int]:
@@ -164,24 +190,22 @@ def descends(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def until_none() -> None:
-    """The ones before are gone."""
-    deadline = time.monotonic() + 60
-    while importing():
-        assert time.monotonic() < deadline, "it goes on"
-        time.sleep(0.02)
-
-
 def importing() -> set[int]:
     """What was forked to import: a child of the process that has the application loaded and is like it."""
     alike = processes(b"multiprocessing.forkserver")
     return {pid for pid, parent in alike.items() if parent in alike}
 
 
-def the_importing() -> int:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if found := importing():
-            return found.pop()
-        time.sleep(0.002)
-    raise AssertionError("no process was started")
+def has_ended(pid: int) -> bool:
+    """Also when nobody has asked yet how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it goes on"
+        time.sleep(0.02)
