@@ -88,14 +88,18 @@ def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
 def _wait(port: int, server: subprocess.Popen) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with closing(Client(port)) as client:
-                if client.call("GET", "/readyz")[0] == 200:
-                    return
-        except (OSError, http.client.HTTPException):
-            pass
+        if is_ready(port):
+            return
         time.sleep(0.1)
     raise RuntimeError("the server did not become ready")
+
+
+def is_ready(port: int) -> bool:
+    try:
+        with closing(Client(port)) as client:
+            return client.call("GET", "/readyz")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 class Client:

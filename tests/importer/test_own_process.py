@@ -17,7 +17,7 @@ import pytest
 from flagadmin.embedded.server import ensure_running, release
 from tests.importer.bodies import body as body_of
 from tests.importer.bodies import strategy, switch
-from tests.live import PATIENCE, Client, running
+from tests.live import PATIENCE, Client, is_ready, running
 
 IMPORT = "/api/admin/features-batch/import"
 KEY = "*:*." + "5ec2e7" * 9 + "00"
@@ -136,6 +136,7 @@ def test_it_ends_with_the_worker_that_started_it(port: int, held: psycopg.Connec
     with pytest.raises((OSError, http.client.HTTPException)):
         posting.answered()
     wait_until(lambda: has_ended(apart))
+    wait_until(lambda: is_ready(port))  # there is another worker
 
 
 class Posting(threading.Thread):
