@@ -102,6 +102,33 @@ def is_ready(port: int) -> bool:
         return False
 
 
+def descendants(kind: bytes) -> dict[int, int]:
+    """Descendants of this process that run this, with their parents."""
+    parents, found = {}, set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if kind in (entry / "cmdline").read_bytes():
+                    found.add(int(entry.name))
+        except OSError:
+            continue  # gone meanwhile
+    return {pid: parents[pid] for pid in found if descends(pid, parents)}
+
+
+def descends(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
 class Client:
     """One keep-alive connection with a key."""
 

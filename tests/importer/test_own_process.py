@@ -5,8 +5,7 @@ import json
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from flagadmin.embedded.server import ensure_running, release
 from tests.importer.bodies import body as body_of
 from tests.importer.bodies import strategy, switch
-from tests.live import PATIENCE, Client, is_ready, running
+from tests.live import PATIENCE, Client, descendants, is_ready, running, wait_until
 
 IMPORT = "/api/admin/features-batch/import"
 KEY = "*:*." + "5ec2e7" * 9 + "00"
@@ -122,7 +121,7 @@ def test_a_killed_process_leaves_nothing_and_is_told(
 def test_told_to_stop_it_finishes_first(port: int, held: psycopg.Connection) -> None:
     posting = Posting(port, body("told"))
     posting.importing(held)
-    for pid in processes(b"multiprocessing.forkserver"):
+    for pid in descendants(b"multiprocessing.forkserver"):
         os.kill(pid, signal.SIGTERM)
     held.rollback()
     assert posting.answered() == (200, b"")
@@ -131,7 +130,7 @@ def test_told_to_stop_it_finishes_first(port: int, held: psycopg.Connection) -> 
 def test_it_ends_with_the_worker_that_started_it(port: int, held: psycopg.Connection) -> None:
     posting = Posting(port, body("orphan"))
     apart = posting.importing(held)
-    [worker] = processes(b"spawn_main")
+    [worker] = descendants(b"spawn_main")
     os.kill(worker, signal.SIGKILL)
     with pytest.raises((OSError, http.client.HTTPException)):
         posting.answered()
@@ -171,29 +170,9 @@ class Posting(threading.Thread):
         return self.answer
 
 
-def processes(kind: bytes) -> dict[int, int]:
-    """Descendants of this process that run this, with their parents."""
-    parents, found = {}, set()
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit():
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                if kind in (entry / "cmdline").read_bytes():
-                    found.add(int(entry.name))
-        except OSError:
-            continue  # gone meanwhile
-    return {pid: parents[pid] for pid in found if descends(pid, parents)}
-
-
-def descends(pid: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != os.getpid():
-        pid = parents[pid]
-    return pid == os.getpid()
-
-
 def importing() -> set[int]:
     """What was forked to import: a child of the process that has the application loaded and is like it."""
-    alike = processes(b"multiprocessing.forkserver")
+    alike = descendants(b"multiprocessing.forkserver")
     return {pid for pid, parent in alike.items() if parent in alike}
 
 
@@ -203,10 +182,3 @@ def has_ended(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
     except OSError:
         return True
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it goes on"
-        time.sleep(0.02)

@@ -6,7 +6,8 @@ import os
 import socket
 import threading
 from argparse import ArgumentParser
-from contextlib import closing
+from contextlib import closing, suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from flagadmin.processes import SECONDS_TO_FINISH
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
+LONGEST_WAIT = 1.0  # seconds until the serving loop looks by itself
 EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 # For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
@@ -109,12 +111,36 @@ def migrate() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
+class Bell:
+    """Wakes the serving loop, in the place of Granian's own `threading.Event`.
+
+    The handler of a signal rings, and may interrupt the loop while it begins to wait, or another ringing: an event's
+    lock would be waited for by the very thread that holds it, for ever. And the loop looks by itself now and then:
+    it forgets a signal that comes while it starts a worker in the place of one that was killed.
+    """
+
+    def __init__(self) -> None:
+        self._rung: SimpleQueue[None] = SimpleQueue()  # whose `put` may be interrupted by another
+
+    def set(self) -> None:
+        self._rung.put(None)
+
+    def wait(self) -> None:
+        with suppress(Empty):
+            self._rung.put(self._rung.get(timeout=LONGEST_WAIT))
+
+    def clear(self) -> None:
+        with suppress(Empty):
+            while True:
+                self._rung.get_nowait()
+
+
 def server(host: str, port: int, workers: int) -> Any:
     # Forked workers would share open connections and locks with this process.
     multiprocessing.set_start_method("spawn", force=True)
     for name, value in KEEP_FREED_MEMORY.items():
         os.environ.setdefault(name, value)
-    return Granian(
+    granian = Granian(
         "flagadmin.wsgi:application",
         address=host,
         port=port,
@@ -128,6 +154,8 @@ def server(host: str, port: int, workers: int) -> Any:
         # Through our own log, as everything else.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
+    granian.main_loop_interrupt = Bell()  # type: ignore[assignment]
+    return granian
 
 
 def close_connections() -> None:
