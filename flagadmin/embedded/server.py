@@ -91,10 +91,17 @@ def _registered(data_dir: Path, *, durable: bool) -> _Use:
 
 def _start(cluster: Cluster) -> None:
     with users.starting(cluster.data_dir):
-        if not cluster.is_listening():
-            cluster.make()
-            cluster.start()
-            _spawn_guard(cluster)
+        if cluster.is_listening():
+            try:
+                _wait_until_ready(cluster)
+                return
+            except EmbeddedServerError:
+                # One that is just being killed listens for a moment longer.
+                if cluster.is_listening():
+                    raise
+        cluster.make()
+        cluster.start()
+        _spawn_guard(cluster)
         _wait_until_ready(cluster)
 
 

@@ -5,10 +5,10 @@ Every test uses processes of its own, as users of the server are.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from flagadmin.embedded import binaries
 from flagadmin.embedded.account import Account
 from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
 from flagadmin.embedded.server import ensure_running, release
+from tests.live import PATIENCE, wait_until
 from tests.paths import ROOT
 
 # Uses the server, says "ready", and leaves when its standard input ends.
@@ -59,7 +60,7 @@ class User:
     def leave(self) -> None:
         assert self.process.stdin
         self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
+        assert self.process.wait(timeout=PATIENCE) == 0
 
     def kill(self) -> None:
         self.process.kill()
@@ -91,15 +92,6 @@ def user(data_dir: Path) -> Iterator[Callable[..., User]]:
 
 def is_running(data_dir: Path) -> bool:
     return Cluster(data_dir, durable=False).is_listening()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_a_second_start_finds_the_data_of_the_first(data_dir: Path, user: Callable[..., User]) -> None:
@@ -141,7 +133,7 @@ def test_the_server_stops_when_its_only_user_is_killed(data_dir: Path, user: Cal
     visitor = user()
     visitor.visits()
     visitor.kill()
-    assert wait_until(lambda: not is_running(data_dir))
+    wait_until(lambda: not is_running(data_dir))
     assert user().visits() == 2
 
 
@@ -156,6 +148,24 @@ def test_a_killed_server_loses_nothing_and_hinders_no_start(
     assert user().visits() == 2
 
 
+def test_one_that_is_just_dying_hinders_no_start(
+    data_dir: Path, user: Callable[..., User], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It listens still and takes no connection any more, and is gone when it was asked a third time."""
+    visitor = user()
+    visitor.visits()
+    visitor.leave()
+    monkeypatch.chdir(data_dir)  # the whole path may be too long for a socket
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.settimeout(PATIENCE)
+        dying.bind(f"postgres/{SOCKET_NAME}")
+        dying.listen()
+        following = user()
+        for _ in range(3):
+            dying.accept()[0].close()
+    assert following.visits() == 2
+
+
 def test_its_users_start_a_killed_server_again(data_dir: Path) -> None:
     cluster = Cluster(data_dir, durable=False)
     try:
@@ -164,7 +174,7 @@ def test_its_users_start_a_killed_server_again(data_dir: Path) -> None:
         ensure_running(data_dir, durable=False)
         assert cluster.postmaster_pid() == pid
         os.kill(pid, signal.SIGKILL)
-        assert wait_until(lambda: not is_running(data_dir))
+        wait_until(lambda: not is_running(data_dir))
         with psycopg.connect(**ensure_running(data_dir, durable=False)) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
     finally:
