@@ -95,7 +95,13 @@ SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
 
 # Databases ----------------------------------------------------------------------------------------------
 
-_POOL: dict[str, Any] = {"min_size": 1, "max_size": SERVER_THREADS + 2, "timeout": 3, "max_lifetime": 3600}
+_POOL: dict[str, Any] = {
+    "min_size": 1,
+    "max_size": SERVER_THREADS + 2,
+    # Seconds until a request that gets no connection is answered with 503.
+    "timeout": environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1),
+    "max_lifetime": 3600,
+}
 
 
 def _database(url: str) -> dict[str, Any]:

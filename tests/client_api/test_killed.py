@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live import Client, running, started
+from tests.live import PATIENT, Client, running, started
 from tests.sdk import registration
 
 FILL = """
@@ -41,7 +41,7 @@ def installation(tmp_path: Path) -> dict[str, str]:
 
 
 def test_what_was_answered_is_there_after_everything_was_killed(installation: dict[str, str]) -> None:
-    variables = os.environ | installation
+    variables = os.environ | PATIENT | installation
     filled = subprocess.run(
         [sys.executable, "-c", FILL], env=variables, capture_output=True, text=True, check=True
     )

@@ -19,7 +19,7 @@ from UnleashClient import UnleashClient
 from UnleashClient.constants import SDK_NAME, SDK_VERSION
 from UnleashClient.events import BaseEvent, UnleashEventType
 
-from tests.live import Client, running
+from tests.live import PATIENCE, PATIENT, Client, running
 
 FILL = """
 import json
@@ -91,7 +91,7 @@ class Served:
         client = Sdk(self.port, self.keys["backend"])
         client.initialize_client()
         try:
-            assert client.ready.wait(60)
+            assert client.ready.wait(PATIENCE)
             yield client
         finally:
             client.destroy()
@@ -107,13 +107,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
     }
     filled = subprocess.run(
-        [sys.executable, "-c", FILL], env=os.environ | variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", FILL],
+        env=os.environ | PATIENT | variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     with running(workers=2, **variables) as port:
         yield Served(port, **json.loads(filled.stdout.strip().splitlines()[-1]))
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := condition():

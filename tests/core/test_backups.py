@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 
 from flagadmin import backups
 from flagadmin.backups import BackupError
+from tests.live import PATIENT
 from tests.paths import ROOT
 
 BEGIN = """
@@ -74,12 +75,16 @@ call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
 def run(script: str, folder: Path, file: Path) -> dict[str, Any]:
     """What the script answers in an installation with a data directory of its own."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("DJANGO_", "DATABASE_"))}
-    environment = kept | {
-        "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
-        "FLAGADMIN_DATA_DIR": str(folder),
-        "FLAGADMIN_DATABASE_DURABLE": "0",
-        "FLAGADMIN_LOG_LEVEL": "ERROR",
-    }
+    environment = (
+        kept
+        | PATIENT
+        | {
+            "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
+            "FLAGADMIN_DATA_DIR": str(folder),
+            "FLAGADMIN_DATABASE_DURABLE": "0",
+            "FLAGADMIN_LOG_LEVEL": "ERROR",
+        }
+    )
     command = [sys.executable, "-c", f"{BEGIN}{script}\nprint(json.dumps(answer))", str(file)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

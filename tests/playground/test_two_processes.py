@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.live import Client, running
+from tests.live import PATIENCE, PATIENT, Client, running
 
 FILL = """
 import os, django
@@ -38,9 +38,14 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secret(environment):
-    variables = os.environ | environment | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"}
+    variables = os.environ | PATIENT | environment | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"}
     filled = subprocess.run(
-        [sys.executable, "-c", FILL], env=variables, capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", FILL],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     return filled.stdout.strip().splitlines()[-1]
 

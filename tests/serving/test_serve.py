@@ -17,7 +17,7 @@ import pytest
 
 from flagadmin.embedded.cluster import Cluster
 from flagadmin.management.commands.serve import address_of
-from tests.live import PATIENCE, descendants, is_ready, reserved_port, wait_until
+from tests.live import PATIENCE, PATIENT, descendants, is_ready, reserved_port, wait_until
 from tests.paths import ROOT
 
 
@@ -28,7 +28,8 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
         if not name.startswith(("FLAGADMIN_", "INIT_", "DJANGO_"))
         and name not in ("DATABASE_URL", "SECRET_KEY")
     }
-    return kept | {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"} | more
+    own = {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"}
+    return kept | PATIENT | own | more
 
 
 @contextmanager
