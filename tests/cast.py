@@ -6,10 +6,12 @@ service (a service account with root role Editor); admin_token (an admin API tok
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from groups.access import Caller
@@ -126,3 +128,14 @@ def browse(people: Mapping[str, User]) -> Callable[[str], Client]:
         return browser
 
     return logged_in
+
+
+@pytest.fixture
+def standing_clock(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """The product's clock stands, in the middle of an hour. Name it before the fixtures that ask for the time.
+
+    However long anything takes, no wait is over and neither an hour nor a day ends between two requests.
+    """
+    moment = timezone.now().replace(minute=30, second=0, microsecond=0)
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment

@@ -73,7 +73,7 @@ def test_change_password_refused(viewer, given, words):
     assert viewer.check_password(OLD)
 
 
-def test_guessing_the_present_one(viewer):
+def test_guessing_the_present_one(standing_clock, viewer):
     browser = browser_of(viewer)
     statuses = [change(browser, currentPassword="wrong").status_code for _ in range(6)]
     assert statuses == [400] * 5 + [429]

@@ -82,6 +82,6 @@ def test_change_password_refused(api, viewer, given, path):
     assert path in [problem["path"] for problem in response.json()["details"]]
 
 
-def test_guessing_the_old_one_is_throttled(api, viewer):
+def test_guessing_the_old_one_is_throttled(standing_clock, api, viewer):
     statuses = [change(api["viewer"], old="wrong").status_code for _ in range(6)]
     assert statuses == [400] * 5 + [429]
