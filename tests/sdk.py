@@ -1,6 +1,6 @@
 """A project as SDKs meet it: flags in two environments, keys, and the posts that SDKs send."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -43,7 +43,7 @@ def metrics(
     at: datetime | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    at = at or datetime.now(UTC)
+    at = at or timezone.now()
     toggles = {flag: {"yes": yes, "no": no, "variants": {}} for flag in flags}
     bucket = {"start": at.isoformat(), "stop": at.isoformat(), "toggles": toggles}
     return {"appName": app, "instanceId": instance, "bucket": bucket} | more

@@ -1,9 +1,8 @@
 """Applications and usage across projects: who uses a flag, what an application uses, and forgetting one."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
@@ -13,13 +12,13 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def usage(shop, sdk: Sdk) -> None:
+def usage(standing_clock: datetime, shop, sdk: Sdk) -> None:
     make_flag("checkout")
     make_flag("basket", project="shop")
     sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0")
     sdk.count("web", ["checkout", "basket"], "w-1", yes=3, no=1)
     sdk.count("jobs", ["checkout"], "j-1", yes=2, no=0)
-    make_sdk("production").count("web", ["checkout"], "w-1", at=timezone.now() - timedelta(hours=5))
+    make_sdk("production").count("web", ["checkout"], "w-1", at=standing_clock - timedelta(hours=5))
 
 
 def test_who_uses_a_flag(api, usage: None) -> None:
