@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 from django.db import transaction
-from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -120,8 +119,8 @@ def test_filters(api, events, query, count):
         assert api["admin"].get(f"{path}?{query}").json()["total"] == count
 
 
-def test_today_counts_as_an_end(api, events):
-    today = timezone.now().date()
+def test_today_counts_as_an_end(standing_clock, api, events):
+    today = standing_clock.date()
     assert api["admin"].get(f"{URL}?from=IS:{today}&to=IS:{today}").json()["total"] == 6
     assert api["admin"].get(f"{URL}?from=IS:{today + timedelta(days=1)}").json()["total"] == 0
 
