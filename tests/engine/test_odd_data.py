@@ -105,7 +105,7 @@ def test_spoiled_definitions_and_contexts(data: st.DataObject) -> None:
     looked_at({"features": features, "segments": segments}, data.draw(spoiled(data.draw(contexts()))))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(definition=anything, sent=anything)
 def test_anything_at_all(definition: Any, sent: Any) -> None:
     looked_at({"features": [definition], "segments": []}, sent)
