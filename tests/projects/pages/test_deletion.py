@@ -70,7 +70,7 @@ def active(portal):
 # What stands there ----------------------------------------------------------------------------------------
 
 
-def test_what_blocks_is_named(browse, active):
+def test_what_blocks_is_named(standing_clock, browse, active):
     use(active[1], "portal-web")
     use(active[1], "old-batch", ago=timedelta(days=40))
     page = browse("owner").get(URL)
