@@ -82,6 +82,9 @@ def stop_when_told(seconds: float) -> None:
         if callable(handler):  # else it does not serve yet
             handler(signal.SIGTERM, None)
             time.sleep(seconds)
+            log.error(
+                "Requests are still under way %s s after this worker was told to stop. It ends now.", seconds
+            )
         os._exit(1)
 
     threading.Thread(target=wait, name="stop-watch", daemon=True).start()

@@ -18,6 +18,7 @@ from projects.actions.report import Report
 from projects.actions.usage import keep_report
 
 GATHERING = 0.01  # seconds
+TRIES = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -75,10 +76,13 @@ def _keep(reports: list[Report]) -> None:
     together = Report()
     for report in reports:
         together.add(report)
-    try:
-        keep_report(together)
-    except NotFound:  # a flag was deleted meanwhile: it is unknown now
-        keep_report(together)
+    for tries_left in reversed(range(TRIES)):
+        try:
+            keep_report(together)
+            return
+        except NotFound:  # a flag was deleted meanwhile: it is unknown now
+            if not tries_left:
+                raise
 
 
 def _keep_each(entries: list[_Entry], error: Exception) -> None:

@@ -12,6 +12,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from flagadmin import transactions
+from flagadmin.errors import NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from projects.actions.removal import remove_flags
@@ -179,3 +180,28 @@ def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.M
         "good",
         "fine",
     }
+
+
+def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = [NotFound("deleted a moment ago")] * 3
+
+    def meanwhile(report: Report) -> None:
+        if gone:
+            raise gone.pop()
+        keep_report(report)
+
+    monkeypatch.setattr(inboxes, "keep_report", meanwhile)
+    make_flag("flag-0")
+    Inbox().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
+    assert FlagUsage.objects.count() == 1
+
+
+def test_one_that_is_refused_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(report: Report) -> None:
+        raise NotFound("deleted a moment ago")
+
+    monkeypatch.setattr(inboxes, "keep_report", never)
+    with pytest.raises(NotFound):
+        Inbox().submit(report_of(["web"], [], "i", timezone.now()))

@@ -1,6 +1,5 @@
 """`manage.py serve`: migrate, then answer requests until told to stop."""
 
-import logging
 import multiprocessing
 import os
 import socket
@@ -74,8 +73,6 @@ class Command(BaseCommand):
             close_connections()
 
     def started(self) -> None:
-        # From now on it may have to say that a worker was killed; before, only that threads are many.
-        logging.getLogger("_granian").setLevel(logging.WARNING)
         self.stdout.write(f"Serving at {runtime.address}/")
 
 
@@ -149,7 +146,9 @@ def server(host: str, port: int, workers: int) -> Any:
         blocking_threads=settings.SERVER_THREADS,
         websockets=False,
         respawn_failed_workers=True,
-        workers_kill_timeout=SECONDS_TO_FINISH,
+        # A worker ends by itself before, and says so. Granian's own warnings are left out: it takes one that has just
+        # ended for one that had to be killed, now and then.
+        workers_kill_timeout=SECONDS_TO_FINISH + 5,
         log_level=LogLevels.error,
         # Through our own log, as everything else.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},

@@ -1,0 +1,48 @@
+"""A worker that is told to stop: its server's own handler is called, and what does not end is ended, and told."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.live import PATIENCE
+
+WORKER = """
+import logging, signal, threading
+from flagadmin.processes import stop_when_told
+
+logging.basicConfig()
+stop_when_told(0.1)
+{}
+print("ready", flush=True)
+threading.Event().wait()  # a request that takes for ever
+"""
+HANDLER = 'signal.signal(signal.SIGTERM, lambda *_: print("handled", flush=True))'
+
+
+def told(worker: str, number: signal.Signals = signal.SIGTERM, times: int = 1) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a process that runs this and is then told to stop."""
+    command = [sys.executable, "-c", worker]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n"
+            for _ in range(times):
+                process.send_signal(number)
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_what_is_still_under_way_is_ended_and_told(times: int) -> None:
+    """Signals that come together are one, later ones find it at work: the handler is called once."""
+    code, out, err = told(WORKER.format(HANDLER), times=times)
+    assert (code, out) == (1, "handled\n")
+    assert "Requests are still under way 0.1 s after this worker was told to stop. It ends now." in err
+
+
+def test_one_that_does_not_serve_yet_ends_at_once() -> None:
+    assert told(WORKER.format("")) == (1, "", "")
