@@ -13,7 +13,8 @@ from urllib.request import urlopen
 import pytest
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
+from django.db import connections
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, Request, expect
 
 from groups.models import User
 from groups.permissions import BuiltIn
@@ -61,6 +62,13 @@ def browser_type_launch_args() -> dict:
     return {"executable_path": CHROMIUM, "args": QUIET}
 
 
+@pytest.fixture(scope="session")
+def _connections_of_the_loop(playwright: Playwright) -> Iterator[None]:
+    """While Playwright's event loop runs, Django has other connections in this thread than without; they end with it."""
+    yield
+    connections.close_all()
+
+
 @pytest.fixture
 def scenery(transactional_db: None) -> None:
     make_scenery()
@@ -101,7 +109,9 @@ def watch(live_server) -> Iterator[Watch]:
 
 
 @pytest.fixture
-def visit(browser: Browser, live_server, watch: Watch) -> Iterator[Callable[..., Page]]:
+def visit(
+    browser: Browser, live_server, watch: Watch, _connections_of_the_loop: None
+) -> Iterator[Callable[..., Page]]:
     """``visit("admin", "/projects/", theme="dark", width=360, script=False)``: a page as that person sees it."""
     opened: list[BrowserContext] = []
 
