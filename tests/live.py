@@ -124,11 +124,13 @@ def descends(pid: int, parents: dict[int, int]) -> bool:
     return pid == os.getpid()
 
 
-def wait_until(condition: Callable[[], Any]) -> None:
+def wait_until(condition: Callable[[], Any]) -> Any:
+    """What the condition answers once that is true."""
     deadline = time.monotonic() + PATIENCE
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come about"
         time.sleep(0.02)
+    return found
 
 
 class Client:

@@ -23,7 +23,8 @@ from projects.client_api import inbox as inboxes
 from projects.client_api.inbox import Inbox
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from tests.cast import make_project
-from tests.races.racing import PATIENCE, together, until
+from tests.live import PATIENCE, wait_until
+from tests.races.racing import together
 from tests.sdk import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -137,9 +138,9 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
 
     with ThreadPoolExecutor(9) as pool:
         pool.submit(submit, "i-0")
-        until(lambda: written)
+        wait_until(lambda: written)
         others = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
-        until(lambda: len(inbox._waiting) == len(others))
+        wait_until(lambda: len(inbox._waiting) == len(others))
         release.set()
     assert written == [1, 8]
     assert ApplicationInstance.objects.count() == 9
@@ -170,7 +171,7 @@ def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.M
         sent = {"first": pool.submit(send, "first")}
         assert begun.wait(PATIENCE)
         sent |= {app: pool.submit(send, app) for app in ("good", "bad", "fine")}
-        until(lambda: len(inbox._waiting) == 3)
+        wait_until(lambda: len(inbox._waiting) == 3)
         release.set()
     assert {app: type(each.exception()) for app, each in sent.items() if each.exception()} == {
         "bad": ValueError

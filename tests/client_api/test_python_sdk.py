@@ -6,8 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from UnleashClient import UnleashClient
 from UnleashClient.constants import SDK_NAME, SDK_VERSION
 from UnleashClient.events import BaseEvent, UnleashEventType
 
-from tests.live import PATIENCE, PATIENT, Client, running
+from tests.live import PATIENCE, PATIENT, Client, running, wait_until
 
 FILL = """
 import json
@@ -117,15 +116,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(port, **json.loads(filled.stdout.strip().splitlines()[-1]))
 
 
-def wait_for(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not come about in time")
-
-
 def test_it_evaluates_every_flag_as_the_playground_says(served: Served) -> None:
     with served.sdk() as sdk:
         assert sorted(sdk.feature_definitions()) == served.flags
@@ -170,7 +160,7 @@ def playground_says(served: Served, context: dict[str, Any]) -> dict[str, tuple[
 def test_it_registers_and_reports(served: Served) -> None:
     with served.sdk() as sdk:
         sdk.is_enabled(served.flags[0], {"userId": "42"})
-        application = wait_for(lambda: known_application(served))
+        application = wait_until(lambda: known_application(served))
     [instance] = application["instances"]
     assert instance["sdkVersion"] == f"{SDK_NAME}:{SDK_VERSION}"
     assert (instance["instanceId"], instance["environment"]) == ("py-1", "production")
@@ -193,9 +183,9 @@ def test_it_fetches_again_only_after_a_change(served: Served) -> None:
     )
     place = f"projects/{flag['projectId']}/features/{flag['name']}/environments/production"
     with served.sdk() as sdk:
-        wait_for(lambda: len(sdk.answers) >= 3)
+        wait_until(lambda: len(sdk.answers) >= 3)
         assert sdk.answers[:3] == [200, 304, 304]
         served.admin("POST", f"{place}/on", {})
-        wait_for(lambda: 200 in sdk.answers[3:])
-        wait_for(lambda: sdk.feature_definitions()[flag["name"]])
+        wait_until(lambda: 200 in sdk.answers[3:])
+        wait_until(lambda: sdk.feature_definitions()[flag["name"]])
     served.admin("POST", f"{place}/off", {})

@@ -7,7 +7,7 @@ import pytest
 
 import flagadmin.collector
 from flagadmin.collector import no_collection
-from tests.races.racing import PATIENCE
+from tests.live import PATIENCE
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,8 @@ from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from projects.models import Project
 from tests.cast import make_project, make_user
-from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, PATIENCE, race
+from tests.live import PATIENCE
+from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 
 URL = "/api/admin/groups"
 

@@ -17,9 +17,9 @@ from typing import Any
 from django.db import connection
 
 from flagadmin.errors import AppError
+from tests.live import PATIENCE
 
 BEFORE_LOCK, BEFORE_COMMIT = "before its lock", "before its commit"
-PATIENCE = 120  # seconds after which a test fails rather than hangs
 # By the other and by nobody else: PostgreSQL's own housekeeping locks tables for a moment too.
 _IS_HELD_UP = "SELECT %s = ANY(pg_blocking_pids(%s))"
 
@@ -113,10 +113,3 @@ def together(*works: Work) -> list[Any]:
 
     with ThreadPoolExecutor(len(works)) as pool:
         return list(pool.map(run, works))
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come about"
-        time.sleep(0.01)
