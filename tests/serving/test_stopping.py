@@ -1,12 +1,15 @@
 """A worker that is told to stop: its server's own handler is called, and what does not end is ended, and told."""
 
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from flagadmin.management.commands import serve
 from tests.live import PATIENCE
+from tests.paths import ROOT
 
 WORKER = """
 import logging, signal, threading
@@ -46,3 +49,47 @@ def test_what_is_still_under_way_is_ended_and_told(times: int) -> None:
 
 def test_one_that_does_not_serve_yet_ends_at_once() -> None:
     assert told(WORKER.format("")) == (1, "", "")
+
+
+RINGING = """
+import random, signal
+import django
+django.setup()
+from flagadmin.management.commands import serve
+
+serve.LONGEST_WAIT = 0.001  # for signals between the last look of the interpreter and the wait itself
+bell, rung = serve.Bell(), 0
+
+def ring(*_):
+    global rung
+    rung += 1
+    bell.set()
+
+signal.signal(signal.SIGALRM, ring)
+for number in range(1, 3001):
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 6e-5))
+    while rung < number:
+        bell.wait()
+    bell.wait()  # rung once, it stays so
+    bell.clear()
+print("ended")
+"""
+
+
+def test_a_signal_at_any_moment_wakes_the_serving_loop() -> None:
+    """With a `threading.Event` in its place, this waits for ever."""
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"}
+    command = [sys.executable, "-c", RINGING]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.stdout == "ended\n", ended.stderr
+
+
+def test_the_serving_loop_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "LONGEST_WAIT", 0.001)
+    bell = serve.Bell()
+    bell.wait()
+    bell.set()
+    bell.clear()
+    bell.wait()
