@@ -18,7 +18,7 @@ from projects.actions.segments import access_segment_for_update, update_segment
 from projects.actions.strategies import access_strategy, update_strategy
 from projects.documents.flags import strategy_documents
 from projects.documents.vocabulary import segment_document
-from projects.models import FlagEnvironment, Segment, Strategy
+from projects.models import Flag, FlagEnvironment, Segment, Strategy
 
 Document = dict[str, Any]
 
@@ -29,7 +29,12 @@ def strategy_fingerprint(strategy: Strategy) -> str:
     return _fingerprint({key: value for key, value in document.items() if key != "sortOrder"})
 
 
-def variants_fingerprint(variants: Sequence[Any]) -> str:
+def stored_variants(flag: Flag, environment: str) -> list[Document]:
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
+    return rows.values_list("variants", flat=True).first() or []
+
+
+def variants_fingerprint(variants: Sequence[Document]) -> str:
     return _fingerprint(variants)
 
 
@@ -69,9 +74,7 @@ def set_variants_as_seen(
     """Raises Conflict where the flag's variants have another fingerprint, and what ``set_variants`` raises."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
-    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
-    stored = rows.values_list("variants", flat=True).first() or []
-    _check("These variants have", variants_fingerprint(stored), fingerprint)
+    _check("These variants have", variants_fingerprint(stored_variants(flag, environment)), fingerprint)
     set_variants(project_id, name, environment, given, caller=caller)
 
 

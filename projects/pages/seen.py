@@ -46,7 +46,7 @@ class Changed:
     """What is told when a form was not saved: the events since it was drawn, and what is stored now."""
 
     events: Sequence[tuple[AuditEvent, str]]
-    now: Saying | str
+    now: Sequence[Saying | str]
 
 
 class SavedAsSeen:
@@ -64,8 +64,8 @@ class SavedAsSeen:
         """About what is changed here."""
         raise NotImplementedError
 
-    def stored_now(self) -> tuple[str, Saying | str]:
-        """The fingerprint of what is stored, and what that says."""
+    def stored_now(self) -> tuple[str, Sequence[Saying | str]]:
+        """The fingerprint of what is stored, and all that it says."""
         raise NotImplementedError
 
     def look(self) -> None:
@@ -75,6 +75,6 @@ class SavedAsSeen:
             self.seen = Seen.now(self.stored_now()[0], self.events())
 
     def tell_changes(self) -> None:
-        fingerprint, saying = self.stored_now()
-        self.changed = Changed(self.seen.events_since(self.events()), saying)
+        fingerprint, sayings = self.stored_now()
+        self.changed = Changed(self.seen.events_since(self.events()), sayings)
         self.seen = Seen.now(fingerprint, self.events())

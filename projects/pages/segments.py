@@ -209,9 +209,11 @@ class EditSegment(SavedAsSeen, SegmentForm):
         events = readable_events(self.caller)
         return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
 
-    def stored_now(self) -> tuple[str, Saying]:
+    def stored_now(self) -> tuple[str, list[Saying | str]]:
         segment = actions.access_segment(self.caller, self.segment.pk)
-        return segment_fingerprint(segment), conditions_saying(segment.constraints)
+        told = (segment.name, segment.description, segment.project_id or "for all projects")
+        facts = ", ".join(text for text in told if text)
+        return segment_fingerprint(segment), [conditions_saying(segment.constraints), f"({facts})"]
 
     def may(self, permission: Permission) -> bool:
         project = self.segment.project_id

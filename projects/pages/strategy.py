@@ -21,7 +21,7 @@ from projects.models import FlagEnvironment, Segment, Strategy
 from projects.pages.base import api_path, flag_crumbs, flag_url
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_editor import Document, StrategyEditor, type_choices
-from projects.strategy_sentences import Saying, strategy_saying
+from projects.strategy_sentences import Saying, strategy_saying, variants_sentence
 from projects.validation import default_strategy_document, strategy_document
 from projects.validation.strategies import StrategyDefaults
 
@@ -61,11 +61,18 @@ class EditStrategyPage(SavedAsSeen, StrategyPage):
         events = readable_events(self.caller)
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
-    def stored_now(self) -> tuple[str, Saying]:
+    def stored_now(self) -> tuple[str, list[Saying | str]]:
         strategy = access_strategy(self.flag, self.environment, str(self.strategy.pk))
         [document] = strategy_documents([strategy])
         names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
-        return strategy_fingerprint(strategy), strategy_saying(document, segments=names)
+        told = (
+            document["title"],
+            "disabled" if strategy.disabled else "",
+            variants_sentence(strategy.variants),
+        )
+        facts = ", ".join(text for text in told if text)
+        saying = strategy_saying(document, segments=names)
+        return strategy_fingerprint(strategy), [saying, f"({facts})"] if facts else [saying]
 
     def stored_document(self) -> Document:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))

@@ -15,10 +15,9 @@ from flagadmin.pages import curl_for
 from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.actions.as_seen import set_variants_as_seen, variants_fingerprint
+from projects.actions.as_seen import set_variants_as_seen, stored_variants, variants_fingerprint
 from projects.actions.switching import project_environment
 from projects.events import readable_events
-from projects.models import FlagEnvironment
 from projects.pages.base import api_path, flag_crumbs, flag_url
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import shared, sorted_problems, stickiness_choices
@@ -37,8 +36,7 @@ class VariantsPage(SavedAsSeen, ConsolePage):
         project_environment(self.flag.project_id, self.environment)
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
-        row = FlagEnvironment.objects.filter(flag=self.flag, environment_id=self.environment).first()
-        self.stored: list[dict[str, Any]] = row.variants if row else []
+        self.stored = stored_variants(self.flag, self.environment)
         self.variants, self.problems = list(self.stored), list[Problem]()
         self.look()
 
@@ -47,10 +45,9 @@ class VariantsPage(SavedAsSeen, ConsolePage):
         events = readable_events(self.caller)
         return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
 
-    def stored_now(self) -> tuple[str, str]:
-        rows = FlagEnvironment.objects.filter(flag=self.flag, environment_id=self.environment)
-        stored = rows.values_list("variants", flat=True).first() or []
-        return variants_fingerprint(stored), variants_saying(stored)
+    def stored_now(self) -> tuple[str, list[str]]:
+        stored = stored_variants(self.flag, self.environment)
+        return variants_fingerprint(stored), [variants_saying(stored)]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()

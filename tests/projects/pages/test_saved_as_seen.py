@@ -5,8 +5,9 @@ from html import unescape
 
 import pytest
 
-from projects.models import Segment
+from projects.models import Flag, Segment
 from tests.projects.flags import add_strategy, make_flag
+from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 from tests.scenery import make_vocabulary
 
 FLAG = "/projects/shop/features/cart/"
@@ -22,9 +23,12 @@ def seen(response):
 
 class Strategy:
     who = "member"
-    first, second, third = ({"p-rollout": share, "p-stickiness": "default"} for share in ("10", "20", "30"))
+    first, second, third = (
+        {"p-rollout": share, "p-stickiness": "userId", "title": "Ours", "disabled": "on"}
+        for share in ("10", "20", "30")
+    )
     told = "admin changed a strategy of cart in production"
-    says = "It says now: On for 10 %"
+    says = "It says now: On for 10 % by userId. (Ours, disabled)"
 
     def __init__(self, flag):
         made = add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "1"})
@@ -58,7 +62,7 @@ class OfSegment:
         for share in ("10", "20", "30")
     )
     told = "admin changed segment vip"
-    says = "It says now: plan is a text containing 10."
+    says = "It says now: plan is a text containing 10. (vip, for all projects)"
 
     def __init__(self, flag):
         make_vocabulary()
@@ -108,6 +112,21 @@ def test_once_more_is_asked_once_more(browse, form):
     assert form.stored() == "30"
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
+def test_of_two_at_once_one_is_saved(transactional_db, browse, form, stop):
+    mine = seen(browse(form.who).get(form.url))
+
+    def save(who, sent):
+        browser = browse(who)
+        return lambda: browser.post(form.url, sent | {"seen": mine}).status_code
+
+    # Stopped before its lock the first finds what the second has saved; before its commit it has saved already.
+    expected = (409, 302) if stop == BEFORE_LOCK else (302, 409)
+    assert race(save(form.who, form.first), save("admin", form.second), stop=stop) == expected
+    assert form.stored() == ("20" if stop == BEFORE_LOCK else "10")
+
+
 def test_looking_at_what_it_says_does_not_agree_to_it(browse, form):
     """The form is drawn again with every row that is added; what was seen first counts."""
     mine = seen(browse(form.who).get(form.url))
@@ -121,7 +140,8 @@ def test_looking_at_what_it_says_does_not_agree_to_it(browse, form):
 def test_what_changed_elsewhere_does_not_matter(browse, form):
     mine = seen(browse(form.who).get(form.url))
     add_strategy(make_flag("other"), "production")
-    browse("admin").post(f"{FLAG}settings", {"description": "Changed"})
+    add_strategy(Flag.objects.get(name="cart"), "production")
+    Flag.objects.filter(name="cart").update(description="Changed")
 
     assert browse(form.who).post(form.url, form.second | {"seen": mine}).status_code == 302
 
