@@ -1,9 +1,9 @@
 import uuid
 
-import pgtrigger
 from django.db import models
 from django.db.models import F, Q
 
+from projects.lifecycle_triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
 from projects.revision import OF_FLAG, OF_PROJECT, OF_STRATEGY, revision_triggers
 from projects.usage_rows import usage_triggers
@@ -136,19 +136,10 @@ class Dependency(models.Model):
         return f"{self.flag} needs {self.parent}"
 
 
-STAGE_BY_USAGE = """
-    INSERT INTO projects_lifecyclestage (flag_id, stage, entered_at)
-    SELECT r.flag_id, CASE WHEN e.type = 'production' THEN 'live' ELSE 'pre-live' END AS stage, min(r.seen_at)
-      FROM new_rows r JOIN projects_environment e ON e.name = r.environment GROUP BY 1, 2 ORDER BY 1, 2
-    ON CONFLICT DO NOTHING;
-    RETURN NULL;
-"""
-
-
 class FlagLastSeen(models.Model):
     """When metrics last told of a flag in an environment. Its own table, so that it raises no revision.
 
-    The first time moves the flag on in its life: a trigger, so that reports need no statement for it.
+    Usage moves the flag on in its life (``projects.lifecycle_triggers``).
     """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")
@@ -158,16 +149,7 @@ class FlagLastSeen(models.Model):
     class Meta:
         verbose_name_plural = "flags last seen"
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_last_seen_once")]
-        triggers = [
-            pgtrigger.Trigger(
-                name="lifecycle_stage",
-                level=pgtrigger.Statement,
-                when=pgtrigger.After,
-                operation=pgtrigger.Insert,
-                referencing=pgtrigger.Referencing(new="new_rows"),
-                func=STAGE_BY_USAGE,
-            )
-        ]
+        triggers = lifecycle_triggers()
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.environment}"

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from projects.models import FlagLastSeen, UsageHour
+from projects.models import FlagLastSeen, LifecycleStage, UsageHour
 from tests.projects.flags import make_flag
 from tests.projects.records import refused
 
@@ -22,10 +22,14 @@ def stages(client):
     return [stage["stage"] for stage in client.get(f"{FLAG}/lifecycle").json()]
 
 
-def see(flag, environment):
+def see(flag, environment, at=None):
     FlagLastSeen.objects.update_or_create(
-        flag=flag, environment=environment, defaults={"seen_at": timezone.now()}
+        flag=flag, environment=environment, defaults={"seen_at": at or timezone.now()}
     )
+
+
+def dates(flag):
+    return dict(flag.lifecycle.values_list("stage", "entered_at"))
 
 
 def test_from_creation_to_the_archive_and_back(api, cart):
@@ -41,6 +45,49 @@ def test_from_creation_to_the_archive_and_back(api, cart):
     client.post("/api/admin/projects/shop/revive", {"features": ["cart"]}, format="json")
     assert stages(client) == ["initial", "pre-live", "live"]
     assert all(stage["enteredStageAt"] for stage in client.get(f"{FLAG}/lifecycle").json())
+
+
+def test_no_stage_is_dated_before_an_earlier_one(api, cart):
+    long_ago = timezone.now() - timedelta(days=365)
+    see(cart, "development", long_ago)
+    see(cart, "production", long_ago)
+    entered = dates(cart)
+    assert entered["initial"] <= entered["pre-live"] <= entered["live"]
+    assert entered["pre-live"] > long_ago
+
+
+def test_stages_reached_by_one_report_keep_their_order(api, cart):
+    now = timezone.now()
+    late = now + timedelta(minutes=5)
+    FlagLastSeen.objects.bulk_create(
+        FlagLastSeen(flag=cart, environment=environment, seen_at=at)
+        for environment, at in (("development", late), ("production", now))
+    )
+    assert dates(cart)["pre-live"] == dates(cart)["live"] == late
+
+
+def test_a_live_flag_does_not_go_back_to_pre_live(api, cart):
+    see(cart, "production")
+    see(cart, "development")
+    assert stages(api["member"]) == ["initial", "live"]
+
+
+@pytest.mark.parametrize("stage", ["completed", "archived"])
+def test_usage_does_not_bring_a_flag_back_from_its_end(api, cart, stage):
+    LifecycleStage.objects.create(flag=cart, stage=stage, entered_at=timezone.now())
+    see(cart, "development")
+    see(cart, "production")
+    assert stages(api["member"]) == ["initial", stage]
+
+
+def test_a_revived_flag_goes_live_with_its_next_usage(api, cart):
+    client = api["member"]
+    client.delete(FLAG)
+    see(cart, "production")
+    client.post("/api/admin/projects/shop/revive", {"features": ["cart"]}, format="json")
+    assert stages(client) == ["initial"]
+    see(cart, "production")
+    assert stages(client) == ["initial", "live"]
 
 
 def test_an_environment_that_is_none_of_ours_moves_nothing(api, cart):

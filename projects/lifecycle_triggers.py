@@ -1,0 +1,58 @@
+"""Usage moves a flag on in its life: into pre-live, and into live once production asks for it.
+
+Done by the database, so that reports need no statement for it. Usage never enters a stage that comes before one the
+flag has already, and no stage is dated before the ones that come earlier: SDKs report usage late, and their clocks
+may be wrong.
+"""
+
+import pgtrigger
+
+_ENTER_BY_USAGE = """
+    INSERT INTO projects_lifecyclestage (flag_id, stage, entered_at)
+    WITH used AS (
+        SELECT r.flag_id, e.type = 'production' AS live, min(r.seen_at) AS seen_at
+          FROM new_rows r JOIN projects_environment e ON e.name = r.environment GROUP BY 1, 2
+    ), reached AS (
+        SELECT flag_id, live, max(seen_at) OVER (PARTITION BY flag_id ORDER BY live) AS seen_at FROM used
+    )
+    SELECT r.flag_id, CASE WHEN r.live THEN 'live' ELSE 'pre-live' END, greatest(r.seen_at, (
+               SELECT max(s.entered_at) FROM projects_lifecyclestage s WHERE s.flag_id = r.flag_id))
+      FROM reached r
+     WHERE NOT EXISTS (
+           SELECT FROM projects_lifecyclestage s WHERE s.flag_id = r.flag_id
+              AND (s.stage IN ('live', 'completed', 'archived') OR (s.stage = 'pre-live' AND NOT r.live)))
+     ORDER BY 1, 2
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+"""
+
+# For what was stored before these triggers kept the order.
+ORDER_SQL = """
+DELETE FROM projects_lifecyclestage s USING projects_lifecyclestage later
+ WHERE s.stage = 'pre-live' AND later.flag_id = s.flag_id
+   AND later.stage IN ('live', 'completed', 'archived') AND later.entered_at < s.entered_at;
+UPDATE projects_lifecyclestage s SET entered_at = ordered.entered_at
+  FROM (SELECT id, max(entered_at) OVER (PARTITION BY flag_id ORDER BY array_position(
+               ARRAY['initial', 'pre-live', 'live', 'completed', 'archived'], stage::text)) AS entered_at
+          FROM projects_lifecyclestage) ordered
+ WHERE ordered.id = s.id AND ordered.entered_at > s.entered_at;
+"""
+
+
+def lifecycle_triggers() -> list[pgtrigger.Trigger]:
+    """Of last-seen rows. On updates too: a flag that was revived or is no longer completed goes live again."""
+    return [
+        _trigger("lifecycle_stage", pgtrigger.Insert),
+        _trigger("lifecycle_stage_again", pgtrigger.Update),
+    ]
+
+
+def _trigger(name: str, operation: pgtrigger.Operation) -> pgtrigger.Trigger:
+    return pgtrigger.Trigger(
+        name=name,
+        level=pgtrigger.Statement,
+        when=pgtrigger.After,
+        operation=operation,
+        referencing=pgtrigger.Referencing(new="new_rows"),
+        func=_ENTER_BY_USAGE,
+    )
