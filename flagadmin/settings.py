@@ -50,7 +50,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = HTTPS and environment.flag("FLAGADMIN_HTTPS_REDIRECT", default=True)
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]  # probed by address, inside the TLS proxy
+SECURE_REDIRECT_EXEMPT = [r"^health(z)?$", r"^ready(z)?$"]  # probed by address, inside the TLS proxy
 SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag("FLAGADMIN_HSTS_SUBDOMAINS")
 # Off unless asked for: what runs on other hosts of the domain is not ours to decide.

@@ -9,6 +9,8 @@ from projects.client_api.edge import ValidateTokensView
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("health", health.healthz),  # these two as the reference calls them
+    path("ready", health.readyz),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/admin/features-batch/", include("importer.urls")),

@@ -111,10 +111,15 @@ def access_flag_for_update(
 
 
 def access_flags_for_update(
-    caller: Caller, project_id: str, names: Iterable[str], permission: Permission
+    caller: Caller,
+    project_id: str,
+    names: Iterable[str],
+    permission: Permission,
+    *,
+    environment: str | None = None,
 ) -> list[Flag]:
     """Those flags of the project that have one of these names, locked, by name. Raises NotFound, NoAccess."""
-    access_project_for_update(caller, project_id, permission)
+    access_project_for_update(caller, project_id, permission, environment=environment)
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=list(names))
     return list(flags.order_by("name"))
 

@@ -12,8 +12,8 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project, readable_flags
 from projects.actions.limits import check_room
-from projects.actions.removal import check_no_children, remove_flags
-from projects.models import Flag, FlagEnvironment, LifecycleStage
+from projects.actions.removal import check_no_children, children_outside, remove_flags
+from projects.models import Dependency, Flag, FlagEnvironment, LifecycleStage
 
 ARCHIVED = LifecycleStage.Stage.ARCHIVED
 
@@ -71,6 +71,16 @@ def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
     archived = [flag for flag in flags if flag.is_archived]
     remove_flags(archived, caller=caller)
     return [flag.name for flag in archived]
+
+
+def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], bool]:
+    """Those of these active flags that keep the rest from being archived, and whether any of them has a parent.
+
+    The caller may read the project. Reads only.
+    """
+    flags = Flag.objects.filter(project_id=project_id, name__in=list(names), archived_at=None)
+    parents = {parent for parent, _ in children_outside(flags)}
+    return sorted(parents), Dependency.objects.filter(flag__in=flags).exists()
 
 
 def _access(project_id: str, names: Iterable[str], permission: Permission, *, caller: Caller) -> list[Flag]:

@@ -1,6 +1,6 @@
 """A flag in an environment: its switch and its variants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from flagadmin.audit.events import EventType
@@ -8,7 +8,7 @@ from flagadmin.audit.record import Event, record
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag_for_update
+from projects.access import access_flag_for_update, access_flags_for_update
 from projects.actions.strategies import check_room_for_strategy, checked_strategy, insert_strategy
 from projects.actions.switching import has_enabled_strategy, project_environment, set_switch
 from projects.documents.flags import strategy_documents
@@ -32,11 +32,22 @@ def enable_flag(
     Raises NotFound, NoAccess, and ValidationError where the default strategy has become invalid or is one too many.
     """
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
-    if not has_enabled_strategy(flag, environment):
-        activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
-        if not activated:
-            _add_default_strategy(flag, place, caller=caller)
-    set_switch(flag, place, True, caller=caller)
+    _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+
+
+@transactional
+def enable_flags(
+    project_id: str,
+    names: Iterable[str],
+    environment: str,
+    *,
+    activate_disabled: bool = False,
+    caller: Caller,
+) -> None:
+    """The same for those of these flags that are active in the project: all of them or none."""
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    for flag in flags:
+        _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
 
 
 @transactional
@@ -44,6 +55,14 @@ def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller
     """Raises NotFound, NoAccess."""
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
     set_switch(flag, place, False, caller=caller)
+
+
+@transactional
+def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> None:
+    """Switches off those of these flags that are active in the project. Raises NotFound, NoAccess."""
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    for flag in flags:
+        set_switch(flag, place, False, caller=caller)
 
 
 @transactional
@@ -80,6 +99,24 @@ def _access(
 ) -> tuple[Flag, ProjectEnvironment]:
     flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
     return flag, project_environment(project_id, environment)
+
+
+def _access_many(
+    project_id: str, names: Iterable[str], environment: str, *, caller: Caller
+) -> tuple[list[Flag], ProjectEnvironment]:
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+    flags = access_flags_for_update(caller, project_id, names, permission, environment=environment)
+    active = [flag for flag in flags if not flag.is_archived]
+    return active, project_environment(project_id, environment)
+
+
+def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> None:
+    environment = place.environment_id
+    if not has_enabled_strategy(flag, environment):
+        activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
+        if not activated:
+            _add_default_strategy(flag, place, caller=caller)
+    set_switch(flag, place, True, caller=caller)
 
 
 def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:

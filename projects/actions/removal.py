@@ -34,10 +34,7 @@ def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
 
 def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
     """Raises InvalidOperation naming every active flag outside these that depends on one of them."""
-    ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
-    held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
-    pairs = list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
-    if not pairs:
+    if not (pairs := children_outside(flags)):
         return
     parents = choices({parent for parent, _ in pairs})
     children = choices({child for _, child in pairs})
@@ -45,6 +42,13 @@ def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None
         f"{parents} cannot be {what}: {children} would lose what it depends on.",
         details=[Problem(parent, f"{child} depends on it") for parent, child in pairs],
     )
+
+
+def children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
+    """(parent, child) names, in order: the active flags outside these that depend on one of them."""
+    ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
+    held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
+    return list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
 
 
 def remove_rows(rows: QuerySet) -> None:

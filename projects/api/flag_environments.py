@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.urls import path
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -13,6 +13,7 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import flag_environments as actions
+from projects.api.flag_batches import ACTIVATE, activate_disabled
 from projects.api.flag_bodies import EnvironmentDetail, VariantBody, VariantsRecord
 from projects.api.json_patch import PatchOperation, patched
 from projects.api.strategies import accessible
@@ -56,19 +57,18 @@ class SwitchOnView(APIView):
         operation_id="toggleFeatureEnvironmentOn",
         tags=TAGS,
         request=None,
-        parameters=[
-            OpenApiParameter(
-                "shouldActivateDisabledStrategies",
-                bool,
-                description="Enable the flag's disabled strategies rather than add a default one.",
-            )
-        ],
+        parameters=[ACTIVATE],
         responses={200: None} | refusals(400, 403, 404),
     )
     def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Switch the flag on. Without an enabled strategy it gets the default one."""
-        activate = request.query_params.get("shouldActivateDisabledStrategies") == "true"
-        actions.enable_flag(project_id, name, environment, activate_disabled=activate, caller=request.user)
+        actions.enable_flag(
+            project_id,
+            name,
+            environment,
+            activate_disabled=activate_disabled(request),
+            caller=request.user,
+        )
         return Response()
 
 

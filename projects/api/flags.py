@@ -22,10 +22,8 @@ from projects.api.flag_bodies import (
     FlagRecord,
     FlagSummaryList,
     MoveBody,
-    NamesBody,
     NewNameBody,
     StageRecord,
-    StaleBody,
 )
 from projects.api.json_patch import PatchOperation, patched
 from projects.documents.flags import flag_document, flag_summaries, lifecycle_document, metadata_document
@@ -42,7 +40,6 @@ NEW_FLAG = OpenApiExample(
     },
     request_only=True,
 )
-NAMES = OpenApiExample("Two flags", {"features": ["old-cart", "old-search"]}, request_only=True)
 PATCHABLE = ("type", "description", "stale", "impressionData")
 
 
@@ -198,71 +195,6 @@ class ValidateFlagView(APIView):
         return Response()
 
 
-class ArchiveFlagsView(APIView):
-    @extend_schema(
-        operation_id="archiveFeatures",
-        tags=TAGS,
-        request=NamesBody,
-        responses={202: None} | refusals(400, 403, 404, 415),
-        examples=[NAMES],
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Archive flags. Unknown names are passed over; a parent goes only together with its children."""
-        access_project(request.user, project_id, Permission.DELETE_FEATURE)
-        archiving.archive_flags(project_id, _names(request), caller=request.user)
-        return Response(status=202)
-
-
-class ReviveFlagsView(APIView):
-    @extend_schema(
-        operation_id="reviveFeatures",
-        tags=TAGS,
-        request=NamesBody,
-        responses={200: None} | refusals(400, 403, 404, 415),
-        examples=[NAMES],
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Bring archived flags back, off in every environment. Unknown names are passed over."""
-        access_project(request.user, project_id, Permission.UPDATE_FEATURE)
-        archiving.revive_flags(project_id, _names(request), caller=request.user)
-        return Response()
-
-
-class DeleteFlagsView(APIView):
-    @extend_schema(
-        operation_id="deleteFeatures",
-        tags=TAGS,
-        request=NamesBody,
-        responses={200: None} | refusals(400, 403, 404, 415),
-        examples=[NAMES],
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Delete archived flags for good. Unknown and active ones are passed over."""
-        access_project(request.user, project_id, Permission.DELETE_FEATURE)
-        archiving.delete_flags(project_id, _names(request), caller=request.user)
-        return Response()
-
-
-class StaleFlagsView(APIView):
-    @extend_schema(
-        operation_id="staleFeatures",
-        tags=TAGS,
-        request=StaleBody,
-        responses={202: None} | refusals(400, 403, 404, 415),
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Mark flags as stale, or as not stale."""
-        access_project(request.user, project_id, Permission.UPDATE_FEATURE)
-        values = validated(StaleBody(data=request.data))
-        flags.set_stale(project_id, values["features"], values["stale"], caller=request.user)
-        return Response(status=202)
-
-
-def _names(request: ApiRequest) -> list[str]:
-    names: list[str] = validated(NamesBody(data=request.data))["features"]
-    return names
-
-
 PROJECT = "projects/<str:project_id>"
 FLAG = f"{PROJECT}/features/<str:name>"
 urlpatterns = [
@@ -272,8 +204,4 @@ urlpatterns = [
     path(f"{FLAG}/changeProject", MoveFlagView.as_view()),
     path(f"{FLAG}/clone", CloneFlagView.as_view()),
     path(f"{FLAG}/lifecycle", LifecycleView.as_view()),
-    path(f"{PROJECT}/archive", ArchiveFlagsView.as_view()),
-    path(f"{PROJECT}/revive", ReviveFlagsView.as_view()),
-    path(f"{PROJECT}/delete", DeleteFlagsView.as_view()),
-    path(f"{PROJECT}/stale", StaleFlagsView.as_view()),
 ]

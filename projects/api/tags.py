@@ -83,7 +83,7 @@ class ProjectTagsView(APIView):
         request=ManyTagsBody,
         responses={200: None} | refusals(400, 403, 404, 415),
     )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
+    def put(self, request: ApiRequest, project_id: str) -> Response:
         """Add tags to many flags of the project, and remove some. Unknown names are passed over."""
         access_project(request.user, project_id, Permission.UPDATE_FEATURE)
         values = validated(ManyTagsBody(data=request.data))
@@ -91,6 +91,11 @@ class ProjectTagsView(APIView):
             project_id, values["features"], *_changes(values["tags"]), caller=request.user
         )
         return Response()
+
+    @extend_schema(exclude=True)
+    def post(self, request: ApiRequest, project_id: str) -> Response:
+        """PUT as version 1 called it."""
+        return self.put(request, project_id)
 
 
 class TagsView(APIView):

@@ -18,6 +18,7 @@ MODULES: tuple[str, ...] = (
     "project_access",
     "projects",
     "search",
+    "flag_batches",  # after "search": archive/features is an address of its own
     "role_usage",
     "segments",
     "strategies",

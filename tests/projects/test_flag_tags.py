@@ -101,14 +101,12 @@ def test_many_flags_at_once(api, cart, django_assert_max_num_queries):
     }
     client = api["member"]
     with django_assert_max_num_queries(25):
-        assert client.post("/api/admin/projects/shop/tags", body, format="json").status_code == 200
+        assert client.put("/api/admin/projects/shop/tags", body, format="json").status_code == 200
     assert (tags(cart), tags(other)) == ([("simple", "new")], [("simple", "new")])
     assert FlagTag.objects.count() == 22
-    refused(api["reader"].post("/api/admin/projects/shop/tags", body, format="json"), 403, "NoAccessError")
+    refused(api["reader"].put("/api/admin/projects/shop/tags", body, format="json"), 403, "NoAccessError")
     body["tags"] = {"addedTags": [{"type": "nope", "value": "new"}]}
-    record = refused(
-        client.post("/api/admin/projects/shop/tags", body, format="json"), 400, "ValidationError"
-    )
+    record = refused(client.put("/api/admin/projects/shop/tags", body, format="json"), 400, "ValidationError")
     assert record["details"][0]["path"] == "tags.addedTags[0].type"
 
 

@@ -10,7 +10,9 @@ from tests.security.world import address, build
 
 # What is for everybody: DESIGN.md, "Errors by name", and what leads in and out.
 OPEN = {
+    "/health",
     "/healthz",
+    "/ready",
     "/readyz",
     "/edge/validate",
     "/login/",

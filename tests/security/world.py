@@ -37,6 +37,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"environments?/(update/)?$", "environment"),
     (r"projects/(archive/|revive/)?$", "project"),
     (r"archive/features/$", "project"),
+    (r"admin/archive/(revive/)?$", "archived flag"),
     (r"(features|playground/flag)/$", "flag"),
     (r"events/$", "flag"),
     (r"segments/strategies/$", "strategy"),
@@ -73,6 +74,11 @@ _CONVERTERS = re.compile(r"<\w+:")
 _FLAG = "/api/admin/projects/<str:project_id>/features/<str:name>"
 _IN_ENVIRONMENT = f"{_FLAG}/environments/<str:environment>"
 _VARIANTS = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+_SWITCHES = "/api/admin/projects/<str:project_id>/bulk_features/environments/<str:environment>"
+_TAGS_OF_MANY = {
+    "features": ["cart"],
+    "tags": {"addedTags": [{"type": "team", "value": "blue"}], "removedTags": []},
+}
 
 # Bodies for what looks at its body before it looks at rights; a refusal must be for the right reason.
 BODIES: dict[tuple[str, str], Any] = {
@@ -107,10 +113,11 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("put", "/api/admin/api-tokens/<str:token>"): {"expiresAt": None},
     ("post", "/api/admin/features/<str:name>/tags"): {"type": "team", "value": "blue"},
-    ("post", "/api/admin/projects/<str:project_id>/tags"): {
-        "features": ["cart"],
-        "tags": {"addedTags": [{"type": "team", "value": "blue"}], "removedTags": []},
-    },
+    ("post", "/api/admin/projects/<str:project_id>/tags"): _TAGS_OF_MANY,
+    ("put", "/api/admin/projects/<str:project_id>/tags"): _TAGS_OF_MANY,
+    ("post", "/api/admin/projects/<str:project_id>/archive/validate"): {"features": ["cart"]},
+    ("post", f"{_SWITCHES}/on"): {"features": ["cart"]},
+    ("post", f"{_SWITCHES}/off"): {"features": ["cart"]},
 }
 
 
@@ -145,6 +152,7 @@ def build(shop: Any) -> dict[str, Any]:
     return {
         "project": shop.id,
         "flag": flag.name,
+        "archived flag": "gone",
         "parent": parent.name,
         "environment": "production",
         "strategy": strategy.pk,

@@ -8,13 +8,15 @@ from django.test import Client
 from flagadmin import health
 
 
-def test_healthz_asks_no_database(client: Client) -> None:
-    assert client.get("/healthz").json() == {"health": "GOOD"}
+@pytest.mark.parametrize("path", ["/healthz", "/health"])
+def test_healthz_asks_no_database(client: Client, path: str) -> None:
+    assert client.get(path).json() == {"health": "GOOD"}
 
 
 @pytest.mark.django_db
-def test_readyz_is_content_with_a_migrated_database(client: Client) -> None:
-    assert client.get("/readyz").status_code == 200
+@pytest.mark.parametrize("path", ["/readyz", "/ready"])
+def test_readyz_is_content_with_a_migrated_database(client: Client, path: str) -> None:
+    assert client.get(path).json() == {"health": "GOOD"}
 
 
 @pytest.mark.django_db
