@@ -5,7 +5,8 @@ speaks of a flag, it counts; else the older place inside ``features[]`` or ``fea
 dropped without a word: what does not count is a note, what belongs to no flag a finding.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +44,15 @@ class Entries:
     notes: list[str] = field(default_factory=list)
     sources: set[str] = field(default_factory=set)
     """The environments that the file's entries were exported from."""
+
+    def segment_users(self) -> dict[float, set[str]]:
+        """By a segment's id in the file, the flags whose strategies use it, whatever place those stand in."""
+        users: dict[float, set[str]] = defaultdict(set)
+        for entry in self.flags.values():
+            for _, strategy in entry.strategies:
+                for identifier in strategy.get("segments", ()):
+                    users[identifier].add(entry.name)
+        return users
 
 
 def gather(body: Body) -> Entries:
@@ -86,7 +96,7 @@ def _switches(entries: Entries, listed: list[Any], environment: str) -> dict[str
     seen: dict[str, At] = {}
     for index, given in enumerate(listed):
         path = f"data.featureEnvironments[{index}]"
-        name = given.get("featureName") or (given["name"] if given["name"] in entries.flags else "")
+        name = switched_flag(given, entries.flags)
         if not name:
             entries.findings.append(
                 Finding(
@@ -109,6 +119,14 @@ def _switches(entries: Entries, listed: list[Any], environment: str) -> dict[str
                 )
             )
     return seen
+
+
+def switched_flag(given: Any, flags: Container[str]) -> str:
+    """The flag that an entry of ``featureEnvironments`` is about, "" for none of the file's.
+
+    Without ``featureName``, ``name`` may be the flag's or its environment's.
+    """
+    return given.get("featureName") or (given["name"] if given["name"] in flags else "")
 
 
 def _said(given: Any) -> tuple[Any, ...]:

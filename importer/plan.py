@@ -104,7 +104,8 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
     names = {*entries.flags, *(p["feature"] for e in entries.flags.values() for _, p in e.parents or ())}
     stored = read_flags(names, project=target.project.id, environment=target.environment)
     live = {name: entry for name, entry in entries.flags.items() if not _is_skipped(entry, stored.get(name))}
-    plan.words = read_words(body.data, target, {tag[1] for entry in live.values() for tag in entry.tags})
+    used_tag_types = {tag[1] for entry in live.values() for tag in entry.tags}
+    plan.words = read_words(body.data, target, entries, used_tag_types)
     plan.findings += [*entries.findings, *plan.words.findings]
     for entry in entries.flags.values():
         plan.flags[entry.name] = _plan_flag(entry, stored.get(entry.name), plan, caller)

@@ -1,10 +1,10 @@
 """What flags refer to: strategy types, segments, context fields and tag types, those here and those the file brings."""
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from importer.entries import Entries
 from importer.findings import Finding, Kind
 from importer.target import Target
 from importer.wire import Data
@@ -39,12 +39,12 @@ class Words:
     notes: list[str] = field(default_factory=list)
 
 
-def read_words(data: Data, target: Target, used_tag_types: Iterable[str]) -> Words:
+def read_words(data: Data, target: Target, entries: Entries, used_tag_types: Iterable[str]) -> Words:
     """At most seven statements."""
     types = dict(StrategyType.objects.values_list("name", "built_in"))
     words = Words(load_vocabulary(target.project.id), frozenset(name for name in types if not types[name]))
     _context_fields(words, data.get("contextFields", []), target)
-    _segments(words, data, target)
+    _segments(words, data.get("segments", []), entries.segment_users(), target)
     _tag_types(words, data["tagTypes"], set(used_tag_types))
     return words
 
@@ -119,8 +119,7 @@ def _new_field(words: Words, path: str, given: Any, target: Target) -> None:
 # Segments --------------------------------------------------------------------------------------------------
 
 
-def _segments(words: Words, data: Data, target: Target) -> None:
-    listed = data.get("segments", [])
+def _segments(words: Words, listed: list[Any], users: Mapping[float, set[str]], target: Target) -> None:
     words.listed_segments = frozenset(given["id"] for given in listed)
     if not listed:
         return
@@ -128,7 +127,6 @@ def _segments(words: Words, data: Data, target: Target) -> None:
     named = Segment.objects.filter(name__in={given["name"] for given in listed})
     stored = {row.name: row for row in named.only("name", "project_id", "constraints")}
     here = {name: row.id for name, row in stored.items() if row.project_id in (None, target.project.id)}
-    users = _users(data)
     for index, given in enumerate(listed):
         path = f"data.segments[{index}]"
         if words.segment_ids.get(given["id"], here.get(given["name"])) != here.get(given["name"]):
@@ -143,7 +141,7 @@ def _segments(words: Words, data: Data, target: Target) -> None:
             words.segment_ids[given["id"]] = here[given["name"]] = _new_segment(words, path, given, target)
         else:
             message = f"segment {given['name']} is not here."
-            used = sorted(users[given["id"]])
+            used = sorted(users.get(given["id"], ()))
             if used:
                 message += f" Used by: {', '.join(used[:20])}. Create it, or leave those flags out."
             words.findings.append(
@@ -151,14 +149,6 @@ def _segments(words: Words, data: Data, target: Target) -> None:
             )
     segments = {**words.vocabulary.segments, **{identifier: name for name, identifier in here.items()}}
     words.vocabulary = replace(words.vocabulary, segments=segments)
-
-
-def _users(data: Data) -> dict[float, set[str]]:
-    users: dict[float, set[str]] = defaultdict(set)
-    for strategy in data["featureStrategies"]:
-        for identifier in strategy.get("segments", ()):
-            users[identifier].add(strategy.get("featureName", ""))
-    return users
 
 
 def _compare_segment(words: Words, given: Any, stored: Any) -> None:
