@@ -9,6 +9,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.errors import ValidationError
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -96,6 +97,14 @@ class ExportView(APIView):
         description=schema.EXPORT_DESCRIPTION,
         tags=TAGS,
         request=schema.ExportQuery,
+        parameters=[
+            OpenApiParameter(
+                "segments",
+                str,
+                enum=["full"],
+                description="`full`: segments come with their `constraints`, for an import into a server like this.",
+            )
+        ],
         responses={200: schema.ExportResult} | refusals(400, 403, 413, 415),
         examples=[
             OpenApiExample(
@@ -112,6 +121,7 @@ class ExportView(APIView):
             features=tuple(given.get("features", ())),
             tag=given.get("tag"),
             project=given.get("project"),
+            full_segments=wants_full_segments(request),
         )
         document = export_selection(selection, caller=request.user)
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
@@ -131,6 +141,14 @@ def wants_report(request: ApiRequest) -> bool:
     """``?report=1`` or ``Prefer: return=representation`` (RFC 7240)."""
     preferences = request.headers.get("Prefer", "").replace(" ", "").lower().split(",")
     return request.query_params.get("report") in ("1", "true") or "return=representation" in preferences
+
+
+def wants_full_segments(request: ApiRequest) -> bool:
+    """``?segments=full``. Raises ValidationError for any other value."""
+    given = request.query_params.get("segments")
+    if given not in (None, "full"):
+        raise ValidationError.at("segments", f'must be full or absent, not "{given[:100]}"')
+    return given == "full"
 
 
 def import_report(run: ImportRun) -> dict[str, Any]:

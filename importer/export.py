@@ -13,10 +13,13 @@ from projects.documents.export import Document, export_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
+    """``full_segments``: with their constraints, for an import here."""
+
     environment: str
     features: tuple[str, ...] = ()
     tag: str | None = None
     project: str | None = None
+    full_segments: bool = False
 
 
 def export_selection(selection: Selection, *, caller: Caller) -> Document:
@@ -38,6 +41,7 @@ def export_selection(selection: Selection, *, caller: Caller) -> Document:
             tag=selection.tag,
             project=selection.project,
             readable=caller.readable_projects,
+            full_segments=selection.full_segments,
         )
         record(
             Event(

@@ -1,4 +1,7 @@
-"""/projects/ID/export?environment=production: the flags of a project as a file, for a link on a page."""
+"""/projects/ID/export?environment=production: the flags of a project as a file, for a link on a page.
+
+Somebody keeps it to import it here again, so segments are whole; the API's export leaves that to whoever asks.
+"""
 
 from typing import Any
 
@@ -18,7 +21,7 @@ class ExportFile(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         project = access_project(self.caller, kwargs["project_id"])
         environment = request.GET.get("environment", "")
-        selection = Selection(environment=environment, project=project.pk)
+        selection = Selection(environment=environment, project=project.pk, full_segments=True)
         document = orjson.dumps(export_selection(selection, caller=self.caller))
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
         return HttpResponse(document, content_type="application/json", headers=headers)

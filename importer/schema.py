@@ -34,8 +34,11 @@ are empty. A body that does not match the schema is refused as the import refuse
 EXPORT_DESCRIPTION = """\
 Flags as they are in one environment, for an import elsewhere. Chosen by `tag` (a tag's value, of any type), else by
 `features` (names; unknown ones are left out), else by `project`. Archived flags come only when they are named.
-`downloadFile` makes a browser save the answer. Beyond the reference, strategies have their `sortOrder` and segments
-their `constraints`.
+`downloadFile` makes a browser save the answer.
+
+Strategies have their `sortOrder`, so that an import keeps their order. Segments are `{id, name}`, as Unleash reads
+them: whoever imports the file must have segments of these names. `?segments=full` adds their `constraints`; an import
+here then creates the segments that are missing, but Unleash refuses such a file.
 """
 IMPORT_EXAMPLE = {
     "project": "checkout",

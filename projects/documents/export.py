@@ -65,9 +65,12 @@ def export_flags(
     project: str | None = None,
     readable: Iterable[str] | None = None,
     archived: bool = False,
+    full_segments: bool = False,
 ) -> Document:
-    """Flags as they are in an environment, as the reference exports them, with two additions: a strategy's
-    ``sortOrder`` and a segment's ``constraints``.
+    """Flags as they are in an environment, as the reference exports them, and each strategy's ``sortOrder``.
+
+    Segments are ``{id, name}``: the reference refuses a file with more. ``full_segments`` adds their ``constraints``,
+    from which an import here can create them.
 
     ``tag`` (a tag's value, of any type) goes before ``names``, those before ``project``. Archived flags come when
     they are named, or with ``archived``. Only flags of ``readable`` projects; None means of all.
@@ -76,16 +79,22 @@ def export_flags(
     if readable is not None:
         chosen, values = f"{chosen} AND f.project_id = ANY(%s)", [*values, list(readable)]
     flags = _rows(_FLAGS.format(chosen=chosen), values)
-    return _document([row[0] for row in flags], [_feature(*row[1:]) for row in flags], environment)
+    return _document(
+        [row[0] for row in flags], [_feature(*row[1:]) for row in flags], environment, full_segments
+    )
 
 
 def project_backup(project: str) -> dict[str, Document]:
-    """Everything of a project's flags, archived ones too: one export document for each of its environments."""
+    """Everything of a project's flags, archived ones and segments' constraints too: one export document for each of
+    its environments."""
     environments = _rows(
         "SELECT environment_id FROM projects_projectenvironment WHERE project_id = %s ORDER BY environment_id",
         [project],
     )
-    return {name: export_flags(name, project=project, archived=True) for (name,) in environments}
+    return {
+        name: export_flags(name, project=project, archived=True, full_segments=True)
+        for (name,) in environments
+    }
 
 
 def _choice(
@@ -109,7 +118,7 @@ def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
-def _document(ids: list[int], features: list[Document], environment: str) -> Document:
+def _document(ids: list[int], features: list[Document], environment: str, full_segments: bool) -> Document:
     strategies = [_strategy(*row) for row in _rows(_STRATEGIES, [ids, environment])]
     switches = [_switch(*row) for row in _rows(_SWITCHES, [ids, environment])]
     tags = [_tag(*row) for row in _rows(_TAGS, [ids])]
@@ -123,10 +132,9 @@ def _document(ids: list[int], features: list[Document], environment: str) -> Doc
             for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches))])
         ],
         "featureTags": tags,
-        "segments": [_segment(*row) for row in _rows(_SEGMENTS, [segments])],
+        "segments": [_segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [segments])],
         "tagTypes": [
-            dict(zip(("name", "description", "icon", "color"), row, strict=True))
-            for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
+            _tag_type(*row) for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
         ],
         "dependencies": _dependencies(_rows(_PARENTS, [ids])),
         "links": _links(_rows(_LINKS, [ids])),
@@ -193,8 +201,13 @@ def _tag(flag: str, tag_type: str, value: str) -> Document:
     return {"featureName": flag, "tagType": tag_type, "tagValue": value}
 
 
-def _segment(identifier: int, name: str, constraints: str) -> Document:
-    return {"id": identifier, "name": name, "constraints": orjson.loads(constraints)}
+def _tag_type(name: str, description: str, icon: str | None, color: str | None) -> Document:
+    return {"name": name, "description": description or None, "icon": icon, "color": color}
+
+
+def _segment(identifier: int, name: str, constraints: str, *, full: bool) -> Document:
+    document: Document = {"id": identifier, "name": name}
+    return document | {"constraints": orjson.loads(constraints)} if full else document
 
 
 def _context_field(

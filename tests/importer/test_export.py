@@ -53,8 +53,8 @@ def flags(api: Any) -> None:
     assert response.status_code == 200, response.content
 
 
-def export(client: Any, **fields: Any) -> Any:
-    response = client.post(EXPORT, {"environment": "development", **fields})
+def export(client: Any, query: str = "", **fields: Any) -> Any:
+    response = client.post(EXPORT + query, {"environment": "development", **fields})
     assert response.status_code == 200, response.content
     return json.loads(response.content)
 
@@ -76,8 +76,35 @@ def test_writes_what_the_flags_refer_to(flags: None, api: Any) -> None:
     document = export(api["viewer"], features=["one", "two"])
     assert [field["name"] for field in document["contextFields"]] == ["plan", "tier"]
     assert [segment["name"] for segment in document["segments"]] == ["vip"]
-    assert document["segments"][0]["constraints"][0]["values"] == ["1"]
-    assert document["tagTypes"] == [{"name": "team", "description": "", "icon": "T", "color": None}]
+    assert document["tagTypes"] == [{"name": "team", "description": None, "icon": "T", "color": None}]
+
+
+def test_segments_are_id_and_name_as_the_reference_reads_them(flags: None, api: Any) -> None:
+    [segment] = export(api["viewer"], features=["one"])["segments"]
+    assert segment == {"id": m.Segment.objects.get().id, "name": "vip"}
+
+
+def test_segments_in_full_create_those_that_are_missing(flags: None, api: Any) -> None:
+    exported = export(api["admin"], "?segments=full", project="shop")
+    m.Flag.objects.all().delete()
+    m.Segment.objects.all().delete()
+    sent = {"project": "shop", "environment": "development", "data": exported}
+    assert api["admin"].post(IMPORT, sent).status_code == 200
+    [constraint] = m.Segment.objects.get(name="vip").constraints
+    assert constraint["values"] == ["1"]
+
+
+def test_the_consoles_file_and_a_backup_have_segments_in_full(flags: None, browse: Any) -> None:
+    file = browse("viewer").get("/projects/shop/export?environment=development")
+    assert json.loads(file.content)["segments"][0]["constraints"][0]["values"] == ["1"]
+    assert project_backup("shop")["development"]["segments"][0]["constraints"][0]["values"] == ["1"]
+
+
+def test_refuses_another_form_of_segments(flags: None, api: Any) -> None:
+    response = api["viewer"].post(EXPORT + "?segments=all", {"environment": "development", "project": "shop"})
+    record = json.loads(response.content)
+    assert (response.status_code, record["details"][0]["path"]) == (400, "segments")
+    assert record["details"][0]["message"] == 'must be full or absent, not "all"'
 
 
 def test_selects_by_tag_then_names_then_project(flags: None, api: Any) -> None:
