@@ -4,7 +4,8 @@ In an address, ``environment`` and ``project`` may stand several times; ``contex
 ``name`` and ``value`` (several times, in pairs) are fields added by hand, and ``json`` is a whole context as JSON,
 which then replaces the fields (``as=json`` and ``as=fields`` turn the one into the other). A field's text may hold
 several values between commas: each combination is a context of its own, as in the advanced API; in JSON a comma is
-a comma. Two questions in one address have a prefix each (``a.environment``), and the projects in common.
+a comma. Two questions in one address have a prefix each (``a.environment``), and the projects in common. ``kept``
+names a context that is too long for an address by its digest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +24,12 @@ from playground.engine.context import TOP_LEVEL
 from playground.request import read_question
 
 CONTEXT = "context."
+KEPT = "kept"
 MOST_COLUMNS = 12
 MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """One question. ``fields`` are as typed; ``contexts`` the documents to evaluate; ``projects`` None means all."""
 
@@ -37,6 +39,7 @@ class Asked:
     json: str | None = None
     contexts: list[dict[str, Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    kept: str = ""
 
     @property
     def columns(self) -> list[tuple[str, dict[str, Any]]]:
@@ -50,12 +53,15 @@ class Asked:
     def pairs(self, prefix: str = "") -> list[tuple[str, str]]:
         """The parameters of this question's address, without the empty ones."""
         pairs = [("environment", environment) for environment in self.environments]
-        if self.json is not None:
-            pairs.append(("json", self.json))
-        else:
-            pairs += [(CONTEXT + name, text) for name, text in self.fields.items()]
+        pairs += [(KEPT, self.kept)] if self.kept else self.context_pairs()
         projects = [("project", project) for project in self.projects or ()]
         return [*projects, *((prefix + name, text) for name, text in pairs)]
+
+    def context_pairs(self) -> list[tuple[str, str]]:
+        """The context in full."""
+        if self.json is not None:
+            return [("json", self.json)]
+        return [(CONTEXT + name, text) for name, text in self.fields.items()]
 
     def query(self, *more: tuple[str, str]) -> str:
         return urlencode([*self.pairs(), *more])
@@ -71,6 +77,7 @@ class Asked:
 
 def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") -> Asked:
     """Never raises: what is wrong with the context stands in ``problems``, by JSON path."""
+    kept = given.get(prefix + KEPT, "")
     environments = given.getlist(f"{prefix}environment") or [default_environment]
     fields, json = dict(_fields(given, prefix)), given.get(f"{prefix}json")
     shown_as = given.get(f"{prefix}as")
@@ -83,7 +90,13 @@ def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") 
         projects=list(dict.fromkeys(given.getlist("project"))) or None,
         fields=fields,
         json=json,
+        kept="" if shown_as else kept,
     )
+    if kept and not fields and json is None:
+        asked.problems.append(
+            Problem("context", "The context of this link is no longer stored. Enter it again.")
+        )
+        return asked
     try:
         asked.contexts.extend(_contexts(asked))
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """The playground's pages: all flags for one context, one flag taken apart, two contexts side by side."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.urls import path
 from django.utils import timezone
 
@@ -24,12 +24,14 @@ from playground.asked import Asked, labels, read_asked
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.form import Known, make_form, read_known
+from playground.kept_contexts import keep_if_long, with_kept
 from playground.panels import Panels, strategy_titles
 from playground.results import Matrix, Results
 from playground.snapshot import snapshot_at
 from projects.access import unknown_environment
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
+FILTERS = ("q", "result", "variant", "show", "sort", "page")  # what a URL has besides the question
 OFFERED_FIELDS = 20  # that conditions read and nobody has declared
 
 
@@ -81,13 +83,30 @@ def used_fields(evaluations: Sequence[Evaluation], known: Known) -> set[str]:
     return (fields & declared) | set(undeclared[:OFFERED_FIELDS])
 
 
-class PlaygroundPage(ConsolePage):
+class QuestionPage(ConsolePage):
+    """A page whose form is posted, so that a context of any length arrives, and whose results have a URL."""
+
+    def asked_of(self, given: QueryDict, environment: str, prefix: str = "") -> Asked:
+        return read_asked(with_kept(given, prefix), default_environment=environment, prefix=prefix)
+
+    def url(self, pairs: Sequence[tuple[str, str]], *, filtered: bool = False) -> str:
+        """The URL of a question, with the filters of the present one where they are to be kept."""
+        kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET]
+        return f"{self.request.path}?{urlencode([*pairs, *(kept if filtered else [])])}"
+
+
+class PlaygroundPage(QuestionPage):
     template_name = "playground/playground.html"
     title = "Playground"
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        asked = self.asked_of(request.POST, read_known(self.caller).default_environment)
+        keep_if_long(asked, self.caller)
+        return HttpResponseRedirect(self.url(asked.pairs()))
+
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         known = read_known(self.caller)
-        self.asked = read_asked(request.GET, default_environment=known.default_environment)
+        self.asked = self.asked_of(request.GET, known.default_environment)
         started = perf_counter()
         evaluations = self.evaluate(known)
         if evaluations and request.GET.get("format") == "json":
@@ -96,7 +115,7 @@ class PlaygroundPage(ConsolePage):
             "asked": self.asked,
             "form": make_form(self.asked, known, used=used_fields(evaluations, known)),
             "several_projects": len(self.asked.projects or known.projects) > 1,
-            "link": request.build_absolute_uri(f"{request.path}?{self.asked.query()}"),
+            "link": request.build_absolute_uri(self.url(self.asked.pairs(), filtered=True)),
             "compare": self.compare_link(),
             "flag_query": self.asked.query(),
             "milliseconds": (perf_counter() - started) * 1000,
@@ -152,7 +171,7 @@ class PlaygroundPage(ConsolePage):
         return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
 
     def compare_link(self) -> str:
-        return "/playground/compare/?" + urlencode([*self.asked.pairs("a."), *self.asked.pairs("b.")])
+        return "/playground/compare/?" + urlencode(both({"a.": self.asked, "b.": self.asked}))
 
     def curl(self) -> str:
         if self.asked.problems:
@@ -160,7 +179,7 @@ class PlaygroundPage(ConsolePage):
         return curl_for(self.request, "POST", PATHS[self.asked.several], self.asked.body())
 
 
-class FlagPage(ConsolePage):
+class FlagPage(QuestionPage):
     """One flag: its parents, its strategies in order, each condition with the value that was sent."""
 
     template_name = "playground/flag.html"
@@ -173,7 +192,7 @@ class FlagPage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         known = read_known(self.caller)
-        self.asked = read_asked(self.request.GET, default_environment=known.default_environment)
+        self.asked = self.asked_of(self.request.GET, known.default_environment)
         if self.asked.problems:
             raise ValidationError.of(self.asked.problems)
         name, titles = self.kwargs["name"], strategy_titles()
@@ -194,26 +213,32 @@ class FlagPage(ConsolePage):
         return curl_for(self.request, "POST", PATHS[self.asked.several], self.asked.body())
 
 
-class ComparePage(ConsolePage):
+class ComparePage(QuestionPage):
     """Two questions side by side: only where they differ, unless asked for all."""
 
     template_name = "playground/compare.html"
     title = "Compare"
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        sides = self.sides(request.POST, read_known(self.caller))
+        for asked in sides.values():
+            keep_if_long(asked, self.caller)
+        return HttpResponseRedirect(self.url(both(sides)))
+
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         known = read_known(self.caller)
-        sides = self.sides(known)
+        sides = self.sides(request.GET, known)
         evaluations = self.evaluate(sides, known)
         context: dict[str, Any] = {
             "forms": [
                 make_form(asked, known, used=used_fields(evaluations, known), prefix=prefix)
                 for prefix, asked in sides.items()
             ],
-            "swap": "?" + urlencode([*sides["b."].pairs("a."), *sides["a."].pairs("b.")]),
+            "swap": self.url(both({"a.": sides["b."], "b.": sides["a."]}), filtered=True),
             "curl": "\n".join(
                 curl_for(request, "POST", PATHS[asked.several], asked.body()) for asked in sides.values()
             ),
-            "link": request.build_absolute_uri(),
+            "link": request.build_absolute_uri(self.url(both(sides), filtered=True)),
         }
         if not evaluations:
             return self.render_to_response(self.get_context_data(**context), status=400)
@@ -227,14 +252,11 @@ class ComparePage(ConsolePage):
             )
         )
 
-    def sides(self, known: Known) -> dict[str, Asked]:
+    def sides(self, given: QueryDict, known: Known) -> dict[str, Asked]:
         """Both questions; untouched, they ask for two environments."""
         others = [name for name in known.environments if name != known.default_environment]
         defaults = {"a.": (others or [known.default_environment])[0], "b.": known.default_environment}
-        return {
-            prefix: read_asked(self.request.GET, default_environment=environment, prefix=prefix)
-            for prefix, environment in defaults.items()
-        }
+        return {prefix: self.asked_of(given, environment, prefix) for prefix, environment in defaults.items()}
 
     def evaluate(self, sides: dict[str, Asked], known: Known) -> list[Evaluation]:
         found: list[Evaluation] = []
@@ -246,6 +268,11 @@ class ComparePage(ConsolePage):
                 except ValidationError as error:
                     asked.problems.extend(error.details)
         return [] if any(asked.problems for asked in sides.values()) else found
+
+
+def both(sides: Mapping[str, Asked]) -> list[tuple[str, str]]:
+    """The parameters of two questions; the projects they have in common once."""
+    return list(dict.fromkeys(pair for prefix, asked in sides.items() for pair in asked.pairs(prefix)))
 
 
 urlpatterns = [

@@ -1,5 +1,6 @@
 """The playground as a person uses it: ask, understand, narrow down, compare, take it along."""
 
+import json
 import re
 
 import pytest
@@ -90,6 +91,66 @@ def test_what_is_wrong_stands_beside_its_field_and_has_the_focus(visit):
     problem = page.get_by_role("alert")
     expect(problem).to_contain_text("This is no JSON")
     expect(problem).to_be_focused()
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_enter_in_any_field_evaluates(visit, script):
+    page = visit("viewer", "/playground/", script=script)
+    page.get_by_label("appVersion").fill("4.5.1")
+    page.get_by_label("userId").fill("7")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/playground/?environment=production&context.userId=7&context.appVersion=4.5.1")
+    expect(page.get_by_label("userId")).to_have_value("7")
+
+
+def test_enter_in_any_field_compares(visit):
+    page = visit("viewer", "/playground/compare/")
+    page.get_by_role("group", name="Side 2").get_by_label("userId").fill("7")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url(re.compile(r"b\.context\.userId=7$"))
+
+
+LONG_CONTEXT = json.dumps({"userId": "42", "properties": {"plan": "pro", "note": "x" * 64_000}})
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_context_of_64_kb_is_evaluated_and_filtered(visit, script):
+    page = visit("viewer", f"/playground/?{ADA}&as=json", script=script)
+    page.get_by_label("Context as JSON").fill(LONG_CONTEXT)
+    page.get_by_role("button", name="Evaluate").click()
+
+    page.wait_for_url(re.compile("kept=[0-9a-f]{64}"))
+    expect(row(page, "dark-theme")).to_contain_text("userId 42 is in bucket 53")
+    page.locator(".chip.unknown").click()
+    expect(page.locator("table.results tbody tr")).to_have_count(1)
+    expect(page.get_by_label("Context as JSON")).to_have_value(LONG_CONTEXT)
+
+
+def test_a_refusal_leaves_the_form_there(visit):
+    page = visit("viewer", f"/playground/?{ADA}&as=json")
+    page.get_by_label("Context as JSON").fill(json.dumps({"userId": "x" * 1_000_000}))
+    page.get_by_role("button", name="Evaluate").click()
+
+    expect(page.get_by_role("status")).to_contain_text("larger than the 1 MB")
+    expect(page.get_by_label("Context as JSON")).to_have_value(re.compile("xxx"))
+
+
+def test_the_link_keeps_filter_search_and_differences(visit):
+    page = visit("viewer", f"/playground/?{ADA}&result=on&q=search")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    page.goto(copied)
+    expect(page.locator("table.results tbody tr")).to_have_count(1)
+
+    page.goto("/playground/compare/?b.context.userId=42")
+    page.get_by_role("link", name="Show all 13").click()
+    expect(page.locator(".matrix tbody tr")).to_have_count(13)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert "show=all" in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_the_link_and_the_command_are_copied(visit, live_server):

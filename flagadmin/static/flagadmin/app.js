@@ -121,6 +121,27 @@ document.addEventListener("htmx:confirm", (event) => {
   if (elt.matches("#editor") && find(".htmx-request", elt)) event.preventDefault();
 });
 
+// A message above the page's content, as the server's own messages are.
+function say(text) {
+  const note = document.createElement("p");
+  note.className = "note error";
+  note.textContent = text;
+  find("#messages").replaceChildren(note);
+  note.scrollIntoView({ block: "nearest" });
+}
+
+// A refusal does not replace the part of the page, mostly a form, that it has no replacement for.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, requestConfig, selectOverride } = event.detail;
+  if (xhr.status < 400) return;
+  const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+  const part = selectOverride ?? requestConfig.elt.closest("[hx-select]")?.getAttribute("hx-select");
+  if (part && find(part, answer)) return;
+  event.detail.shouldSwap = false;
+  say(find(".refusal h1", answer)?.textContent ?? `The server refused this (${xhr.status}). Nothing was changed.`);
+});
+document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you entered is still here."));
+
 for (const button of document.querySelectorAll("[data-enable-after]"))
   setTimeout(() => {
     button.disabled = false;
