@@ -4,12 +4,12 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.errors import AuthenticationRequired
@@ -91,5 +91,28 @@ def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
     now = now or timezone.now()
     if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:
         return
-    stale = Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)
-    ApiToken.objects.filter(stale, pk=token.pk).update(seen_at=now)
+    _note(ApiToken.objects.filter(pk=token.pk), now)
+
+
+def note_uses(secrets: Iterable[str]) -> None:
+    """Writes the last-used time of the tokens of these keys; unknown and expired ones are passed over. One statement,
+    that passes over a token which somebody is changing this moment too: nobody waits for it."""
+    hashes = sorted({hash_secret(secret) for secret in secrets})
+    if not hashes:
+        return
+    now = timezone.now()
+    valid = ApiToken.objects.filter(
+        _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now), secret_hash__in=hashes
+    )
+    _note(
+        ApiToken.objects.filter(pk__in=valid.select_for_update(skip_locked=True).order_by("pk").values("pk")),
+        now,
+    )
+
+
+def _note(tokens: QuerySet[ApiToken], now: datetime) -> None:
+    tokens.filter(_not_noted(now)).update(seen_at=now)
+
+
+def _not_noted(now: datetime) -> Q:
+    return Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)

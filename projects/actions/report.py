@@ -35,6 +35,7 @@ class Instance:
     platform_version: str = ""
     spec_version: str = ""
     engine_version: str = ""
+    sdk_flavor: str = ""
 
     def over(self, known: "Instance") -> "Instance":
         """This on top of what was known: nothing known is replaced by nothing."""

@@ -116,9 +116,9 @@ def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -
     statement = """
         INSERT INTO projects_applicationinstance AS known (
             application_id, instance_id, environment, folded_sdk, sdk_version, sdk_type,
-            platform_name, platform_version, spec_version, engine_version, first_seen_at, seen_at)
+            platform_name, platform_version, spec_version, engine_version, sdk_flavor, first_seen_at, seen_at)
         SELECT told.*, moment, moment FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
-               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS told,
+               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS told,
                (SELECT %s::timestamptz) AS now (moment)
         ON CONFLICT (application_id, instance_id, environment) DO UPDATE SET
             folded_sdk = coalesce(nullif(excluded.folded_sdk, ''), known.folded_sdk),
@@ -128,10 +128,11 @@ def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -
             platform_version = coalesce(nullif(excluded.platform_version, ''), known.platform_version),
             spec_version = coalesce(nullif(excluded.spec_version, ''), known.spec_version),
             engine_version = coalesce(nullif(excluded.engine_version, ''), known.engine_version),
+            sdk_flavor = coalesce(nullif(excluded.sdk_flavor, ''), known.sdk_flavor),
             seen_at = greatest(known.seen_at, excluded.seen_at)
     """
     if rows:
-        cursor.execute(statement, [*columns(rows, 10), now])
+        cursor.execute(statement, [*columns(rows, 11), now])
 
 
 def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:

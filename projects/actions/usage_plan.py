@@ -80,7 +80,7 @@ def _read_instances(cursor: Any, report: Report, known: Known) -> None:
         return
     statement = """
         SELECT told.name, told.instance_id, told.environment, i.seen_at, i.sdk_version, i.sdk_type,
-               i.platform_name, i.platform_version, i.spec_version, i.engine_version
+               i.platform_name, i.platform_version, i.spec_version, i.engine_version, i.sdk_flavor
           FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[])
                AS told (name, application_id, instance_id, environment)
           JOIN projects_applicationinstance i USING (application_id, instance_id, environment)

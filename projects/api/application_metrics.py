@@ -49,6 +49,9 @@ class Applications(serializers.Serializer):
 class InstanceRecord(serializers.Serializer):
     instanceId = serializers.CharField()
     sdkVersion = serializers.CharField(allow_null=True)
+    sdkFlavor = serializers.CharField(
+        allow_null=True, help_text="What the SDK is wrapped in: `fastapi:1.2.0`."
+    )
     sdkType = serializers.CharField()
     environment = serializers.CharField()
     platformName = serializers.CharField(allow_null=True)

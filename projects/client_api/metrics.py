@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from flagadmin.errors import ValidationError
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.tokens import note_uses
 from projects.actions.report import Count, Instance, Place, Report, Use
 from projects.client_api import wire
 from projects.client_api.base import TAGS, ClientView, environment_of
@@ -85,7 +86,8 @@ class BulkMetricsView(ClientView):
         examples=[OpenApiExample("Bulk metrics", value=BULK_EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Of edge proxies. Entries of another environment than the key's are not kept.
+        """Of edge proxies. Entries of another environment than the key's are not kept; tokens that were used at the
+        proxy count as used here, unknown ones are passed over.
 
         A bad entry spoils no other: the good ones are stored even where the answer is 400.
         """
@@ -93,6 +95,7 @@ class BulkMetricsView(ClientView):
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
         inbox.submit(_bulk_report(applications, metrics, environment_of(request), timezone.now()))
+        note_uses(lists.seenTokens or ())
         if problems or more:
             raise ValidationError.of(problems + more)
         return Response(status=202)

@@ -52,6 +52,7 @@ def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_t
         body.platformVersion or "",
         body.specVersion or "",
         body.yggdrasilVersion or "",
+        ":".join(filter(None, (body.sdkFlavor, body.sdkFlavor and body.sdkFlavorVersion))),
     )
 
 

@@ -16,6 +16,8 @@ MOST_TOKENS = 1000
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
 Word = Annotated[str | None, Field(max_length=LONGEST_WORD)]
 StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], Field(max_length=1000)]
+Secret = Annotated[str, Field(max_length=1000)]
+SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
 CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
 
 
@@ -46,6 +48,8 @@ class Platform(Body):
     platformVersion: Word = None
     yggdrasilVersion: Word = None
     specVersion: Word = None
+    sdkFlavor: Word = Field(None, description="What the SDK is wrapped in, for example a framework's SDK.")
+    sdkFlavorVersion: Word = None
 
 
 class Registration(Platform):
@@ -109,6 +113,9 @@ class BulkMetrics(Body):
 
     applications: list[BulkApplication]
     metrics: list[BulkMetric]
+    seenTokens: SeenTokens | None = Field(
+        None, description="Tokens that were used at the proxy since its last post."
+    )
 
 
 class BulkLists(Body):
@@ -116,10 +123,11 @@ class BulkLists(Body):
 
     applications: list[Any]
     metrics: list[Any]
+    seenTokens: SeenTokens | None = None
 
 
 class Tokens(Body):
-    tokens: list[Annotated[str, Field(max_length=1000)]] = Field(max_length=MOST_TOKENS)
+    tokens: list[Secret] = Field(max_length=MOST_TOKENS)
 
 
 class ValidToken(Body):

@@ -90,6 +90,7 @@ def instance_document(instance: ApplicationInstance) -> Document:
     return {
         "instanceId": instance.instance_id,
         "sdkVersion": instance.sdk_version or None,
+        "sdkFlavor": instance.sdk_flavor or None,
         "sdkType": instance.sdk_type,
         "environment": instance.environment,
         "platformName": instance.platform_name or None,

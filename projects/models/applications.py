@@ -26,7 +26,10 @@ class Application(models.Model):
 
 
 class ApplicationInstance(models.Model):
-    """A running SDK. ``sdk_version`` is as sent, ``unleash-node-sdk:6.12.1``; once known it never becomes empty."""
+    """A running SDK. ``sdk_version`` is as sent, ``unleash-node-sdk:6.12.1``; once known it never becomes empty.
+
+    ``sdk_flavor`` is what the SDK is wrapped in, with its version if one was sent: ``fastapi:1.2.0``.
+    """
 
     id = models.BigAutoField(primary_key=True)
     application = models.ForeignKey(
@@ -41,6 +44,7 @@ class ApplicationInstance(models.Model):
     platform_version = models.TextField(blank=True)
     spec_version = models.TextField(blank=True)
     engine_version = models.TextField(blank=True)
+    sdk_flavor = models.TextField(blank=True, default="", db_default="")
     first_seen_at = models.DateTimeField()
     seen_at = models.DateTimeField()
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.utils import timezone
 
+from groups.models import ApiToken
 from projects.models import Application, ApplicationInstance, FlagLastSeen, FlagUsage, UsageHour
 from tests.cast import client, make_token
 from tests.sdk import Sdk, make_flag, make_sdk, metrics, registration
@@ -293,3 +294,38 @@ def test_usage_is_of_the_flag_whatever_projects_the_key_has(shop, sdk: Sdk) -> N
         (flag.pk, "development"),
         (flag.pk, "production"),
     }
+
+
+def test_the_flavor_of_an_sdk_is_kept_and_shown(sdk: Sdk) -> None:
+    sdk.register("web", sdkFlavor="fastapi", sdkFlavorVersion="1.2.0")
+    sdk.count("web", [])
+    assert ApplicationInstance.objects.get().sdk_flavor == "fastapi:1.2.0"
+    told = client(make_token("admin")).get("/api/admin/metrics/applications/web").json()
+    assert told["instances"][0]["sdkFlavor"] == "fastapi:1.2.0"
+    sdk.register("plain", sdkFlavorVersion="1.2.0")
+    assert ApplicationInstance.objects.get(application__name="plain").sdk_flavor == ""
+
+
+def bulk(**more: object) -> dict:
+    return {"applications": [], "metrics": []} | more
+
+
+def test_tokens_that_were_used_at_an_edge_proxy_count_as_used(sdk: Sdk) -> None:
+    used = [make_token(kind, environment="development", name=kind) for kind in ("frontend", "backend")]
+    expired = make_token("admin", expires_at=timezone.now() - timedelta(days=1), name="expired")
+    make_token("admin", name="unused")
+    answer = sdk.api.post(
+        "/api/client/metrics/bulk", bulk(seenTokens=[*used, expired, "*:development.unknown"])
+    )
+    assert answer.status_code == 202
+    seen = ApiToken.objects.filter(
+        name__in=["frontend", "backend", "expired", "unused"], seen_at__isnull=False
+    )
+    assert set(seen.values_list("name", flat=True)) == {"frontend", "backend"}
+
+
+@pytest.mark.parametrize("tokens", ["x", [{}], ["x" * 1001], ["x"] * 1001])
+def test_seen_tokens_that_are_refused(sdk: Sdk, tokens: object) -> None:
+    answer = sdk.api.post("/api/client/metrics/bulk", bulk(seenTokens=tokens))
+    assert answer.status_code == 400
+    assert answer.json()["details"][0]["path"].startswith("seenTokens")

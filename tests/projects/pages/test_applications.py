@@ -181,3 +181,8 @@ def test_the_window_is_named(browse, used):
     days = settings.APPLICATION_INSTANCE_WINDOW.days
 
     assert f"the last {days} days" in words(browse("reader").get(URL))
+
+
+def test_an_instance_tells_what_its_sdk_is_wrapped_in(browse, used):
+    make_sdk("development").register("web", "web-1", sdkFlavor="nestjs", sdkFlavorVersion="2.0.0")
+    assert "unleash-node-sdk:5.9.0 in nestjs:2.0.0" in words(browse("reader").get("/applications/web/"))
