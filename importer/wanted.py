@@ -42,7 +42,7 @@ def wanted_document(
     if entry.variants is not None:
         path, given = entry.variants
         findings += _about(entry, variants_problems(given, path))
-        document["variants"] = variants_document(given)
+        document["variants"] = variants_document(given, document["variants"])
     if entry.links is not None:
         document["links"] = _links(entry, target, findings)
     if entry.parents is not None:

@@ -77,7 +77,7 @@ def set_variants(
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
     check_problems(variants_problems(given, ""))
     row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
-    before, row.variants = row.variants, variants_document(given)
+    before, row.variants = row.variants, variants_document(given, row.variants)
     if row.variants != before:
         row.save(update_fields=["variants"])
         record(

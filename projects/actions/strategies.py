@@ -65,10 +65,12 @@ def insert_strategy(flag: Flag, environment: str, document: Document) -> Strateg
     return strategy
 
 
-def checked_strategy(flag: Flag, given: Mapping[str, Any]) -> Document:
+def checked_strategy(
+    flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[Document] = ()
+) -> Document:
     """The document that is stored for what was given. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
-    document = strategy_document(given, defaults)
+    document = strategy_document(given, defaults, stored_variants=stored_variants)
     check_problems(
         strategy_problems(
             document,
@@ -101,7 +103,7 @@ def update_strategy(
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
     changes = {key: value for key, value in given.items() if value is not None or key == "title"}
-    document = checked_strategy(flag, before | changes)
+    document = checked_strategy(flag, before | changes, stored_variants=strategy.variants)
     _assign(strategy, document)
     strategy.save()
     _set_segments(strategy, document["segments"])

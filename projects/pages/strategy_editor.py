@@ -132,13 +132,15 @@ class StrategyEditor(ConsolePage):
         return [problem.message for problem in strategy_warnings(wanted, "")]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        inputs = strategy_inputs(self.project_id, self.document, problems=self.problems)
+        inputs = strategy_inputs(self.project_id, self.document, stored=self.stored, problems=self.problems)
         wanted = self.wanted()
         names = {segment.pk: segment.name for segment, _ in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
             saying=strategy_saying(wanted, segments=names),
-            variants_sentence=variants_sentence(variants_document(wanted["variants"])),
+            variants_sentence=variants_sentence(
+                variants_document(wanted["variants"], self.stored["variants"])
+            ),
             faults=self.faults(wanted) if self.request.method == "POST" else [],
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),

@@ -110,7 +110,7 @@ _HINTS = {
 
 
 def strategy_inputs(
-    project_id: str, document: Document, *, problems: Iterable[Problem] = ()
+    project_id: str, document: Document, *, stored: Document, problems: Iterable[Problem] = ()
 ) -> StrategyInputs:
     """``problems`` stand beside what their paths name."""
     by_place, by_parameter, others = sorted_problems(problems)
@@ -125,16 +125,16 @@ def strategy_inputs(
         parameters=_parameters(document, sticky, by_parameter),
         constraints=constraint_rows(document["constraints"], Words.of(project_id), by_place["constraints"]),
         segments=[(segment, segment.pk in chosen) for segment in usable_segments],
-        variants=variant_rows(shared(variants), by_place["variants"]),
+        variants=variant_rows(shared(variants, stored["variants"]), by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,
         errors=others,
     )
 
 
-def shared(variants: Sequence[Document]) -> list[Document]:
+def shared(variants: Sequence[Document], stored: Sequence[Document]) -> list[Document]:
     """The variants in their order, with the weights that they will have."""
-    weights = {item["name"]: item["weight"] for item in variants_document(variants)}
+    weights = {item["name"]: item["weight"] for item in variants_document(variants, stored)}
     return [variant | {"weight": weights.get(variant["name"], variant["weight"])} for variant in variants]
 
 

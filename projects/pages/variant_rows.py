@@ -37,7 +37,9 @@ def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[
     for index, number in enumerate(given.getlist("v")):
         prefix = f"v-{number}-"
         fixed = f"{prefix}fixed" in given
-        weight = _weight(given.get(f"{prefix}percent", "")) if fixed else 0
+        weight = (
+            _weight(given.get(f"{prefix}percent", "")) if fixed else _stored_weight(given, prefix, before)
+        )
         if weight is None:
             problems.append(Problem(f"variants[{index}].weight", "a share is a number from 0 to 100"))
         found.append(_variant(given, prefix, weight or 0, fixed, before))
@@ -59,6 +61,11 @@ def _variant(
     if overrides := before.get(variant["was"], {}).get("overrides"):
         variant["overrides"] = overrides
     return variant
+
+
+def _stored_weight(given: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
+    """What a variable one has now, so that a form that leaves the variants as they are is seen to."""
+    return weight_of(before.get(given.get(f"{prefix}was", ""), {}).get("weight"))
 
 
 def _weight(text: str) -> int | None:

@@ -98,10 +98,10 @@ class VariantsPage(SavedAsSeen, ConsolePage):
             "variants_stickiness": first.get("stickiness", "default"),
         }
         return super().get_context_data(
-            rows=variant_rows(shared(self.variants), by_place["variants"]),
+            rows=variant_rows(shared(self.variants, self.stored), by_place["variants"]),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
-            sentence=variants_saying(self.variants),
+            sentence=variants_saying(variants_document(self.variants, self.stored)),
             seen=self.seen,
             changed=self.changed,
             errors=others,
@@ -115,7 +115,7 @@ class VariantsPage(SavedAsSeen, ConsolePage):
 
 
 def variants_saying(variants: Sequence[dict[str, Any]]) -> str:
-    return variants_sentence(variants_document(variants)) or "It has no variants of its own."
+    return variants_sentence(variants) or "It has no variants of its own."
 
 
 urlpatterns = [

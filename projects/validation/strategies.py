@@ -24,11 +24,14 @@ class StrategyDefaults:
     stickiness: str = "default"
 
 
-def strategy_document(given: Mapping[str, Any], defaults: StrategyDefaults) -> Document:
+def strategy_document(
+    given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
+) -> Document:
     """A strategy as it is stored: ``name title disabled parameters constraints variants segments sortOrder``.
 
     ``sortOrder`` is None where none was given: the caller knows the place. Parameters whose values are neither texts,
-    numbers, booleans nor null are kept as they are, for :func:`strategy_problems` to tell of.
+    numbers, booleans nor null are kept as they are, for :func:`strategy_problems` to tell of. ``stored_variants`` are
+    those it has now: see :func:`variants_document`.
     """
     return {
         "name": given["name"],
@@ -36,7 +39,7 @@ def strategy_document(given: Mapping[str, Any], defaults: StrategyDefaults) -> D
         "disabled": bool(given.get("disabled")),
         "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
         "constraints": [constraint_document(constraint) for constraint in given.get("constraints") or []],
-        "variants": variants_document(given.get("variants") or []),
+        "variants": variants_document(given.get("variants") or [], stored_variants),
         "segments": list(given.get("segments") or []),
         "sortOrder": given.get("sortOrder"),
     }

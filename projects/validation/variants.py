@@ -6,6 +6,8 @@ from typing import Any
 import orjson
 
 from flagadmin.errors import Problem
+from playground.engine.reading import objects_of
+from projects.validation.variant_order import variant_order
 
 Document = dict[str, Any]
 
@@ -14,21 +16,43 @@ WEIGHT_TYPES = ("variable", "fix")
 PAYLOAD_TYPES = ("json", "csv", "string", "number")
 
 
-def variants_document(given: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Variants as they are stored: by name, with weights that add up to 1000.
+def variants_document(
+    given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
+) -> list[Document]:
+    """Variants as they are stored: by name as a person sorts, with weights that add up to 1000.
 
-    ``fix`` variants keep their weight; ``variable`` ones share the rest evenly, the first by name takes what
-    is left over. Lists that break the rules keep their weights, so that the problems are told of what was given.
+    ``fix`` variants keep their weight; ``variable`` ones share the rest evenly, and the first of them in the order
+    given get one more each where it does not divide. A list that was read from a server and comes back keeps its order
+    and weights, so that nobody's variant changes: one that says what is ``stored`` (by whatever rule that was), and one
+    that is such a result already. Lists that break the rules keep their weights, so that problems name what was given.
     """
-    variants = sorted((_variant_document(variant) for variant in given), key=lambda v: v["name"])
+    variants = [_variant_document(variant) for variant in given]
+    if _shares(variants) == _shares(objects_of(stored)):
+        return variants
+    in_order = sorted(variants, key=lambda variant: variant_order(variant["name"]))
+    if in_order != variants or not _is_shared_out(variants):
+        _share_out(variants)
+    return in_order
+
+
+def _shares(variants: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(variant.get("name"), variant.get("weightType"), variant.get("weight")) for variant in variants]
+
+
+def _is_shared_out(variants: Sequence[Mapping[str, Any]]) -> bool:
+    shares = [variant["weight"] for variant in variants if variant.get("weightType") == "variable"]
+    total = sum(variant["weight"] for variant in variants)
+    return total == TOTAL_WEIGHT and bool(shares) and max(shares) - min(shares) <= 1
+
+
+def _share_out(variants: Sequence[Document]) -> None:
     variable = [variant for variant in variants if variant.get("weightType") == "variable"]
     rest = TOTAL_WEIGHT - sum(v["weight"] for v in variants if v.get("weightType") != "variable")
     if not variable or rest < 0:
-        return variants
+        return
     share, left_over = divmod(int(rest), len(variable))
     for index, variant in enumerate(variable):
-        variant["weight"] = share + (left_over if index == 0 else 0)
-    return variants
+        variant["weight"] = share + (index < left_over)
 
 
 def _variant_document(given: Mapping[str, Any]) -> Document:

@@ -13,6 +13,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
 from playground.wire import compile_playground, render_features
+from projects.validation.variant_order import variant_order
 from tests.engine.oracle import NOW
 from tests.paths import SHARED
 
@@ -67,7 +68,9 @@ def definition(feature: Mapping[str, Any], document: Mapping[str, Any]) -> dict[
     if document.get("loadedVia") == "api":
         for holder in (found, *strategies):
             if holder.get("variants"):
-                holder["variants"] = sorted(holder["variants"], key=lambda variant: variant["name"].lower())
+                holder["variants"] = sorted(
+                    holder["variants"], key=lambda variant: variant_order(variant["name"])
+                )
         for strategy in strategies:
             if strategy["name"] == "flexibleRollout":
                 strategy["parameters"] = {"groupId": feature["name"], **strategy["parameters"]}

@@ -22,8 +22,7 @@ def test_weights_add_up_to_1000():
     assert weights(*given) == [("blue", 350), ("green", 300), ("red", 350)]
 
 
-def test_the_first_by_name_takes_the_remainder():
-    assert weights(variant("c"), variant("b"), variant("a")) == [("a", 334), ("b", 333), ("c", 333)]
+def test_a_fixed_weight_takes_no_part_of_the_remainder():
     given = variant("a", 1, "fix"), variant("b"), variant("c")
     assert weights(*given) == [("a", 1), ("b", 500), ("c", 499)]
 
