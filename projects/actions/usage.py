@@ -5,7 +5,7 @@ of ``projects.usage_rows``, each in key order, so that bursts never wait for eac
 """
 
 from dataclasses import astuple, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
@@ -27,20 +27,42 @@ from projects.actions.usage_plan import (
 )
 
 
+class FlagsLocked(Exception):
+    """Somebody is changing these flags at the moment; nothing was written."""
+
+    def __init__(self, flags: set[str]) -> None:
+        super().__init__(", ".join(sorted(flags)))
+        self.flags = flags
+
+
 @transactional
-def keep_report(report: Report, *, now: datetime | None = None) -> None:
-    """Writes what a report tells that is not known yet. Flags that do not exist are left out."""
+def keep_report(
+    report: Report,
+    *,
+    now: datetime | None = None,
+    lock_wait: timedelta | None = None,
+    skip_locked: bool = False,
+) -> None:
+    """Writes what a report tells that is not known yet. Flags that do not exist are left out.
+
+    With ``lock_wait`` a lock that somebody holds for longer ends it with PostgreSQL's LOCK_NOT_AVAILABLE. With
+    ``skip_locked`` flags that somebody is changing are not waited for at all: raises FlagsLocked.
+    """
     now = now or timezone.now()
     with connection.cursor() as cursor:
         known = read_known(cursor, report)
-        apply_writes(cursor, report, known, plan_writes(report, known, now=now), now=now)
+        writes = plan_writes(report, known, now=now)
+        if lock_wait is not None and (writes or report.hours):
+            wait = f"{lock_wait.total_seconds() * 1000:.0f}ms"
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [wait])
+        _hold_flags(cursor, known, writes, skip_locked=skip_locked)
+        apply_writes(cursor, report, known, writes, now=now)
 
 
 # Writes, in the order of locks --------------------------------------------------------------------------
 
 
 def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime) -> None:
-    _hold_flags(cursor, known, writes)
     _write_flags_seen(cursor, writes)
     known.applications |= _make_applications(cursor, writes, now)
     _hold_applications(cursor, known, writes)
@@ -51,7 +73,7 @@ def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, n
     _write_lines(cursor, known, writes, now)
 
 
-def _hold_flags(cursor: Any, known: Known, writes: Writes) -> None:
+def _hold_flags(cursor: Any, known: Known, writes: Writes, *, skip_locked: bool) -> None:
     """A flag that is being moved or deleted this moment could not see the usage written here.
 
     What was deleted before its turn is unknown from here on.
@@ -59,11 +81,21 @@ def _hold_flags(cursor: Any, known: Known, writes: Writes) -> None:
     if not writes.flags_to_hold:
         return
     statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
-    held = {name for (name,) in fetch(cursor, statement, sorted(writes.flags_to_hold))}
-    gone = {known.flags.pop(name) for name in writes.flags_to_hold - held}
+    statement += " SKIP LOCKED" if skip_locked else ""
+    held = _names(cursor, statement, writes.flags_to_hold)
+    others = writes.flags_to_hold - held
+    if others and skip_locked:
+        locked = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", others)
+        if locked:
+            raise FlagsLocked(locked)
+    gone = {known.flags.pop(name) for name in others}
     if gone:
         writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
         writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in gone}
+
+
+def _names(cursor: Any, statement: str, names: set[str]) -> set[str]:
+    return {name for (name,) in fetch(cursor, statement, sorted(names))}
 
 
 def _write_flags_seen(cursor: Any, writes: Writes) -> None:

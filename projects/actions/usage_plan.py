@@ -1,6 +1,6 @@
 """What of a report is not known yet. Reads the tables; decides without them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,6 +37,9 @@ class Writes:
     changed: set[str] = field(default_factory=set)
     instances: dict[Place, Instance] = field(default_factory=dict)
     used: dict[Use, datetime] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, each.name) for each in fields(self))
 
 
 # Reads --------------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
     written = []
     release = threading.Event()
 
-    def slowly(report: Report) -> None:
+    def slowly(report: Report, **waits: object) -> None:
         written.append(len(report.instances))
         assert release.wait(PATIENCE)
         keep_report(report)
@@ -150,7 +150,7 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
 def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, release = threading.Event(), threading.Event()
 
-    def refusing(report: Report) -> None:
+    def refusing(report: Report, **waits: object) -> None:
         if "first" in report.strategies:
             begun.set()
             assert release.wait(PATIENCE)
@@ -188,7 +188,7 @@ def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
 ) -> None:
     gone = [NotFound("deleted a moment ago")] * 3
 
-    def meanwhile(report: Report) -> None:
+    def meanwhile(report: Report, **waits: object) -> None:
         if gone:
             raise gone.pop()
         keep_report(report)
@@ -200,7 +200,7 @@ def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
 
 
 def test_one_that_is_refused_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(report: Report) -> None:
+    def never(report: Report, **waits: object) -> None:
         raise NotFound("deleted a moment ago")
 
     monkeypatch.setattr(inboxes, "keep_report", never)
