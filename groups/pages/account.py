@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
@@ -18,6 +18,7 @@ from groups.actions.personal_tokens import create_personal_token, delete_persona
 from groups.authentication import client_address
 from groups.models import Grant, User
 from groups.pages.base import ConsolePage, FormPage
+from groups.pages.secrets import ShowsSecretOnce
 
 
 class OwnPage(ConsolePage):
@@ -127,18 +128,10 @@ class TokenForm(forms.Form):
     )
 
 
-class NewTokenPage(OwnPage, FormPage):
+class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
     template_name = "groups/token_new.html"
     title = "New personal token"
     form_class = TokenForm
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.secret = ""
-        response = super().post(request, *args, **kwargs)
-        if not self.secret:
-            return response
-        context = self.get_context_data(secret=self.secret, title="Your new token")
-        return self.render_to_response(context, status=201)
 
     def submit(self, form: Any) -> str:
         day = form.cleaned_data["expiresAt"]
@@ -146,9 +139,8 @@ class NewTokenPage(OwnPage, FormPage):
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise ValidationError.at("expiresAt", "This day is over.")
         name = form.cleaned_data["description"]
-        _, self.secret = create_personal_token(
-            self.user, name=name, expires_at=expires_at, caller=self.caller
-        )
+        _, secret = create_personal_token(self.user, name=name, expires_at=expires_at, caller=self.caller)
+        self.created = {"secret": secret, "title": "Your new token"}
         return "/account/"
 
     def curl(self) -> str:

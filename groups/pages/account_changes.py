@@ -19,6 +19,7 @@ from groups.models import User
 from groups.pages.accounts import PEOPLE, SERVICE, Kind, OneAccount
 from groups.pages.base import ActionPage, ConfirmPage, FormPage
 from groups.pages.choices import root_role_choices
+from groups.pages.secrets import ShowsSecretOnce
 from groups.permissions import Permission
 
 
@@ -49,7 +50,7 @@ class AccountForm(forms.Form):
             del self.fields["email"]
 
 
-class NewAccountPage(Kind, FormPage):
+class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     template_name = "groups/account_form.html"
 
     def get_title(self) -> str:
@@ -62,11 +63,6 @@ class NewAccountPage(Kind, FormPage):
         self.caller.check(Permission.ADMIN)
         return AccountForm(data or None, initial=self.get_initial(), is_service=self.is_service)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.invited: User | None = None
-        response = super().post(request, *args, **kwargs)
-        return show_link(self, self.invited, self.home) if self.invited else response
-
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
         new = NewAccount(
@@ -78,7 +74,8 @@ class NewAccountPage(Kind, FormPage):
         )
         user = actions.create_account(new, caller=self.caller)
         if not self.is_service:
-            self.invited = user
+            link = create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
+            self.created = link_to_pass_on(self.request, user, link, back=self.home)
         else:
             messages.success(self.request, f"Created service account {user}. Give it a key below.")
         return f"{self.home}{user.pk}/"
@@ -93,16 +90,14 @@ class NewAccountPage(Kind, FormPage):
         return curl_for(self.request, "POST", self.api, body)
 
 
-def show_link(page: Any, user: User, back: str, link: str = "") -> HttpResponseBase:
-    """A page with a one-time link, shown this once. Without ``link`` a fresh invitation."""
-    link = link or create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
-    secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else page.request.build_absolute_uri(link)
+def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
+    """What the page that shows a one-time link is made of."""
+    secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
     lead = (
         f"Pass it on to {user.display_name}. It works once, for {hours} hours, and leads to a new password."
     )
-    context = page.get_context_data(title=f"Link for {user}", secret=secret, back=back, lead=lead, curl="")
-    return page.render_to_response(context, status=201)
+    return {"title": f"Link for {user}", "secret": secret, "back": back, "lead": lead}
 
 
 class EditAccountPage(OneAccount, NewAccountPage):
@@ -156,7 +151,7 @@ class SetActive(OneAccount, ActionPage):
         return self.url
 
 
-class ResetPasswordPage(OneAccount, ConfirmPage):
+class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
     """Ends the present password and shows a one-time link to a new one."""
 
     def plan(self) -> dict[str, Any]:
@@ -173,17 +168,14 @@ class ResetPasswordPage(OneAccount, ConfirmPage):
             "blocked": oneself or disabled,
         }
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.link = ""
-        response = super().post(request, *args, **kwargs)
-        if not self.link:
-            return response
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
         self.template_name = "groups/account_form.html"
-        return show_link(self, self.account(), self.url, self.link)
+        return super().show_secret(created)
 
     def act(self) -> tuple[str, str]:
-        self.account()
-        self.link = reset_password(self.user_id, caller=self.caller)
+        user = self.account()
+        link = reset_password(self.user_id, caller=self.caller)
+        self.created = link_to_pass_on(self.request, user, link, back=self.url)
         return "The password is reset.", self.url
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from django.urls import path
 from django.utils.timesince import timesince
 
@@ -16,6 +16,7 @@ from groups.models import ApiToken, User
 from groups.pages.account import TokenForm
 from groups.pages.accounts import SERVICE
 from groups.pages.base import ConfirmPage, ConsolePage, FormPage
+from groups.pages.secrets import ShowsSecretOnce
 
 
 def call_with_key(request: HttpRequest, path: str, secret: str) -> str:
@@ -43,30 +44,23 @@ class ServicePage(ConsolePage):
         return ((SERVICE["plural"], SERVICE["home"]), (self.account().display_name, self.url))
 
 
-class NewServiceToken(ServicePage, FormPage):
+class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
     template_name = "groups/service_token_new.html"
     title = "New key"
     form_class = TokenForm
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.secret = ""
-        response = super().post(request, *args, **kwargs)
-        if not self.secret:
-            return response
-        command = call_with_key(request, "/api/admin/projects", self.secret)
-        context = self.get_context_data(
-            secret=self.secret, command=command, title=f"New key of {self.account()}", curl=""
-        )
-        return self.render_to_response(context, status=201)
 
     def submit(self, form: Any) -> str:
         day = form.cleaned_data["expiresAt"]
         expires_at = datetime.combine(day, time.max, UTC) if day else None
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise ValidationError.at("expiresAt", "This day is over.")
-        _, self.secret = create_personal_token(
-            self.account(), name=form.cleaned_data["description"], expires_at=expires_at, caller=self.caller
-        )
+        account, name = self.account(), form.cleaned_data["description"]
+        _, secret = create_personal_token(account, name=name, expires_at=expires_at, caller=self.caller)
+        self.created = {
+            "secret": secret,
+            "command": call_with_key(self.request, "/api/admin/projects", secret),
+            "title": f"New key of {account}",
+        }
         return self.url
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 from django.utils import timezone
 from django.utils.timesince import timesince
@@ -16,6 +15,7 @@ from flagadmin.pages import Column, Filter, curl_for
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.pages.base import ConfirmPage, FormPage, ListPage
+from groups.pages.secrets import ShowsSecretOnce
 from groups.pages.service_tokens import call_with_key
 from groups.permissions import Permission
 from groups.token_access import check_any_kind, kinds_allowed, permission_for
@@ -200,7 +200,7 @@ class TokenForm(forms.Form):
         )
 
 
-class NewTokenPage(FormPage):
+class NewTokenPage(ShowsSecretOnce, FormPage):
     template_name = "projects/token_new.html"
     title = "New API token"
 
@@ -212,32 +212,22 @@ class NewTokenPage(FormPage):
             check_any_kind(self.caller, "CREATE")
         return TokenForm(data or None, caller=self.caller)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.made: tuple[ApiToken, str] | None = None
-        response = super().post(request, *args, **kwargs)
-        return self.shown_once(*self.made) if self.made else response
-
     def submit(self, form: Any) -> str:
         new = form.new_token()
         if kinds_allowed(self.caller, "CREATE"):
-            self.made = create_token(new, caller=self.caller)
+            token, secret = create_token(new, caller=self.caller)
         else:
             if len(new.projects or ()) != 1:
                 raise ValidationError.at("projects", "Choose one project.")
-            self.made = create_project_token(new.projects[0], new, caller=self.caller)
-        return TOKENS[1]
-
-    def shown_once(self, token: ApiToken, secret: str) -> HttpResponseBase:
+            token, secret = create_project_token(new.projects[0], new, caller=self.caller)
         _, first_call = PURPOSE[Kind(token.kind)]
-        command = call_with_key(self.request, first_call, secret)
-        context = self.get_context_data(
-            title=f"New API token {token.name}",
-            secret=secret,
-            command=command,
-            scope=scope_words(token, self.caller),
-            curl="",
-        )
-        return self.render_to_response(context, status=201)
+        self.created = {
+            "secret": secret,
+            "command": call_with_key(self.request, first_call, secret),
+            "scope": scope_words(token, self.caller),
+            "title": f"New API token {token.name}",
+        }
+        return TOKENS[1]
 
     def curl(self) -> str:
         body = {

@@ -102,7 +102,8 @@ def test_log_out_everywhere(viewer):
 
 def test_a_new_token_is_shown_once(viewer):
     browser = browser_of(viewer)
-    response = browser.post("/account/tokens/new/", {"description": "laptop", "expiresAt": "2099-12-31"})
+    form = {"description": "laptop", "expiresAt": "2099-12-31"}
+    response = browser.post("/account/tokens/new/", form, follow=True)
     secret = re.search(r"user:[0-9a-f]{56}", response.text)[0]
     assert api_client(secret).get("/api/admin/user").json()["user"]["username"] == "viewer"
     assert "no-store" in response["Cache-Control"]

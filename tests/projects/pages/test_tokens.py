@@ -23,9 +23,10 @@ def names(browser, query=""):
 def test_a_new_token_is_shown_once_and_works(browse, people, shop):
     admin = browse("admin")
 
-    answer = admin.post("/access/tokens/new/", NEW)
+    answer = admin.post("/access/tokens/new/", NEW, follow=True)
 
-    assert answer.status_code == 201
+    assert answer.redirect_chain == [("/access/tokens/new/?created", 302)]
+    assert "It reaches shop · production." in words(answer)
     secret = secret_of(answer)
     assert secret.startswith("shop:production.")
     assert f"-H 'Authorization: {secret}'" in words(answer)
@@ -36,7 +37,7 @@ def test_a_new_token_is_shown_once_and_works(browse, people, shop):
 
 def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
     admin = browse("admin")
-    secret = secret_of(admin.post("/access/tokens/new/", NEW))
+    secret = secret_of(admin.post("/access/tokens/new/", NEW, follow=True))
     address = f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"
 
     page = words(admin.get(address))
@@ -79,7 +80,7 @@ def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people,
     make_token("backend", name="both", projects=["other", "shop"], environment="production")
     member = browse("member")
 
-    assert member.post("/access/tokens/new/", NEW).status_code == 201
+    assert member.post("/access/tokens/new/", NEW).status_code == 302
     assert names(member) == ["both", "checkout"]
     assert member.post("/access/tokens/new/", NEW | {"projects": ["other"]}).status_code == 400
     assert "shop, 1 other · production" in words(member.get("/access/tokens/"))
