@@ -1,6 +1,8 @@
 """Bodies in and out: read bounded before anyone parses them, parsed strictly, rendered fast."""
 
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -127,13 +129,25 @@ class OrjsonRenderer(BaseRenderer):
         return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a JSON document may hold, whatever it means; fields have maxima of their own beside these."""
+
+    items: int = 10_000  # of one list
+    members: int = 10_000  # of one object
+    values: int = 200_000  # of the whole document
+    depth: int = 32
+
+
 class StrictJSONParser(BaseParser):
     """JSON with a body as it is: malformed text, NaN, lone surrogates and NUL characters are refused."""
 
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        return parse_json(stream.read())
+        data = parse_json(stream.read())
+        check_bounds(data, Bounds())
+        return data
 
 
 def parse_json(body: bytes) -> Any:
@@ -143,22 +157,57 @@ def parse_json(body: bytes) -> Any:
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
     # PostgreSQL has no NUL in text; found here it can name its place.
-    if b"\\u0000" in body and (path := _nul_path(data)) is not None:
+    if b"\\u0000" in body and (path := _place_of(data, _has_nul)) is not None:
         raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
     return data
 
 
-def _nul_path(data: Any) -> str | None:
-    """Where the first one is. A stack of its own: bodies may be nested deeper than Python's."""
+def check_bounds(data: Any, bounds: Bounds) -> None:
+    """Raises ValidationError for more than these bounds allow. One level of the document after the other."""
+    level, values = [data], 1
+    for _ in range(bounds.depth):
+        inner: list[Any] = []
+        for value in level:
+            if type(value) is list:
+                if len(value) > bounds.items:
+                    raise _too_many(data, value, f"at most {bounds.items:,} items are accepted")
+                inner += value
+            elif type(value) is dict:
+                if len(value) > bounds.members:
+                    raise _too_many(data, value, f"at most {bounds.members:,} members are accepted")
+                inner += value.values()
+        values += len(inner)
+        if values > bounds.values:
+            raise errors.ValidationError(
+                f"The body has too many values; at most {bounds.values:,} are accepted."
+            )
+        if not inner:
+            return
+        level = inner
+    raise errors.ValidationError(
+        f"The body is nested too deeply; at most {bounds.depth} levels are accepted."
+    )
+
+
+def _too_many(data: Any, found: list | dict, allowed: str) -> AppError:
+    path = _place_of(data, lambda value: value is found) or ""
+    return errors.ValidationError.at(path, f"{allowed}; there are {len(found):,}")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    return isinstance(value, dict) and any("\0" in key for key in value)
+
+
+def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
+    """Where the first such value is. A stack of its own: bodies may be nested deeper than Python's."""
     waiting = [("", data)]
     while waiting:
         path, value = waiting.pop()
-        if isinstance(value, str):
-            if "\0" in value:
-                return path
-        elif isinstance(value, dict):
-            if any("\0" in key for key in value):
-                return path
+        if sought(value):
+            return path
+        if isinstance(value, dict):
             inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
             waiting += reversed(inner)
         elif isinstance(value, list):

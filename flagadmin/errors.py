@@ -5,9 +5,14 @@ the list of them. It knows no framework: actions raise, ``flagadmin.http`` turns
 or a page. The names and statuses are those of the specification ("Errors") and of DESIGN.md ("Errors by name").
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+MOST_DETAILS = 100
+MOST_DETAILS_BYTES = 80_000  # so that a whole record stays below 100 kB
+LONGEST_PATH, LONGEST_MESSAGE = 250, 4_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,8 @@ class Problem:
 class AppError(Exception):
     """A refusal that the caller may read.
 
-    ``details`` are problems with their places; ``extra`` members stand in the record beside them
+    ``details`` are problems with their places: the first :data:`MOST_DETAILS`, and how many more there are.
+    ``count`` is their number where not all are handed over. ``extra`` members stand in the record beside them
     (``permissions`` of NoAccess, for example).
     """
 
@@ -37,11 +43,12 @@ class AppError(Exception):
         message: str | None = None,
         *,
         details: Iterable[Problem] = (),
+        count: int | None = None,
         extra: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.message = message or self.default_message
-        self.details = list(details)
+        self.message = clipped(message or self.default_message, LONGEST_MESSAGE)
+        self.details = first_problems(list(details), count)
         self.extra = dict(extra or {})
         self.headers = dict(headers or {})
         super().__init__(self.message)
@@ -67,13 +74,15 @@ class ValidationError(AppError):
         return cls(f"{path}: {message}" if path else message, details=[Problem(path, message)])
 
     @classmethod
-    def of(cls, problems: Iterable[Problem]) -> "ValidationError":
-        """All problems of a request at once."""
+    def of(cls, problems: Iterable[Problem], *, count: int | None = None) -> "ValidationError":
+        """All problems of a request at once. ``count`` is their number where only the first are handed over."""
         problems = list(problems)
-        if len(problems) == 1:
+        count = len(problems) if count is None else count
+        if count == 1:
             return cls.at(problems[0].path, problems[0].message)
+        listed = "Every one is" if count <= MOST_DETAILS else f"The first {MOST_DETAILS} are"
         return cls(
-            f"The request has {len(problems)} problems. Every one is listed in details.", details=problems
+            f"The request has {count:,} problems. {listed} listed in details.", details=problems, count=count
         )
 
 
@@ -161,6 +170,29 @@ class ServiceUnavailable(AppError):
     def __init__(self, message: str | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("headers", {"Retry-After": "5"})
         super().__init__(message, **kwargs)
+
+
+def first_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
+    """The first of them, cut where they are long, and one that says how many more there are."""
+    listed = list(_within_bytes(problems[:MOST_DETAILS]))
+    more = (len(problems) if count is None else count) - len(listed)
+    if more > 0:
+        listed.append(Problem("", f"and {more:,} more"))
+    return listed
+
+
+def _within_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
+    size = 0
+    for problem in problems:
+        cut = Problem(clipped(problem.path, LONGEST_PATH), clipped(problem.message, LONGEST_MESSAGE))
+        size += len(json.dumps(cut.as_dict()))
+        if size > MOST_DETAILS_BYTES:
+            return
+        yield cut
+
+
+def clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def choices(names: Iterable[str], *, limit: int = 20) -> str:

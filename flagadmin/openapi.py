@@ -7,10 +7,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin import errors
+
+
+class BoundedSchema(AutoSchema):
+    """Says of lists of objects in request bodies how long they may be."""
+
+    def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
+        schema = super()._unwrap_list_serializer(serializer, direction)
+        most = getattr(serializer, "max_length", None)
+        if (
+            schema is not None
+            and direction == "request"
+            and isinstance(serializer, serializers.ListSerializer)
+            and most
+        ):
+            schema["maxItems"] = most
+        return schema
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):

@@ -10,14 +10,10 @@ from pydantic import ValidationError
 from typing_extensions import is_typeddict
 
 from flagadmin import errors
-from flagadmin.errors import Problem, choices
+from flagadmin.errors import MOST_DETAILS, Problem, choices
 from importer.reading import WANTED
 
 Location = tuple[int | str, ...]
-
-MOST_TOLD = 2_000
-"""Problems told of one body, that the answer stays readable and small; the last one says how many more there are."""
-
 
 LONGEST_KEY = 60
 """Of a key that somebody made up, this much is told and compared."""
@@ -26,17 +22,12 @@ LONGEST_KEY = 60
 def schema_refusal(invalid: ValidationError, raw: Any, shape: Any) -> errors.ValidationError:
     """Every fault with its JSON path; where it lies within a flag's entry, the message begins with the flag's name."""
     faults = invalid.errors(include_url=False, include_input=True, include_context=True)
-    return refusal((_problem(fault, raw, shape) for fault in faults[:MOST_TOLD]), len(faults))
+    return refusal((_problem(fault, raw, shape) for fault in faults[:MOST_DETAILS]), len(faults))
 
 
 def refusal(problems: Iterable[Problem], count: int) -> errors.ValidationError:
-    """A refusal for ``count`` problems: the first of them, and how many more there are."""
-    listed = list(islice(problems, MOST_TOLD))
-    if count <= MOST_TOLD:
-        return errors.ValidationError.of(listed)
-    listed.append(Problem("", f"there are {count - MOST_TOLD:,} more problems like these"))
-    message = f"The request has {count:,} problems. The first {MOST_TOLD:,} are listed in details."
-    return errors.ValidationError(message, details=listed)
+    """A refusal for ``count`` problems, of which only the listed ones are worded."""
+    return errors.ValidationError.of(islice(problems, MOST_DETAILS), count=count)
 
 
 def json_path(location: Location) -> str:

@@ -6,6 +6,7 @@ from drf_spectacular.extensions import OpenApiSerializerExtension
 from pydantic import TypeAdapter
 from rest_framework import serializers
 
+from flagadmin.fields import Body, ListOf
 from importer.wire import WireBody
 
 IMPORT_DESCRIPTION = """\
@@ -119,11 +120,14 @@ class ValidationReport(serializers.Serializer[Any]):
     permissions = ReportEntry(many=True, help_text="Permissions that are missing.")
 
 
-class ExportQuery(serializers.Serializer[Any]):
+MOST_FLAGS = 10_000
+
+
+class ExportQuery(Body):
     """At least one of ``features``, ``tag`` and ``project``."""
 
     environment = serializers.CharField(max_length=255)
-    features = serializers.ListField(child=serializers.CharField(), required=False)
+    features = ListOf(child=serializers.CharField(), max_length=MOST_FLAGS, required=False)
     tag = serializers.CharField(required=False)
     project = serializers.CharField(required=False)
     downloadFile = serializers.BooleanField(required=False, default=False)

@@ -1,10 +1,8 @@
 """What the playground is asked: reading a request's body, coercing it, and naming everything wrong with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from flagadmin.errors import Problem, ValidationError
 from playground.engine import literals
@@ -12,6 +10,8 @@ from playground.engine.context import TOP_LEVEL
 from playground.engine.reading import string_of, text_of
 
 EVERY_PROJECT = "*"
+MOST_ENVIRONMENTS, MOST_PROJECTS, MOST_FIELDS = 100, 10_000, 1_000
+LONGEST_TEXT = 100_000  # characters of a value or name
 Body = dict[str, Any]
 
 
@@ -44,16 +44,7 @@ def read_question(body: Any, *, several: bool = False) -> Question:
     echo["environments" if several else "environment"] = environments if several else environments[0]
     if isinstance(echo.get("projects"), list):
         echo["projects"] = [text_of(project) for project in echo["projects"]]
-    _check_depth(echo)
     return Question(environments, projects, context, echo)
-
-
-def _check_depth(echo: Body) -> None:
-    """Unknown members are echoed as they came; what orjson reads it may not write, being too deep."""
-    try:
-        orjson.dumps(echo)
-    except TypeError:
-        raise ValidationError("The body is nested too deeply.") from None
 
 
 def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:
@@ -68,10 +59,15 @@ def _environments(body: Body, several: bool, problems: list[Problem]) -> list[st
         return []
     if not listed:
         problems.append(Problem(name, "must name at least one environment"))
+    if problem := _size_problem(listed, MOST_ENVIRONMENTS):
+        problems.append(Problem(name, problem))
+        return []
     for index, item in enumerate(listed):
         path = f"{name}[{index}]" if several else name
         if string_of(item) is None:
             problems.append(Problem(path, f"must be a name, not {kind_of(item)}"))
+        elif problem := _length_problem(item):
+            problems.append(Problem(path, problem))
         elif not text_of(item):
             problems.append(Problem(path, "must not be empty"))
     return [text_of(item) for item in listed]
@@ -84,9 +80,14 @@ def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
         message = f'must be a list of project ids, or "*" for all you may see, not {kind_of(value)}'
         problems.append(Problem("projects", message))
         return []
+    if problem := _size_problem(value, MOST_PROJECTS):
+        problems.append(Problem("projects", problem))
+        return []
     for index, item in enumerate(value):
         if string_of(item) is None:
             problems.append(Problem(f"projects[{index}]", f"must be a project id, not {kind_of(item)}"))
+        elif problem := _length_problem(item):
+            problems.append(Problem(f"projects[{index}]", problem))
     named = list(dict.fromkeys(text_of(item) for item in value))
     return None if EVERY_PROJECT in named else named
 
@@ -99,6 +100,9 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
     if not isinstance(context, dict):
         problems.append(Problem("context", f"must be an object, not {kind_of(context)}"))
         return {}
+    if problem := _size_problem(context, MOST_FIELDS):
+        problems.append(Problem("context", problem))
+        return {}
     read: Body = {}
     for key, value in context.items():
         if key == "properties":
@@ -107,6 +111,8 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
         elif isinstance(value, dict | list):
             hint = "" if key in TOP_LEVEL else "; put nested values into properties as text"
             problems.append(Problem(f"context.{key}", f"must be text, not {kind_of(value)}{hint}"))
+        elif problem := _length_problem(value):
+            problems.append(Problem(f"context.{key}", problem))
         elif value is not None:
             read[key] = text_of(value)
     problems.extend(_bad_time(read))
@@ -117,10 +123,25 @@ def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
     if not isinstance(value, dict):
         problems.append(Problem("context.properties", f"must be an object, not {kind_of(value)}"))
         return {}
+    if problem := _size_problem(value, MOST_FIELDS):
+        problems.append(Problem("context.properties", problem))
+        return {}
     for key, item in value.items():
         if isinstance(item, dict | list):
             problems.append(Problem(f"context.properties.{key}", f"must be text, not {kind_of(item)}"))
+        elif problem := _length_problem(item):
+            problems.append(Problem(f"context.properties.{key}", problem))
     return {key: text for key, item in value.items() if (text := string_of(item)) is not None}
+
+
+def _size_problem(sent: Sized, most: int) -> str | None:
+    return f"must have at most {most:,} entries; this has {len(sent):,}" if len(sent) > most else None
+
+
+def _length_problem(value: Any) -> str | None:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"must have at most {LONGEST_TEXT:,} characters; this has {len(value):,}"
+    return None
 
 
 def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:

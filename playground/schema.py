@@ -6,6 +6,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
+from flagadmin.fields import ListOf, MapOf
+from playground.request import LONGEST_TEXT, MOST_ENVIRONMENTS, MOST_FIELDS, MOST_PROJECTS
+
 PLAYGROUND_DESCRIPTION = """\
 Says for every active flag of the projects what an SDK would answer for this context in this environment, and how
 that came about.
@@ -32,7 +35,11 @@ Context members beside `properties` whose value is no text are left out and list
 @extend_schema_field(
     {
         "oneOf": [
-            {"type": "array", "items": {"type": "string"}},
+            {
+                "type": "array",
+                "items": {"type": "string", "maxLength": LONGEST_TEXT},
+                "maxItems": MOST_PROJECTS,
+            },
             {"type": "string", "enum": ["*"]},
         ],
         "example": ["default"],
@@ -47,23 +54,32 @@ class OutcomeField(s.JSONField):
     """true, false or "unknown"."""
 
 
+class ContextText(s.CharField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=LONGEST_TEXT, required=False, allow_null=True, allow_blank=True, **kwargs)
+
+
 class EvaluationContext(s.Serializer[Any]):
-    appName = s.CharField(required=False, help_text="Application name.")
+    appName = ContextText(help_text="Application name.")
     currentTime = s.DateTimeField(required=False, help_text="The time to evaluate at; now when absent.")
-    properties = s.DictField(child=s.CharField(), required=False, help_text="Custom context fields.")
-    remoteAddress = s.CharField(required=False, help_text="Client address.")
-    sessionId = s.CharField(required=False, help_text="Session identifier.")
-    userId = s.CharField(required=False, help_text="User identifier.")
+    properties = MapOf(
+        child=ContextText(), max_length=MOST_FIELDS, required=False, help_text="Custom context fields."
+    )
+    remoteAddress = ContextText(help_text="Client address.")
+    sessionId = ContextText(help_text="Session identifier.")
+    userId = ContextText(help_text="User identifier.")
 
 
 class PlaygroundRequest(s.Serializer[Any]):
-    environment = s.CharField(help_text="The environment to evaluate in.")
+    environment = s.CharField(max_length=LONGEST_TEXT, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
 
 
 class AdvancedPlaygroundRequest(s.Serializer[Any]):
-    environments = s.ListField(child=s.CharField(), min_length=1)
+    environments = ListOf(
+        child=s.CharField(max_length=LONGEST_TEXT), min_length=1, max_length=MOST_ENVIRONMENTS
+    )
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
 

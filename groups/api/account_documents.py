@@ -5,24 +5,29 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from flagadmin.fields import LONGEST_NAME, Body
 from flagadmin.times import iso
 from groups.models import Role, User
 
 
-@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+@extend_schema_field(
+    {"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}]}
+)
 class RootRoleField(serializers.Field):
     """A root role's id or its name; null for none."""
 
     def to_internal_value(self, data: Any) -> int | str:
         if isinstance(data, bool) or not isinstance(data, int | str) or data == "":
             raise serializers.ValidationError("Give a root role's id or its name.")
+        if isinstance(data, str) and len(data) > LONGEST_NAME:
+            raise serializers.ValidationError(f"Must have at most {LONGEST_NAME} characters.")
         return int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
 
     def to_representation(self, value: Any) -> Any:
         return value
 
 
-class PersonBody(serializers.Serializer):
+class PersonBody(Body):
     username = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
     email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
     name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
@@ -33,7 +38,7 @@ class PersonBody(serializers.Serializer):
     sendEmail = serializers.BooleanField(required=False, help_text="Accepted and not used: no mail is sent.")
 
 
-class ServiceAccountUpdateBody(serializers.Serializer):
+class ServiceAccountUpdateBody(Body):
     name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
     rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
     isActive = serializers.BooleanField(
@@ -49,13 +54,13 @@ class PersonUpdateBody(ServiceAccountUpdateBody):
     email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
 
 
-class ServiceAccountBody(serializers.Serializer):
+class ServiceAccountBody(Body):
     username = serializers.CharField(max_length=255)
     name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
     rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
 
 
-class PasswordBody(serializers.Serializer):
+class PasswordBody(Body):
     password = serializers.CharField(max_length=1000, trim_whitespace=False)
 
 

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body, ListOf
 from flagadmin.openapi import refusals
 from flagadmin.times import iso
 from groups.actions import groups as actions
@@ -34,18 +35,18 @@ GROUP_ID = OpenApiParameter(
 )
 
 
-class MemberId(serializers.Serializer):
+class MemberId(Body):
     id = serializers.IntegerField(min_value=1)
 
 
-class MemberBody(serializers.Serializer):
+class MemberBody(Body):
     user = MemberId()
 
 
-class GroupUpdateBody(serializers.Serializer):
+class GroupUpdateBody(Body):
     name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=10_000)
-    mappingsSSO = serializers.ListField(
+    mappingsSSO = ListOf(
         child=serializers.CharField(max_length=255), required=False, help_text="Names of the group elsewhere."
     )
     rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")

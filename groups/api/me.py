@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.actions.passwords import change_password, check_own_password
@@ -65,7 +66,7 @@ class AllPermissions(serializers.Serializer):
     version = serializers.IntegerField()
 
 
-class PasswordChangeBody(serializers.Serializer):
+class PasswordChangeBody(Body):
     oldPassword = serializers.CharField(
         max_length=1000, required=False, allow_blank=True, trim_whitespace=False, help_text="If there is one."
     )

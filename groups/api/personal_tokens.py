@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from flagadmin.times import iso
 from groups.actions import personal_tokens as actions
@@ -22,7 +23,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-class PersonalTokenBody(serializers.Serializer):
+class PersonalTokenBody(Body):
     description = serializers.CharField(max_length=255, help_text="Names it in lists.")
     expiresAt = serializers.DateTimeField(required=False, allow_null=True, help_text="null for never.")
 

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from groups.actions import roles as actions
 from groups.actions.roles import Held
@@ -30,7 +31,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-class PermissionBody(serializers.Serializer):
+class PermissionBody(Body):
     name = serializers.CharField(max_length=64)
     environment = serializers.CharField(
         max_length=100,
@@ -41,7 +42,7 @@ class PermissionBody(serializers.Serializer):
     )
 
 
-class RoleUpdateBody(serializers.Serializer):
+class RoleUpdateBody(Body):
     name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(max_length=10_000, required=False, allow_blank=True, allow_null=True)
     type = serializers.CharField(

@@ -1,7 +1,9 @@
 """Constraints as bodies carry them. Only JSON types are looked at here; the rules are in ``projects.validation``."""
 
+from django.conf import settings
 from rest_framework import serializers
 
+from flagadmin.fields import MOST_ITEMS, ListOf
 from projects.api.strict import StrictSerializer, TextField
 
 
@@ -13,8 +15,9 @@ class ConstraintBody(StrictSerializer):
     )
     caseInsensitive = serializers.BooleanField(required=False, help_text="Default false.")
     inverted = serializers.BooleanField(required=False, help_text="Default false; negates the result.")
-    values = serializers.ListField(
+    values = ListOf(
         child=TextField(),
+        max_length=max(MOST_ITEMS, settings.CONSTRAINT_VALUES_LIMIT),
         required=False,
         allow_null=True,
         help_text="For operators that take several values.",

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -26,12 +27,12 @@ TAGS = ["Context"]
 # Views that hang in two places take their operation ids from the address.
 
 
-class LegalValue(serializers.Serializer):
+class LegalValue(Body):
     value = serializers.CharField(trim_whitespace=False, help_text="1 to 100 characters.")
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
-class ContextFieldChanges(serializers.Serializer):
+class ContextFieldChanges(Body):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     stickiness = serializers.BooleanField(required=False, help_text="Supports stickiness calculation.")
     sortOrder = serializers.IntegerField(
@@ -49,7 +50,7 @@ class NewContextField(ContextFieldChanges):
     )
 
 
-class NameBody(serializers.Serializer):
+class NameBody(Body):
     name = serializers.CharField()
 
 

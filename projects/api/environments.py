@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
+from flagadmin.fields import MOST_ITEMS, Body, MapOf
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -29,7 +30,7 @@ TAGS = ["Environments"]
 LARGEST = 2**31 - 1
 
 
-class EnvironmentChanges(serializers.Serializer):
+class EnvironmentChanges(Body):
     type = serializers.CharField(required=False, help_text="For example development, test or production.")
     enabled = serializers.BooleanField(required=False, help_text="Whether new projects use it. Default true.")
     sortOrder = serializers.IntegerField(
@@ -71,7 +72,7 @@ class ProjectEnvironmentList(serializers.Serializer):
     environments = ProjectEnvironmentRecord(many=True)
 
 
-class ProjectEnvironmentBody(serializers.Serializer):
+class ProjectEnvironmentBody(Body):
     environment = serializers.CharField()
     defaultStrategy = StrategyBody(required=False, allow_null=True)
 
@@ -155,14 +156,21 @@ class SortOrderView(APIView):
     @extend_schema(
         operation_id="updateSortOrder",
         tags=TAGS,
-        request={"application/json": {"type": "object", "additionalProperties": {"type": "integer"}}},
+        request={
+            "application/json": {
+                "type": "object",
+                "additionalProperties": {"type": "integer", "minimum": 0, "maximum": LARGEST},
+                "minProperties": 1,
+                "maxProperties": MOST_ITEMS,
+            }
+        },
         responses={200: None} | refusals(400, 403, 415),
         examples=[OpenApiExample("Two", {"development": 1, "production": 2}, request_only=True)],
     )
     def put(self, request: ApiRequest) -> Response:
         """Give environments their places, by name."""
         request.user.check(Permission.ADMIN)
-        orders: dict[str, Any] = serializers.DictField(
+        orders: dict[str, Any] = MapOf(
             child=serializers.IntegerField(min_value=0, max_value=LARGEST), allow_empty=False
         ).run_validation(request.data)
         actions.sort_environments(orders, caller=request.user)

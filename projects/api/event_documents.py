@@ -10,6 +10,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
 from flagadmin.errors import choices
+from flagadmin.fields import Body
 from flagadmin.times import iso
 from projects.events import EventFilter
 
@@ -126,7 +127,7 @@ class EventQuery(serializers.Serializer):
         )
 
 
-class EventSearchBody(serializers.Serializer):
+class EventSearchBody(Body):
     type = serializers.CharField(required=False)
     project = serializers.CharField(required=False)
     feature = serializers.CharField(required=False)

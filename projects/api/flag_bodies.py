@@ -2,6 +2,7 @@
 
 from rest_framework import serializers
 
+from flagadmin.fields import Body, ListOf
 from projects.api.strategy_bodies import PayloadBody, StrategyBody
 from projects.api.strict import StrictSerializer, TextField
 from projects.models import LifecycleStage
@@ -9,7 +10,7 @@ from projects.models import LifecycleStage
 
 class OverrideBody(StrictSerializer):
     contextName = serializers.CharField()
-    values = serializers.ListField(child=TextField())
+    values = ListOf(child=TextField())
 
 
 class VariantBody(StrictSerializer):
@@ -36,17 +37,17 @@ class StrategyRecord(StrategyBody):
     id = serializers.UUIDField()
 
 
-class StrategyPlace(serializers.Serializer):
+class StrategyPlace(Body):
     id = serializers.CharField()
     sortOrder = serializers.IntegerField(min_value=-(2**31), max_value=2**31 - 1)
 
 
-class TagBody(serializers.Serializer):
+class TagBody(Body):
     type = serializers.CharField(help_text="A tag type.")
     value = TextField(help_text="2 to 50 characters.")
 
 
-class TagChanges(serializers.Serializer):
+class TagChanges(Body):
     addedTags = TagBody(many=True, required=False)
     removedTags = TagBody(many=True, required=False)
 
@@ -60,7 +61,7 @@ class TagList(serializers.Serializer):
     tags = TagRecord(many=True)
 
 
-class FlagChanges(serializers.Serializer):
+class FlagChanges(Body):
     type = serializers.CharField(
         required=False,
         max_length=100,
@@ -122,19 +123,19 @@ class FlagSummaryList(serializers.Serializer):
     features = FlagSummary(many=True)
 
 
-class ParentRecord(serializers.Serializer):
+class ParentRecord(Body):
     feature = serializers.CharField(help_text="The parent's name.")
     enabled = serializers.BooleanField(
         required=False, help_text="Whether the parent must be on. Default true."
     )
-    variants = serializers.ListField(
+    variants = ListOf(
         child=serializers.CharField(),
         required=False,
         help_text="Variants of which the parent must have one; empty for any. Not with enabled: false.",
     )
 
 
-class LinkBody(serializers.Serializer):
+class LinkBody(Body):
     url = serializers.CharField(help_text="An http or https address.")
     title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
@@ -183,26 +184,26 @@ class StageRecord(serializers.Serializer):
     enteredStageAt = serializers.DateTimeField()
 
 
-class CloneBody(serializers.Serializer):
+class CloneBody(Body):
     name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
     replaceGroupId = serializers.BooleanField(
         default=True, help_text="Rollouts grouped by the old name are grouped by the new one."
     )
 
 
-class NamesBody(serializers.Serializer):
-    features = serializers.ListField(child=serializers.CharField(), help_text="Names of flags.")
+class NamesBody(Body):
+    features = ListOf(child=serializers.CharField(), help_text="Names of flags.")
 
 
 class StaleBody(NamesBody):
     stale = serializers.BooleanField()
 
 
-class MoveBody(serializers.Serializer):
+class MoveBody(Body):
     newProjectId = serializers.CharField()
 
 
-class NewNameBody(serializers.Serializer):
+class NewNameBody(Body):
     name = TextField()
     projectId = serializers.CharField(
         required=False, allow_null=True, help_text="Its naming pattern counts too."

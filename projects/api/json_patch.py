@@ -7,9 +7,10 @@ import jsonpointer
 from rest_framework import serializers
 
 from flagadmin.errors import ValidationError
+from flagadmin.fields import LONGEST_TEXT, Body
 
 
-class PatchOperation(serializers.Serializer):
+class PatchOperation(Body):
     """One step of a JSON Patch. No copy: a few of them make a document grow without bounds."""
 
     op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
@@ -17,7 +18,10 @@ class PatchOperation(serializers.Serializer):
     value = serializers.JSONField(required=False, allow_null=True)
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        return {**super().get_fields(), "from": serializers.CharField(required=False)}
+        return {
+            **super().get_fields(),
+            "from": serializers.CharField(required=False, max_length=LONGEST_TEXT),
+        }
 
 
 def patched(document: Any, operations: Any) -> Any:

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body, ListOf
 from flagadmin.openapi import refusals
 from groups.api.path_ids import path_id
 from groups.authentication import ApiRequest
@@ -20,25 +21,25 @@ from projects.documents.project_access import project_access_document
 TAGS = ["Project access"]
 
 
-class Ids(serializers.ListField):
+class Ids(ListOf):
     child = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
 
 
-class RolesBody(serializers.Serializer):
+class RolesBody(Body):
     roles = Ids(help_text="Ids of project roles; empty takes all access away.")
 
 
-class AccessBody(serializers.Serializer):
+class AccessBody(Body):
     roles = Ids(allow_empty=False, help_text="Ids of project roles.")
     users = Ids(required=False, help_text="Ids of people and service accounts.")
     groups = Ids(required=False, help_text="Ids of groups.")
 
 
-class IdBody(serializers.Serializer):
+class IdBody(Body):
     id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
 
 
-class RoleAccessBody(serializers.Serializer):
+class RoleAccessBody(Body):
     users = IdBody(many=True, required=False)
     groups = IdBody(many=True, required=False)
 

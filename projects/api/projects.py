@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
+from flagadmin.fields import Body, ListOf
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -24,7 +25,7 @@ TAGS = ["Projects"]
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
 
 
-class FeatureNaming(serializers.Serializer):
+class FeatureNaming(Body):
     pattern = serializers.CharField(
         allow_null=True,
         allow_blank=True,
@@ -34,7 +35,7 @@ class FeatureNaming(serializers.Serializer):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
-class ProjectChanges(serializers.Serializer):
+class ProjectChanges(Body):
     name = serializers.CharField(required=False, max_length=255)
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     mode = serializers.ChoiceField(
@@ -59,7 +60,7 @@ class NewProject(ProjectChanges):
         help_text="1 to 100 of letters, digits and - . _ ~; made from the name when absent.",
     )
     name = serializers.CharField(max_length=255)
-    environments = serializers.ListField(
+    environments = ListOf(
         child=serializers.CharField(),
         required=False,
         allow_null=True,
@@ -71,7 +72,7 @@ class ProjectRecord(ProjectChanges):
     id = serializers.CharField()
     createdAt = serializers.DateTimeField()
     archivedAt = serializers.DateTimeField(allow_null=True)
-    environments = serializers.ListField(child=serializers.CharField(), required=False)
+    environments = ListOf(child=serializers.CharField(), required=False)
 
 
 class ProjectSummary(serializers.Serializer):
@@ -124,7 +125,7 @@ class ProjectDetails(ProjectOverview):
     features = serializers.ListField(child=serializers.DictField(), help_text="Active flags, by name.")
 
 
-class ProjectId(serializers.Serializer):
+class ProjectId(Body):
     id = serializers.CharField()
 
 

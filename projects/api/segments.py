@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, NotFound
+from flagadmin.fields import Body, ListOf
 from flagadmin.openapi import refusals
 from groups.api.path_ids import path_id
 from groups.authentication import ApiRequest
@@ -26,16 +27,21 @@ from projects.models import Segment, Strategy
 TAGS = ["Segments"]
 
 
-class SegmentBody(serializers.Serializer):
-    name = serializers.CharField(max_length=255)
+class SegmentChanges(Body):
+    name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    constraints = ConstraintBody(many=True, help_text="All must hold.")
+    constraints = ConstraintBody(many=True, required=False, help_text="All must hold.")
     project = serializers.CharField(
         source="project_id",
         required=False,
         allow_null=True,
         help_text="The one project it is for; null for all.",
     )
+
+
+class SegmentBody(SegmentChanges):
+    name = serializers.CharField(max_length=255)
+    constraints = ConstraintBody(many=True, help_text="All must hold.")
 
 
 class SegmentRecord(SegmentBody):
@@ -72,13 +78,11 @@ class SegmentsView(APIView):
         return Response(segment_document(segment), status=201, headers=headers)
 
 
-class StrategySegmentsBody(serializers.Serializer):
+class StrategySegmentsBody(Body):
     projectId = serializers.CharField()
     environmentId = serializers.CharField()
     strategyId = serializers.CharField()
-    segmentIds = serializers.ListField(
-        child=serializers.IntegerField(), help_text="In place of those it has."
-    )
+    segmentIds = ListOf(child=serializers.IntegerField(), help_text="In place of those it has.")
 
 
 class SetStrategySegmentsView(APIView):
@@ -130,14 +134,14 @@ class SegmentView(APIView):
     @extend_schema(
         operation_id="updateSegment",
         tags=TAGS,
-        request=SegmentBody,
+        request=SegmentChanges,
         responses={204: None} | refusals(400, 403, 404, 409, 415),
     )
     def put(self, request: ApiRequest, segment_id: str) -> Response:
         """Change what is given. A project is set only while no strategy of another one has the segment."""
         identifier = path_id(segment_id)
         actions.access_segment_with(request.user, identifier, Permission.UPDATE_SEGMENT)
-        changes: dict[str, Any] = validated(SegmentBody(data=request.data, partial=True))
+        changes: dict[str, Any] = validated(SegmentChanges(data=request.data))
         actions.update_segment(identifier, changes, caller=request.user)
         return Response(status=204)
 

@@ -2,13 +2,14 @@
 
 from rest_framework import serializers
 
+from flagadmin.fields import LONGEST_VALUE, Body, ListOf, MapOf
 from projects.api.constraint_bodies import ConstraintBody
 from projects.api.strict import StrictSerializer, TextField
 
 
 class PayloadBody(StrictSerializer):
     type = serializers.CharField(help_text="One of json, csv, string, number.")
-    value = TextField()
+    value = TextField(max_length=LONGEST_VALUE)
 
 
 class StrategyVariantBody(StrictSerializer):
@@ -21,7 +22,7 @@ class StrategyVariantBody(StrictSerializer):
     payload = PayloadBody(required=False, allow_null=True)
 
 
-class StrategyChanges(serializers.Serializer):
+class StrategyChanges(Body):
     name = serializers.CharField(required=False, help_text="Strategy type, for example flexibleRollout.")
     title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     disabled = serializers.BooleanField(
@@ -30,12 +31,15 @@ class StrategyChanges(serializers.Serializer):
     sortOrder = serializers.IntegerField(
         required=False, allow_null=True, min_value=-(2**31), max_value=2**31 - 1
     )
-    parameters = serializers.DictField(
-        child=TextField(allow_null=True), required=False, allow_null=True, help_text="Texts by name."
+    parameters = MapOf(
+        child=TextField(allow_null=True, max_length=LONGEST_VALUE),
+        required=False,
+        allow_null=True,
+        help_text="Texts by name.",
     )
     constraints = ConstraintBody(many=True, required=False, allow_null=True)
     variants = StrategyVariantBody(many=True, required=False, allow_null=True)
-    segments = serializers.ListField(
+    segments = ListOf(
         child=serializers.IntegerField(), required=False, allow_null=True, help_text="Ids of segments."
     )
 

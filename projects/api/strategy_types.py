@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -19,14 +20,14 @@ from projects.models import StrategyType
 TAGS = ["Strategies"]
 
 
-class StrategyParameter(serializers.Serializer):
+class StrategyParameter(Body):
     name = serializers.CharField()
     type = serializers.CharField(help_text="One of string, percentage, list, number, boolean.")
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     required = serializers.BooleanField(required=False, help_text="Default false.")  # type: ignore[assignment]
 
 
-class StrategyTypeChanges(serializers.Serializer):
+class StrategyTypeChanges(Body):
     title = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=255)
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     parameters = StrategyParameter(many=True, required=False)

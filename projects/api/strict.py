@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from flagadmin.fields import Body
 from projects.validation import text_of
 
 
@@ -20,7 +21,7 @@ class TextField(serializers.CharField):
         return super().to_internal_value(text_of(data) if isinstance(data, bool | float) else data)
 
 
-class StrictSerializer(serializers.Serializer):
+class StrictSerializer(Body):
     """A body in which an unknown member is an error that names the nearest known one."""
 
     def to_internal_value(self, data: Any) -> Any:

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists
+from flagadmin.fields import Body
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -20,7 +21,7 @@ from projects.models import TagType
 TAGS = ["Tags"]
 
 
-class TagTypeChanges(serializers.Serializer):
+class TagTypeChanges(Body):
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     icon = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     color = serializers.CharField(required=False, allow_null=True, help_text="As #FFFFFF.")

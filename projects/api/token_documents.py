@@ -5,6 +5,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from flagadmin.fields import Body, ListOf
 from flagadmin.times import iso
 from groups.access import Caller
 from groups.models import ApiToken
@@ -27,7 +28,7 @@ class KindField(serializers.CharField):
         return kind
 
 
-class ProjectsField(serializers.ListField):
+class ProjectsField(ListOf):
     """A list of project ids; ``"*"`` or ``["*"]`` for every project."""
 
     child = serializers.CharField(max_length=100)
@@ -39,7 +40,7 @@ class ProjectsField(serializers.ListField):
         return projects
 
 
-class TokenCreateBody(serializers.Serializer):
+class TokenCreateBody(Body):
     tokenName = serializers.CharField(max_length=255, required=False, help_text="Names it in lists.")
     username = serializers.CharField(max_length=255, required=False, help_text="Older name of tokenName.")
     type = KindField(help_text="admin, backend or frontend; client is the older name of backend.")
@@ -99,7 +100,7 @@ class TokenCreateBody(serializers.Serializer):
         )
 
 
-class TokenUpdateBody(serializers.Serializer):
+class TokenUpdateBody(Body):
     expiresAt = serializers.DateTimeField(allow_null=True, help_text="When it stops working; null for never.")
 
 

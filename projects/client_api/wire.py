@@ -12,6 +12,8 @@ MOST_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
 LONGEST_WORD = 255  # characters
 MOST_TOKENS = 1000
+MOST_ENTRIES = 10_000  # of a bulk list; flags of one report
+MOST_VARIANTS = 1000
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
 Word = Annotated[str | None, Field(max_length=LONGEST_WORD)]
@@ -19,6 +21,7 @@ StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], 
 Secret = Annotated[str, Field(max_length=1000)]
 SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
 CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+VariantCounts = Annotated[dict[str, CountNumber], Field(max_length=MOST_VARIANTS)]
 
 
 def _aware(moment: datetime) -> datetime:
@@ -67,7 +70,7 @@ class ToggleCount(Body):
 
     yes: CountNumber = 0
     no: CountNumber = 0
-    variants: dict[str, CountNumber] = Field(default_factory=dict)
+    variants: VariantCounts = Field(default_factory=dict)
 
 
 class Bucket(Body):
@@ -75,7 +78,7 @@ class Bucket(Body):
 
     start: Moment
     stop: Moment
-    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.")
+    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.", max_length=MOST_ENTRIES)
 
 
 class Metrics(Platform):
@@ -105,14 +108,14 @@ class BulkMetric(Body):
     timestamp: Moment
     yes: CountNumber = 0
     no: CountNumber = 0
-    variants: dict[str, CountNumber] | None = None
+    variants: VariantCounts | None = None
 
 
 class BulkMetrics(Body):
     """What an edge proxy gathered."""
 
-    applications: list[BulkApplication]
-    metrics: list[BulkMetric]
+    applications: list[BulkApplication] = Field(max_length=MOST_ENTRIES)
+    metrics: list[BulkMetric] = Field(max_length=MOST_ENTRIES)
     seenTokens: SeenTokens | None = Field(
         None, description="Tokens that were used at the proxy since its last post."
     )
@@ -121,8 +124,8 @@ class BulkMetrics(Body):
 class BulkLists(Body):
     """The two lists alone: their entries are read one by one."""
 
-    applications: list[Any]
-    metrics: list[Any]
+    applications: list[Any] = Field(max_length=MOST_ENTRIES)
+    metrics: list[Any] = Field(max_length=MOST_ENTRIES)
     seenTokens: SeenTokens | None = None
 
 

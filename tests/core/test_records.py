@@ -85,3 +85,40 @@ def test_broken_gzip(api, body):
     )
     record = check_record(response, 400, "ValidationError")
     assert "gzip" in record["message"]
+
+
+def test_of_many_problems_the_first_are_listed(api):
+    record = check_record(
+        api["admin"].post("/api/admin/projects/shop/archive", {"features": [[]] * 1000}),
+        400,
+        "ValidationError",
+    )
+    assert record["message"] == "The request has 1,000 problems. The first 100 are listed in details."
+    assert len(record["details"]) == 101
+    assert record["details"][-1] == {"path": "", "message": "and 900 more"}
+
+
+def test_a_record_stays_below_100_kb(api):
+    long = {"\U0001f600" * 9_000: 1}
+    sent = [{"op": "add", "path": "/0", "value": long}] * 20
+    response = api["admin"].post("/api/admin/playground", {"environment": ["x" * 100_000], "projects": sent})
+    assert response.status_code == 400
+    assert len(response.content) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        (b"[" + b"{}," * 300_000 + b"{}]", "", "at most 10,000 items are accepted; there are 300,001"),
+        (b'{"a":[1,' + b"[" * 40 + b"]" * 40 + b"]}", None, "nested too deeply"),
+        (b'{"a":{"b":[' + b"1," * 20_000 + b"1]}}", "a.b", "at most 10,000 items"),
+        (b'{"a":[' + b",".join([b"[" + b"1," * 9_999 + b"1]"] * 30) + b"]}", None, "too many values"),
+    ],
+    ids=["long", "deep", "inner", "values"],
+)
+def test_a_body_is_bounded_before_anybody_looks_into_it(api, body, path, message):
+    response = api["admin"].post("/api/admin/playground", data=body, content_type="application/json")
+    record = check_record(response, 400, "ValidationError")
+    assert message in record["message"]
+    if path:
+        assert record["details"][0]["path"] == path

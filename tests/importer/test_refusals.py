@@ -350,8 +350,8 @@ def test_of_very_many_problems_the_first_are_listed(name: str, api: Any) -> None
     stale = "odd" if name == "{}" else False
     sent["data"]["features"] = [{"name": name.format(n), "stale": stale} for n in range(3000)]
     record = json.loads(api["admin"].post(IMPORT, sent).content)
-    assert record["message"] == "The request has 3,000 problems. The first 2,000 are listed in details."
-    assert record["details"][-1]["message"] == "there are 1,000 more problems like these"
+    assert record["message"] == "The request has 3,000 problems. The first 100 are listed in details."
+    assert record["details"][-1]["message"] == "and 2,900 more"
 
 
 def test_a_flag_of_an_unreadable_project_is_not_located(api: Any, people: Any) -> None:

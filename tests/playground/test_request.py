@@ -1,5 +1,7 @@
 """Reading a playground body: coercion, defaults, and every fault named with its place."""
 
+from typing import Any
+
 import pytest
 
 from flagadmin.errors import ValidationError
@@ -128,10 +130,25 @@ def test_several_environments():
     assert list(faults({"environments": ["a", ""], "context": {}}, several=True)) == ["environments[1]"]
 
 
-def test_members_too_deep_to_echo_are_refused():
-    deep: list = []
-    for _ in range(500):
-        deep = [deep]
-    assert read(unknown=[[[1]]]).echo["unknown"] == [[[1]]]
-    with pytest.raises(ValidationError, match="too deeply"):
-        read(unknown=deep)
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"environment": "e", "context": {}, "projects": [{}] * 10_001}, "projects"),
+        ({"environment": "e", "context": {}, "projects": ["p" * 100_001]}, "projects[0]"),
+        ({"environment": "e" * 100_001, "context": {}}, "environment"),
+        ({"environment": "e", "context": {"userId": "u" * 100_001}}, "context.userId"),
+        ({"environment": "e", "context": dict.fromkeys(map(str, range(1_001)), "")}, "context"),
+        (
+            {"environment": "e", "context": {"properties": dict.fromkeys(map(str, range(1_001)), "")}},
+            "context.properties",
+        ),
+        ({"environment": "e", "context": {"properties": {"a": "x" * 100_001}}}, "context.properties.a"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_lists_and_texts_have_a_maximum(body: Any, path: str) -> None:
+    assert list(faults(body)) == [path]
+
+
+def test_lists_of_environments_have_a_maximum() -> None:
+    assert list(faults({"environments": ["e"] * 101, "context": {}}, several=True)) == ["environments"]

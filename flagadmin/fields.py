@@ -1,0 +1,76 @@
+"""Fields of request bodies. Every list, object and string has a maximum, and lists and objects are measured before
+anyone looks at what is in them.
+
+``tests/security/test_body_limits.py`` holds every request body of the API to that.
+"""
+
+from typing import Any
+
+from django.core.validators import MaxLengthValidator
+from rest_framework import serializers
+
+LONGEST_NAME = 255  # characters
+LONGEST_TEXT = 10_000
+LONGEST_VALUE = 500_000  # of a strategy's parameter and of a payload: lists of users, whole JSON documents
+MOST_ITEMS = 1000
+
+
+def bounded(field: serializers.Field) -> serializers.Field:
+    """The field; a string without a maximum of its own gets ``LONGEST_TEXT``."""
+    if isinstance(field, serializers.CharField) and field.max_length is None:
+        field.max_length = LONGEST_TEXT
+        message = f"Must have at most {LONGEST_TEXT:,} characters."
+        field.validators.append(MaxLengthValidator(LONGEST_TEXT, message=message))
+    return field
+
+
+class Body(serializers.Serializer):
+    """An object of a request body. A list of them (``many=True``) takes ``max_length`` items, and none that is null."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {name: bounded(field) for name, field in super().get_fields().items()}
+
+    @classmethod
+    def many_init(cls, *args: Any, **kwargs: Any) -> Any:
+        kwargs.setdefault("max_length", MOST_ITEMS)
+        allow_null = kwargs.pop("allow_null", False)
+        made = super().many_init(*args, **kwargs)
+        # The framework would hand it to the items as well.
+        made.allow_null = allow_null
+        return made
+
+
+class ListOf(serializers.ListField):
+    """A list of at most ``max_length`` items."""
+
+    max_length: int
+
+    def __init__(self, *, max_length: int = MOST_ITEMS, **kwargs: Any) -> None:
+        super().__init__(max_length=max_length, **kwargs)
+        bounded(self.child)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if isinstance(data, list) and len(data) > self.max_length:
+            raise serializers.ValidationError(
+                f"Must have at most {self.max_length:,} items; this has {len(data):,}."
+            )
+        return super().to_internal_value(data)
+
+
+class MapOf(serializers.DictField):
+    """An object of at most ``max_length`` members, whose names have at most ``LONGEST_NAME`` characters."""
+
+    def __init__(self, *, max_length: int = MOST_ITEMS, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        bounded(self.child)
+        self.max_length = max_length
+        self.validators.append(MaxLengthValidator(max_length))
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, dict) and len(data) > self.max_length:
+            raise serializers.ValidationError(
+                f"Must have at most {self.max_length:,} members; this has {len(data):,}."
+            )
+        if isinstance(data, dict) and any(len(key) > LONGEST_NAME for key in data):
+            raise serializers.ValidationError(f"The name of a member has at most {LONGEST_NAME} characters.")
+        return super().to_internal_value(data)

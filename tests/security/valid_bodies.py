@@ -1,0 +1,240 @@
+"""A valid body for every operation that takes one, as full as it can be; the world they are valid in is ``world.py``."""
+
+from typing import Any
+
+from groups.permissions import BuiltIn
+
+VARIANT = {
+    "name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default",
+    "payload": {"type": "string", "value": "#00f"},
+}  # fmt: skip
+FLAG_VARIANT = VARIANT | {"overrides": [{"contextName": "userId", "values": ["7"]}]}
+CONSTRAINTS = [
+    {
+        "contextName": "country", "operator": "IN", "values": ["NO", "DE"],
+        "inverted": False, "caseInsensitive": False,
+    },
+    {"contextName": "age", "operator": "NUM_GT", "value": "17"},
+]  # fmt: skip
+STRATEGY = {
+    "name": "flexibleRollout",
+    "title": "Half",
+    "disabled": False,
+    "sortOrder": 1,
+    "parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"},
+    "constraints": CONSTRAINTS,
+    "variants": [VARIANT],
+    "segments": ["<segment>"],
+}
+CONTEXT_FIELD = {
+    "description": "d",
+    "stickiness": True,
+    "sortOrder": 3,
+    "legalValues": [{"value": "gold", "description": "d"}, {"value": "blue"}],
+}
+LEGAL_VALUE = {"value": "blue", "description": "d"}
+NAMES = {"features": ["cart", "nosuch"]}
+TAGS = {
+    "addedTags": [{"type": "team", "value": "blue"}],
+    "removedTags": [{"type": "team", "value": "green"}],
+}
+PROJECT = {
+    "name": "Shop",
+    "description": "d",
+    "mode": "open",
+    "defaultStickiness": "default",
+    "featureLimit": 100,
+    "featureNaming": {"pattern": "[a-z-]+", "example": "a-b", "description": "d"},
+}
+TOKEN = {
+    "tokenName": "t", "type": "backend", "environment": "production", "projects": ["shop"],
+    "expiresAt": "2099-01-01T00:00:00Z", "alias": "a",
+}  # fmt: skip
+PATCH = [{"op": "test", "path": "/name", "value": "cart"}, {"op": "replace", "path": "/stale", "value": True}]
+ROLE = {
+    "name": "Switcher", "description": "d", "type": "custom",
+    "permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "production"}],
+}  # fmt: skip
+SEGMENT = {"name": "adults", "description": "d", "constraints": CONSTRAINTS, "project": "shop"}
+STRATEGY_TYPE = {
+    "description": "d",
+    "parameters": [{"name": "hosts", "type": "list", "description": "d", "required": True}],
+}
+TAG_TYPE = {"description": "d", "icon": "i", "color": "#00AAFF"}
+GROUP = {
+    "name": "Checkout", "description": "d", "rootRole": BuiltIn.VIEWER, "mappingsSSO": ["elsewhere"],
+    "users": [{"user": {"id": "<person>"}}],
+}  # fmt: skip
+PERSON = {"name": "Ida", "email": "ida@example.org", "rootRole": BuiltIn.VIEWER}
+ACCESS = {"roles": [BuiltIn.MEMBER], "users": ["<person>"], "groups": ["<group>"]}
+PASSWORD = {"password": "a long word to enter by"}
+PERSONAL_TOKEN = {"description": "nightly", "expiresAt": "2099-01-01T00:00:00Z"}
+QUESTION = {
+    "projects": ["shop"],
+    "context": {
+        "userId": "7", "sessionId": "s", "remoteAddress": "10.0.0.1", "appName": "web",
+        "currentTime": "2026-11-21T09:00:00Z", "properties": {"country": "NO"},
+    },
+}  # fmt: skip
+REGISTRATION = {
+    "appName": "web", "instanceId": "web-1", "sdkVersion": "unleash-node-sdk:6.12.1", "strategies": ["default"],
+    "started": "2026-11-21T03:26:33.451Z", "interval": 60000, "platformName": "node", "platformVersion": "22",
+    "specVersion": "5.2.0", "yggdrasilVersion": "0.14",
+}  # fmt: skip
+METRICS = {
+    "appName": "web",
+    "instanceId": "web-1",
+    "bucket": {
+        "start": "2026-11-21T03:26:40.651Z",
+        "stop": "2026-11-21T03:27:40.659Z",
+        "toggles": {"cart": {"yes": 8, "no": 1, "variants": {"blue": 5}}},
+    },
+}
+BULK = {
+    "applications": [
+        {"appName": "web", "instanceId": "w", "environment": "production", "sdkType": "backend"}
+        | {"strategies": ["default"], "sdkVersion": "x:1.0.0"}
+    ],
+    "metrics": [
+        {"featureName": "cart", "appName": "web", "environment": "production", "yes": 8, "no": 1}
+        | {"timestamp": "2026-11-21T03:00:00.000Z", "variants": {"blue": 3}}
+    ],
+}
+IMPORT = {
+    "project": "shop",
+    "environment": "production",
+    "data": {
+        "features": [{"name": "new", "type": "release", "description": "d", "tags": [], "stale": False}],
+        "featureStrategies": [STRATEGY | {"featureName": "new", "segments": [1]}],
+        "featureEnvironments": [{"name": "new", "enabled": True, "variants": [FLAG_VARIANT]}],
+        "contextFields": [{"name": "country", "legalValues": [{"value": "NO"}, {"value": "DE"}]}],
+        "featureTags": [{"featureName": "new", "tagType": "team", "tagValue": "blue"}],
+        "segments": [{"id": 1, "name": "vip"}],
+        "tagTypes": [{"name": "team", "description": "d", "icon": "i", "color": "#00AAFF"}],
+        "dependencies": [{"feature": "new", "dependencies": [{"feature": "checkout", "enabled": True}]}],
+        "links": [{"feature": "new", "links": [{"url": "https://example.org", "title": "t"}]}],
+    },
+}
+
+_ADMIN = "/api/admin"
+_PROJECT = f"{_ADMIN}/projects/<str:project_id>"
+_FLAG = f"{_PROJECT}/features/<str:name>"
+_PLACE = f"{_FLAG}/environments/<str:environment>"
+
+VALID: dict[str, Any] = {
+    f"post {_ADMIN}/playground": QUESTION | {"environment": "production"},
+    f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
+    f"post {_ADMIN}/features-batch/import": IMPORT,
+    f"post {_ADMIN}/features-batch/validate": IMPORT,
+    f"post {_ADMIN}/features-batch/export": {
+        "environment": "production", "features": ["cart"], "tag": "green", "project": "shop", "downloadFile": True,
+    },
+    f"put {_ADMIN}/projects/<str:project_id>": PROJECT,
+    f"put {_ADMIN}/groups/<str:groupId>": GROUP,
+    f"post {_ADMIN}/groups": GROUP,
+    f"post {_ADMIN}/api-tokens": TOKEN,
+    f"put {_ADMIN}/api-tokens/<str:token>": {"expiresAt": "2099-01-01T00:00:00Z"},
+    f"post {_ADMIN}/context": CONTEXT_FIELD | {"name": "tier", "project": "shop"},
+    f"put {_ADMIN}/context/<str:name>": CONTEXT_FIELD,
+    f"post {_ADMIN}/context/<str:name>/legal-values": LEGAL_VALUE,
+    f"post {_ADMIN}/context/validate": {"name": "tier"},
+    f"post {_ADMIN}/environments": {"name": "staging", "type": "test", "enabled": True, "sortOrder": 3},
+    f"put {_ADMIN}/environments/sort-order": {"production": 2, "development": 1},
+    f"put {_ADMIN}/environments/update/<str:name>": {"type": "test", "enabled": True, "sortOrder": 3},
+    f"post {_ADMIN}/environments/validate": {"name": "staging"},
+    f"post {_ADMIN}/events/search": {
+        "type": "feature-created", "project": "shop", "feature": "cart", "query": "c", "limit": 5, "offset": 1,
+    },
+    f"post {_ADMIN}/features/<str:name>/tags": {"type": "team", "value": "blue"},
+    f"put {_ADMIN}/features/<str:name>/tags": TAGS,
+    f"post {_ADMIN}/features/validate": {"name": "new", "projectId": "shop"},
+    f"post {_ADMIN}/projects": PROJECT | {"id": "other", "environments": ["production"]},
+    f"post {_ADMIN}/projects/validate": {"id": "other"},
+    f"put {_PROJECT}/settings": PROJECT,
+    f"post {_PROJECT}/access": ACCESS,
+    f"post {_PROJECT}/api-tokens": TOKEN,
+    f"post {_PROJECT}/archive": {"features": ["third", "nosuch"]},
+    f"post {_PROJECT}/archive/validate": NAMES,
+    f"post {_PROJECT}/bulk_features/environments/<str:environment>/on": NAMES,
+    f"post {_PROJECT}/bulk_features/environments/<str:environment>/off": NAMES,
+    f"post {_PROJECT}/revive": {"features": ["gone", "nosuch"]},
+    f"post {_PROJECT}/delete": {"features": ["gone", "nosuch"]},
+    f"post {_PROJECT}/stale": NAMES | {"stale": True},
+    f"put {_PROJECT}/tags": NAMES | {"tags": TAGS},
+    f"post {_PROJECT}/context": CONTEXT_FIELD | {"name": "tier"},
+    f"put {_PROJECT}/context/<str:name>": CONTEXT_FIELD,
+    f"post {_PROJECT}/context/<str:name>/legal-values": LEGAL_VALUE,
+    f"post {_PROJECT}/context/validate": {"name": "tier"},
+    f"post {_PROJECT}/environments": {"environment": "staging", "defaultStrategy": STRATEGY | {"segments": []}},
+    f"post {_PROJECT}/environments/<str:name>/default-strategy": STRATEGY,
+    f"post {_PROJECT}/features": {
+        "name": "new", "type": "release", "description": "d", "impressionData": True, "stale": False,
+        "tags": [{"type": "team", "value": "blue"}],
+    },
+    f"put {_FLAG}": {"type": "release", "description": "d", "impressionData": True, "stale": True},
+    f"patch {_FLAG}": PATCH,
+    f"post {_FLAG}/changeProject": {"newProjectId": "default"},
+    f"post {_FLAG}/clone": {"name": "copy", "replaceGroupId": True},
+    f"post {_FLAG}/dependencies": {"feature": "third", "enabled": True, "variants": ["blue"]},
+    f"post {_FLAG}/link": {"url": "https://example.org/2", "title": "t"},
+    f"put {_FLAG}/link/<str:link_id>": {"url": "https://example.org/3", "title": "t"},
+    f"post {_PLACE}/strategies": STRATEGY,
+    f"put {_PLACE}/strategies/<str:strategy_id>": STRATEGY,
+    f"patch {_PLACE}/strategies/<str:strategy_id>": [
+        {"op": "replace", "path": "/disabled", "value": True},
+        {"op": "add", "path": "/constraints", "value": CONSTRAINTS},
+        {"op": "move", "from": "/title", "path": "/title"},
+    ],
+    f"post {_PLACE}/strategies/set-sort-order": [{"id": "<strategy>", "sortOrder": 1}],
+    f"put {_PLACE}/variants": [FLAG_VARIANT],
+    f"patch {_PLACE}/variants": [{"op": "add", "path": "/0", "value": FLAG_VARIANT}],
+    f"put {_PROJECT}/groups/<str:holder_id>/roles": {"roles": [BuiltIn.MEMBER]},
+    f"put {_PROJECT}/users/<str:holder_id>/roles": {"roles": [BuiltIn.MEMBER]},
+    f"post {_PROJECT}/role/<str:role_id>/access": {"users": [{"id": "<person>"}], "groups": [{"id": "<group>"}]},
+    f"post {_ADMIN}/roles": ROLE,
+    f"put {_ADMIN}/roles/<str:role_id>": ROLE,
+    f"post {_ADMIN}/roles/validate": ROLE,
+    f"post {_ADMIN}/segments": SEGMENT,
+    f"put {_ADMIN}/segments/<str:segment_id>": SEGMENT,
+    f"post {_ADMIN}/segments/strategies": {
+        "projectId": "shop", "environmentId": "production", "strategyId": "<strategy>", "segmentIds": ["<segment>"],
+    },
+    f"post {_ADMIN}/segments/validate": {"name": "adults"},
+    f"post {_ADMIN}/service-account": {"name": "Robot", "username": "robot-2", "rootRole": BuiltIn.EDITOR},
+    f"put {_ADMIN}/service-account/<str:account_id>": {"name": "Robot", "rootRole": BuiltIn.EDITOR},
+    f"post {_ADMIN}/service-account/<str:account_id>/token": PERSONAL_TOKEN,
+    f"post {_ADMIN}/strategies": STRATEGY_TYPE | {"name": "byHost"},
+    f"put {_ADMIN}/strategies/<str:name>": STRATEGY_TYPE,
+    f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
+    f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
+    f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},
+    f"post {_ADMIN}/user-admin": PERSON | {"username": "ida", "sendEmail": False} | PASSWORD,
+    f"put {_ADMIN}/user-admin/<str:user_id>": PERSON,
+    f"post {_ADMIN}/user-admin/<str:user_id>/change-password": PASSWORD,
+    f"post {_ADMIN}/user-admin/validate-password": PASSWORD,
+    f"post {_ADMIN}/user/change-password": PASSWORD | {"confirmPassword": PASSWORD["password"]},
+    f"post {_ADMIN}/user/tokens": PERSONAL_TOKEN,
+    "post /api/client/metrics": METRICS,
+    "post /api/client/metrics/bulk": BULK,
+    "post /api/client/register": REGISTRATION,
+    "post /api/frontend": {"context": QUESTION["context"]},
+    "post /api/frontend/client/metrics": METRICS,
+    "post /api/frontend/client/register": REGISTRATION,
+    "post /edge/validate": {"tokens": ["shop:production.abc"]},
+}  # fmt: skip
+
+
+def valid_body(operation: str, world: dict[str, Any]) -> Any:
+    """The body with the ids of this world in it."""
+    return _filled(VALID[operation], world)
+
+
+def _filled(value: Any, world: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(item, world) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, world) for item in value]
+    if isinstance(value, str) and value.startswith("<"):
+        found = world[value.strip("<>")]
+        return found if isinstance(found, int) else str(found)
+    return value
