@@ -8,31 +8,47 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
-from django.db.models.expressions import OrderBy
-from django.db.models.functions import Concat
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import Expression, OrderBy
+from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils.dateparse import parse_date
 
 from flagadmin.errors import Problem, choices
-from projects.models import FavouriteFlag, Flag, FlagEnvironment, FlagTag, LifecycleStage, StrategySegment
+from projects.models import (
+    FavouriteFlag,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagTag,
+    LifecycleStage,
+    StrategySegment,
+)
 from projects.validation import check_problems
 
 MOST_VALUES = 50
-SORT_FIELDS = {
-    "name": "name",
-    "type": "type",
-    "stale": "stale",
-    "createdAt": "created_at",
-    "archivedAt": "archived_at",
-    "project": "project_id",
+SortKey = Expression | F | Subquery
+SORT_KEYS: dict[str, SortKey] = {
+    "name": F("name"),
+    "type": F("type"),
+    "stale": F("stale"),
+    "createdAt": F("created_at"),
+    "archivedAt": F("archived_at"),
+    "lastSeenAt": Subquery(
+        FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at").values("seen_at")[:1]
+    ),
+    "project": F("project_id"),
+    "description": F("description"),
+    "createdBy": Coalesce(NullIf("created_by__name", Value("")), "created_by__username"),
 }
+BY_ENVIRONMENT = "environment:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """``filters`` by parameter name and ``status`` ("environment:enabled") as sent; terms of ``query`` are or-ed.
 
-    ``favourites_of``: id of the user whose favourites come first.
+    ``sort_by``: one of SORT_KEYS, or "environment:production" for off before on there; anything else counts as
+    createdAt, because clients send keys of their own. ``favourites_of``: id of the user whose favourites come first.
     """
 
     query: str = ""
@@ -64,9 +80,16 @@ def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int
 def _order(search: Search) -> Iterator[str | OrderBy]:
     if search.favourites_of is not None:
         yield "-favourite"
-    key = F(SORT_FIELDS[search.sort_by])
-    yield key.desc(nulls_last=True) if search.descending else key.asc(nulls_last=True)
-    yield "name"
+    key = _sort_key(search.sort_by)
+    yield OrderBy(key, descending=search.descending, nulls_last=True)
+    yield from ("created_at", "name")
+
+
+def _sort_key(name: str) -> SortKey:
+    if name.startswith(BY_ENVIRONMENT):
+        place = FlagEnvironment.objects.filter(environment=name.removeprefix(BY_ENVIRONMENT), enabled=True)
+        return Exists(place.filter(flag=OuterRef("pk")))
+    return SORT_KEYS.get(name, SORT_KEYS["createdAt"])
 
 
 def text_query(text: str) -> Q:
@@ -143,6 +166,14 @@ def _created(operator: str, values: list[str]) -> Q:
     return Q(created_at__date__lt=day) if operator == "IS_BEFORE" else Q(created_at__date__gte=day)
 
 
+def _seen(operator: str, values: list[str]) -> Q:
+    """Last asked for before that day, or since. Flags nobody asked for were neither."""
+    seen = FlagLastSeen.objects.order_by().values("flag").annotate(last=Max("seen_at"))
+    day = parse_date(values[0])
+    when = Q(last__date__lt=day) if operator == "IS_BEFORE" else Q(last__date__gte=day)
+    return Q(pk__in=seen.filter(when).values("flag"))
+
+
 def _tagged(text: str) -> Q:
     kind, _, value = text.partition(":")
     return Q(pk__in=FlagTag.objects.filter(tag_type=kind, value=value).values("flag"))
@@ -186,6 +217,7 @@ FILTERS: dict[str, Filter] = {
         "an id",
     ),
     "createdAt": Filter(DATE, _created, _is_day, "a day like 2026-11-21"),
+    "lastSeenAt": Filter(DATE, _seen, _is_day, "a day like 2026-11-21"),
     "lifecycle": Filter(
         IS,
         _is(_in_stage),
@@ -203,8 +235,6 @@ def _problems(search: Search) -> Iterator[Problem]:
             yield Problem(name, f"at most {MOST_VALUES} values are allowed")
     if len(search.status) > MOST_VALUES:
         yield Problem("status", f"at most {MOST_VALUES} values are allowed")
-    if search.sort_by not in SORT_FIELDS:
-        yield Problem("sortBy", f"cannot sort by {search.sort_by}. Can by: {choices(SORT_FIELDS)}")
     for status in search.status:
         if status.rpartition(":")[2] not in ("enabled", "disabled"):
             yield Problem("status", f"{status} is not environment:enabled or environment:disabled")

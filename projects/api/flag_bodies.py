@@ -115,7 +115,7 @@ class FlagSummary(serializers.Serializer):
     stale = serializers.BooleanField()
     impressionData = serializers.BooleanField()
     environments = EnvironmentSummary(many=True)
-    tags = TagBody(many=True, required=False)
+    tags = TagRecord(many=True, required=False)
 
 
 class FlagSummaryList(serializers.Serializer):
@@ -142,10 +142,11 @@ class LinkBody(Body):
 
 class LinkRecord(LinkBody):
     id = serializers.UUIDField()
+    feature = serializers.CharField(help_text="The flag's name.")
 
 
 class Person(serializers.Serializer):
-    id = serializers.IntegerField()
+    id = serializers.IntegerField(help_text="0 where the account is not known.")
     name = serializers.CharField()
 
 
@@ -156,7 +157,7 @@ class Collaborators(serializers.Serializer):
 class EnvironmentDetail(serializers.Serializer):
     """A flag in one environment of its project, with strategies and variants."""
 
-    name = serializers.CharField()
+    name = serializers.CharField(help_text="The environment's.")
     lastSeenAt = serializers.DateTimeField(allow_null=True)
     variants = VariantBody(many=True)
     enabled = serializers.BooleanField()
@@ -165,6 +166,23 @@ class EnvironmentDetail(serializers.Serializer):
     strategies = StrategyRecord(many=True)
     yes = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was on.")
     no = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was off.")
+
+
+class OwnedStrategyRecord(StrategyRecord):
+    featureName = serializers.CharField()
+
+
+class FlagEnvironmentRecord(EnvironmentDetail):
+    """What is asked for by flag and environment: ``name`` is the flag's."""
+
+    name = serializers.CharField(help_text="The flag's.")
+    environment = serializers.CharField()
+    strategies = OwnedStrategyRecord(many=True)
+
+
+class StageRecord(serializers.Serializer):
+    stage = serializers.ChoiceField(choices=LifecycleStage.Stage.choices)
+    enteredStageAt = serializers.DateTimeField()
 
 
 class FlagRecord(FlagMetadata):
@@ -176,12 +194,8 @@ class FlagRecord(FlagMetadata):
     children = serializers.ListField(child=serializers.CharField())
     links = LinkRecord(many=True)
     collaborators = Collaborators()
-    createdBy = Person(required=False)
-
-
-class StageRecord(serializers.Serializer):
-    stage = serializers.ChoiceField(choices=LifecycleStage.Stage.choices)
-    enteredStageAt = serializers.DateTimeField()
+    createdBy = Person()
+    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
 
 
 class CloneBody(Body):

@@ -14,7 +14,7 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.actions import flag_environments as actions
 from projects.api.flag_batches import ACTIVATE, activate_disabled
-from projects.api.flag_bodies import EnvironmentDetail, VariantBody, VariantsRecord
+from projects.api.flag_bodies import FlagEnvironmentRecord, VariantBody, VariantsRecord
 from projects.api.json_patch import PatchOperation, patched
 from projects.api.strategies import accessible
 from projects.documents.flags import flag_environment_document
@@ -41,7 +41,7 @@ class FlagEnvironmentView(APIView):
     @extend_schema(
         operation_id="getFeatureEnvironment",
         tags=TAGS,
-        responses={200: EnvironmentDetail} | refusals(403, 404),
+        responses={200: FlagEnvironmentRecord} | refusals(403, 404),
     )
     def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """The flag in this environment, with strategies and variants."""

@@ -26,7 +26,8 @@ from projects.api.flag_bodies import (
     StageRecord,
 )
 from projects.api.json_patch import PatchOperation, patched
-from projects.documents.flags import flag_document, flag_summaries, lifecycle_document, metadata_document
+from projects.documents.flags import flag_document, flag_summaries, metadata_document
+from projects.documents.lifecycle import lifecycle_document
 from projects.models import Flag, Project
 
 TAGS = ["Features"]

@@ -12,21 +12,40 @@ from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.access import access_project, readable_flags
 from projects.api.context_fields import validated
-from projects.api.flag_bodies import EnvironmentSummary, FlagMetadata, FlagSummary, Person
+from projects.api.flag_bodies import EnvironmentSummary, FlagMetadata, FlagSummary, Person, StageRecord
 from projects.documents.flags import metadata_document, search_documents
-from projects.flag_search import FILTERS, SORT_FIELDS, Search, search_flags
+from projects.flag_search import FILTERS, SORT_KEYS, Search, search_flags
 from projects.models import Flag
 
 TAGS = ["Search"]
 
 
+class Lenient:
+    """A field that reads as its default what it cannot read: clients send odd limits and orders."""
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        try:
+            return super().run_validation(data)  # type: ignore[misc]
+        except serializers.ValidationError:
+            return self.get_default()  # type: ignore[attr-defined]
+
+
+class LenientChoice(Lenient, serializers.ChoiceField): ...
+
+
+class LenientBoolean(Lenient, serializers.BooleanField): ...
+
+
+class LenientInteger(Lenient, serializers.IntegerField): ...
+
+
 class SearchQuery(serializers.Serializer):
     query = serializers.CharField(required=False, allow_blank=True)
-    sortBy = serializers.CharField(default="createdAt")
-    sortOrder = serializers.ChoiceField(choices=["asc", "desc"], default="asc")
-    favoritesFirst = serializers.BooleanField(default=False)
-    offset = serializers.IntegerField(default=0, min_value=0, max_value=2**31 - 1)
-    limit = serializers.IntegerField(default=50, min_value=1, max_value=1000)
+    sortBy = serializers.CharField(default="createdAt", allow_blank=True)
+    sortOrder = LenientChoice(choices=["asc", "desc"], default="asc")
+    favoritesFirst = LenientBoolean(default=False)
+    offset = LenientInteger(default=0, min_value=0, max_value=2**31 - 1)
+    limit = LenientInteger(default=50, min_value=1, max_value=1000)
 
 
 class FoundEnvironment(EnvironmentSummary):
@@ -44,7 +63,8 @@ class FoundFlag(FlagSummary):
     segments = serializers.ListField(
         child=serializers.CharField(), help_text="Names of segments on its strategies."
     )
-    createdBy = Person(allow_null=True)
+    createdBy = Person()
+    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
 
 
 class FoundFlags(serializers.Serializer):
@@ -70,11 +90,16 @@ PARAMETERS = [
     OpenApiParameter(
         "status", many=True, description="environment:enabled or environment:disabled; any of them."
     ),
-    OpenApiParameter("sortBy", enum=sorted(SORT_FIELDS), default="createdAt"),
+    OpenApiParameter(
+        "sortBy",
+        description=f"{', '.join(SORT_KEYS)}, or `environment:` and the name of one, where flags that are off "
+        "come before those that are on. Anything else counts as createdAt.",
+        default="createdAt",
+    ),
     OpenApiParameter("sortOrder", enum=["asc", "desc"], default="asc"),
     OpenApiParameter("favoritesFirst", bool, description="The caller's favourites before the others."),
     OpenApiParameter("offset", int, default=0),
-    OpenApiParameter("limit", int, default=50, description="1 to 1000."),
+    OpenApiParameter("limit", int, default=50, description="1 to 1000; anything else counts as 50."),
 ]
 
 

@@ -12,6 +12,7 @@ from django.db.models import Q
 from flagadmin.times import iso
 from groups.access import Caller
 from projects.documents.flag_environments import NEVER_ASKED, environment_summaries, times_asked
+from projects.documents.lifecycle import current_stages
 from projects.models import (
     Dependency,
     FavouriteFlag,
@@ -19,7 +20,6 @@ from projects.models import (
     FlagEnvironment,
     FlagLink,
     FlagTag,
-    LifecycleStage,
     Strategy,
     StrategySegment,
 )
@@ -90,7 +90,7 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
     by_environment = _strategies(flag)
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     asked = times_asked([flag.pk])
-    people = _people(flag)
+    people = [person_document(flag.created_by)] if flag.created_by else []
     document = {
         "environments": [
             _detail(environment, variants, by_environment.get(environment["name"], []))
@@ -108,21 +108,29 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
         "archived": flag.is_archived,
         "dependencies": dependency_documents([flag.pk])[flag.pk],
         "children": list(_children(flag)),
-        "links": [link_document(link) for link in FlagLink.objects.filter(flag=flag)],
+        "links": [
+            link_document(link) | {"feature": flag.name} for link in FlagLink.objects.filter(flag=flag)
+        ],
+        "createdBy": creator_document(flag),
         "collaborators": {"users": people},
     }
-    return document | ({"createdBy": people[0]} if people else {})
+    return document | _lifecycle(flag, current_stages([flag.pk]))
 
 
 def flag_environment_document(flag: Flag, environment: str) -> Document | None:
-    """A flag in one of its project's environments, None where the project does not have that one."""
+    """A flag in one of its project's environments, None where the project does not have that one.
+
+    Here ``name`` is the flag's.
+    """
     found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
     if not found:
         return None
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
+    strategies = [strategy | {"featureName": flag.name} for strategy in strategies]
     asked = times_asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
-    return _detail(found[0], variants, strategies) | asked
+    names = {"name": flag.name, "environment": environment}
+    return _detail(found[0], variants, strategies) | names | asked
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
@@ -147,18 +155,12 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
     ]
 
 
-def lifecycle_document(flag: Flag) -> list[Document]:
-    """The stages of the flag's life so far, in their order."""
-    order = LifecycleStage.Stage.values
-    stages = sorted(LifecycleStage.objects.filter(flag=flag), key=lambda row: order.index(row.stage))
-    return [{"stage": row.stage, "enteredStageAt": iso(row.entered_at)} for row in stages]
-
-
 def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
-    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Nine queries;
+    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Ten queries;
     ``created_by`` is fetched with the flags."""
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
+    stages = current_stages(ids)
     asked = times_asked(ids)
     segments = _segment_names(ids)
     return [
@@ -172,8 +174,9 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
                 environment | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
                 for environment in summary["environments"]
             ],
-            "createdBy": person_document(flag.created_by) if flag.created_by else None,
+            "createdBy": creator_document(flag),
         }
+        | _lifecycle(flag, stages)
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
     ]
 
@@ -212,8 +215,14 @@ def _detail(environment: Document, variants: dict[str, list], strategies: list[D
     }
 
 
-def _people(flag: Flag) -> list[Document]:
-    return [person_document(flag.created_by)] if flag.created_by else []
+def creator_document(flag: Flag) -> Document:
+    """Clients read the members of ``createdBy`` without asking whether there is one."""
+    return person_document(flag.created_by) if flag.created_by else {"id": 0, "name": "unknown"}
+
+
+def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
+    """Flags written before there were stages have none."""
+    return {"lifecycle": stages[flag.pk]} if flag.pk in stages else {}
 
 
 def _children(flag: Flag) -> Iterable[str]:
@@ -232,8 +241,10 @@ def _strategies(flag: Flag) -> dict[str, list[Document]]:
 def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
     found: dict[int, list[Document]] = defaultdict(list)
     rows = FlagTag.objects.filter(flag_id__in=ids)
-    for flag_id, tag_type, value in rows.values_list("flag_id", "tag_type_id", "value"):
-        found[flag_id].append({"value": value, "type": tag_type})
+    for flag_id, tag_type, value, color in rows.values_list(
+        "flag_id", "tag_type_id", "value", "tag_type__color"
+    ):
+        found[flag_id].append({"value": value, "type": tag_type, "color": color})
     return found
 
 

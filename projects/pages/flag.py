@@ -15,7 +15,8 @@ from groups.permissions import Permission
 from projects.access import access_flag, readable_projects
 from projects.actions.dependencies import possible_parents
 from projects.documents.flag_usage import users_of
-from projects.documents.flags import flag_document, lifecycle_document
+from projects.documents.flags import flag_document
+from projects.documents.lifecycle import lifecycle_document
 from projects.events import readable_events
 from projects.models import Flag, Segment, TagType
 from projects.pages.base import allowed, api_path, flag_url, project_crumbs, project_url

@@ -20,7 +20,7 @@ NOW = "{now}"
 # Neither side can tell these the same: what only one server's set-up has, and what depends on the time it took.
 ANY = "<any>"
 MASKED = {"secret": "<text>", "token": "<text>", "alias": ANY, "clientIp": ANY, "etag": ANY}
-NUMBERED = re.compile(r"(^i|I)d$|^segments$")
+NUMBERED = re.compile(r"(^i|I)ds?$|^segments$")
 IDENTIFIER = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*")
 SENTENCE = re.compile(r"\S+ .*|https?://(?!example).*", re.DOTALL)

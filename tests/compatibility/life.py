@@ -17,7 +17,16 @@ from tests.paths import ROOT
 STEPS: list[dict[str, Any]] = json.loads((ROOT / "tests" / "vectors" / "life.json").read_text())
 EACH = "<each>"
 # What names the items of a list; items of a list without such a name are compared by their place.
-NAMES = ("name", "tokenName", "appName", "permission", "username")
+NAMES = (
+    ("name",),
+    ("tokenName",),
+    ("appName",),
+    ("permission",),
+    ("username",),
+    ("tagType", "tagValue", "featureName"),
+    ("type", "value"),
+    ("type",),
+)
 # Error names of the reference's that are one here (see "Errors by name" in the design).
 ERROR_NAMES = dict.fromkeys(
     ("BadDataError", "BadRequestError", "ExceedsLimitError", "PatternError", "OwaspValidationError"),
@@ -140,11 +149,15 @@ def _of_lists(recorded: list[Any], ours: Any, place: str) -> Iterator[str]:
 
 def _names(items: list[Any]) -> list[Any]:
     """What tells the items apart: their names, numbered where several have one; otherwise their places."""
-    for key in NAMES:
-        found = [item.get(key) if isinstance(item, dict) else None for item in items]
-        if found and None not in found and "<text>" not in found:
+    for keys in NAMES:
+        if items and all(isinstance(item, dict) and _is_named(item, keys) for item in items):
+            found = [" ".join(item[key] for key in keys) for item in items]
             return [f"{name}#{n}" if (n := found[:i].count(name)) else name for i, name in enumerate(found)]
     return list(range(len(items)))
+
+
+def _is_named(item: dict[str, Any], keys: tuple[str, ...]) -> bool:
+    return all(item.get(key) not in (None, "<text>") for key in keys)
 
 
 def _same(recorded: Any, ours: Any) -> bool:

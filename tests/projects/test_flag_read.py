@@ -1,5 +1,7 @@
 """GET of flags: one with everything on it, lists in a fixed number of queries."""
 
+from unittest.mock import ANY
+
 from django.utils import timezone
 
 from groups.access import Caller
@@ -40,6 +42,7 @@ def test_one_flag_with_everything(api, people):
     links = record.pop("links")
     member = {"id": people["member"].pk, "name": "member"}
     assert record.pop("createdAt")
+    assert record.pop("lifecycle") == {"stage": "live", "enteredStageAt": ANY}
     assert record == {
         "name": "cart",
         "favorite": True,
@@ -54,7 +57,7 @@ def test_one_flag_with_everything(api, people):
         "collaborators": {"users": [member]},
         "createdBy": member,
     }
-    assert [(link["url"], link["title"]) for link in links] == [("https://a.b", "T")]
+    assert [(link["url"], link["title"], link["feature"]) for link in links] == [("https://a.b", "T", "cart")]
     strategy = flag.strategies.get()
     assert development["strategies"] == [
         {
@@ -74,6 +77,13 @@ def test_one_flag_with_everything(api, people):
     assert production["lastSeenAt"]
 
 
+def test_a_flag_in_one_environment(api, people):
+    furnished(people)
+    record = api["reader"].get(f"{PATH}/cart/environments/development").json()
+    assert (record["name"], record["environment"], record["type"]) == ("cart", "development", "development")
+    assert [strategy["featureName"] for strategy in record["strategies"]] == ["cart"]
+
+
 def test_children_are_named(api, people):
     furnished(people)
     assert api["reader"].get(f"{PATH}/parent").json()["children"] == ["cart"]
@@ -85,7 +95,7 @@ def test_the_list_counts_and_has_tags_where_there_are_some(api, people):
     cart, parent = body["features"]
     assert body["version"] == 2
     assert [flag["name"] for flag in body["features"]] == ["cart", "parent"]
-    assert cart["tags"] == [{"value": "ab", "type": "simple"}]
+    assert cart["tags"] == [{"value": "ab", "type": "simple", "color": "#FFFFFF"}]
     assert "tags" not in parent
     development, production = cart["environments"]
     assert (development["hasStrategies"], development["hasEnabledStrategies"]) == (True, True)

@@ -1,9 +1,11 @@
 """GET /api/admin/search/features."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
-from projects.models import FavouriteFlag, FlagTag, LifecycleStage, Segment, TagType
+from projects.models import FavouriteFlag, Flag, FlagLastSeen, FlagTag, LifecycleStage, Segment, TagType
 from tests.cast import make_project
 from tests.projects.flags import add_strategy, depend, make_flag, switch_on
 from tests.projects.records import refused
@@ -93,7 +95,7 @@ def test_the_record(api, people, flags):
         ({"query": " , "}, ["cart", "far", "search"]),
         ({"query": "ar", "state": "IS:active", "project": "IS:shop"}, ["search"]),
         ({"sortOrder": "desc"}, ["search", "far", "cart"]),
-        ({"sortBy": "type"}, ["cart", "far", "search"]),
+        ({"sortBy": "type"}, ["cart", "search", "far"]),
         ({"limit": "1", "offset": "1"}, ["far"]),
         ({"offset": "10"}, []),
     ],
@@ -112,10 +114,74 @@ def test_the_total_is_right_on_every_page(api, flags):
 
 
 def test_favourites_first(api, people, flags):
-    from projects.models import Flag
-
     FavouriteFlag.objects.create(user=people["viewer"], flag=Flag.objects.get(name="search"))
     assert found(api["viewer"], favoritesFirst="true") == ["search", "cart", "far"]
+
+
+@pytest.mark.parametrize(
+    ("sort_by", "names"),
+    [
+        ("lastSeenAt", ["far", "cart", "search"]),
+        ("environment:development", ["far", "search", "cart"]),
+        ("environment:nowhere", ["cart", "far", "search"]),
+        ("createdBy", ["cart", "far", "search"]),
+        ("description", ["search", "cart", "far"]),
+    ],
+)
+def test_sorting(api, people, flags, sort_by, names):
+    far, cart = (Flag.objects.get(name=name) for name in ("far", "cart"))
+    now = timezone.now()
+    for order, name in enumerate(("cart", "far", "search")):
+        Flag.objects.filter(name=name).update(created_at=now + timedelta(seconds=order))
+    for flag, age in ((far, 3), (far, 9), (cart, 1)):
+        seen = now - timedelta(days=age)
+        FlagLastSeen.objects.create(flag=flag, environment=f"{age}", seen_at=seen)
+    Flag.objects.filter(name="search").update(description="A first one")
+    Flag.objects.filter(name="cart").update(description="B")
+    assert found(api["viewer"], sortBy=sort_by) == names
+
+
+def test_last_seen(api, flags):
+    cart, now = Flag.objects.get(name="cart"), timezone.now()
+    for environment, seen in (("development", now - timedelta(days=9)), ("production", now)):
+        FlagLastSeen.objects.create(flag=cart, environment=environment, seen_at=seen)
+    tomorrow = (now + timedelta(days=1)).date()
+    assert found(api["viewer"], lastSeenAt=f"IS_BEFORE:{tomorrow}") == ["cart"]
+    assert found(api["viewer"], lastSeenAt=f"IS_BEFORE:{now.date()}") == []
+    assert found(api["viewer"], lastSeenAt=f"IS_ON_OR_AFTER:{now.date()}") == ["cart"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"sortBy": "odd"},
+        {"sortBy": ""},
+        {"sortOrder": "odd"},
+        {"favoritesFirst": "odd"},
+        {"limit": "0"},
+        {"limit": "abc"},
+        {"limit": "1001"},
+        {"offset": "-1"},
+        {"offset": "x"},
+    ],
+)
+def test_odd_orders_and_pages_count_as_the_default(api, flags, odd):
+    assert sorted(found(api["viewer"], **odd)) == ["cart", "far", "search"]
+
+
+def test_what_flags_found_tell(api, people, flags):
+    flag = next(f for f in api["viewer"].get(PATH).json()["features"] if f["name"] == "cart")
+    assert flag["createdBy"] == {"id": people["member"].pk, "name": "member"}
+    assert flag["lifecycle"]["stage"] == "live"
+    assert {"type": "area", "value": "checkout", "color": None} in flag["tags"]
+
+
+def test_a_flag_whose_creator_is_not_known(api, flags):
+    Flag.objects.filter(name="cart").update(created_by=None)
+    assert api["viewer"].get(PATH, {"query": "cart"}).json()["features"][0]["createdBy"] == {
+        "id": 0,
+        "name": "unknown",
+    }
 
 
 @pytest.mark.parametrize(
@@ -130,13 +196,8 @@ def test_favourites_first(api, people, flags):
         ({"createdBy": "IS:me"}, "createdBy"),
         ({"lifecycle": "IS:odd"}, "lifecycle"),
         ({"status": "development"}, "status"),
-        ({"sortBy": "odd"}, "sortBy"),
         ({"query": "a," * 60}, "query"),
-        ({"sortOrder": "odd"}, "sortOrder"),
-        ({"limit": "0"}, "limit"),
-        ({"limit": "1001"}, "limit"),
-        ({"offset": "-1"}, "offset"),
-        ({"offset": "x"}, "offset"),
+        ({"lastSeenAt": "IS:2026-11-21"}, "lastSeenAt"),
     ],
 )
 def test_parameters_that_are_refused(api, flags, parameters, path):
