@@ -172,11 +172,6 @@ def handler500(request: HttpRequest) -> HttpResponse:
     return error_response(request, errors.UnknownError())
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    message = "This form is out of date or came from elsewhere: open its page again, and send it from there."
-    return error_response(request, errors.NoAccess(f"{message} {reason}".strip()))
-
-
 # Middleware ---------------------------------------------------------------------------------------------------
 
 

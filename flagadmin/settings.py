@@ -210,7 +210,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
-CSRF_FAILURE_VIEW = "flagadmin.http.csrf_failure"
+CSRF_FAILURE_VIEW = "groups.pages.login.csrf_failure"
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
 # Words, time, static files ------------------------------------------------------------------------------

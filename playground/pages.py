@@ -97,6 +97,7 @@ class QuestionPage(ConsolePage):
 
 class PlaygroundPage(QuestionPage):
     template_name = "playground/playground.html"
+    restores = True
     title = "Playground"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -217,6 +218,7 @@ class ComparePage(QuestionPage):
     """Two questions side by side: only where they differ, unless asked for all."""
 
     template_name = "playground/compare.html"
+    restores = True
     title = "Compare"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

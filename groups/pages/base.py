@@ -28,6 +28,8 @@ from flagadmin.errors import (
 from flagadmin.pages import Column, Filter, Listing, add_problems, csv_response
 from groups.access import Caller
 from groups.authentication import caller_of
+from groups.pages.kept_input import RESTORE, take_input
+from groups.pages.login import ask_to_log_in
 
 
 @method_decorator([gzip_page, never_cache], name="dispatch")
@@ -35,6 +37,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     """A page for people who are logged in; others are sent to /login/ and back here afterwards."""
 
     title = ""
+    restores = False  # whether ``post`` with RESTORE as "do" draws the form as entered, and saves nothing
     caller: Caller
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -42,6 +45,8 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             self.caller = caller_of(request)
         except AuthenticationRequired:
             return login_first(request)
+        if self.restores and (entered := take_input(request)) is not None:
+            request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
         return super().dispatch(request, *args, **kwargs)
 
@@ -124,6 +129,7 @@ class ListPage(ConsolePage):
 class FormPage(ConsolePage):
     """A form whose action answers with the address to go to; what it refuses appears beside the fields."""
 
+    restores = True
     form_class: type[BaseForm]
     problem_fields: dict[str, str] = {}
 
@@ -146,7 +152,9 @@ class FormPage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = self.get_form(request.POST)
         status = 400
-        if form.is_valid():
+        if request.POST.get("do") == RESTORE:
+            status = 200
+        elif form.is_valid():
             try:
                 return HttpResponseRedirect(self.submit(form))
             except NotFound:
@@ -233,8 +241,24 @@ class ConfirmPage(ConsolePage):
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:
-    """To /login/ and back; a part of a page asked for by script takes the whole page there."""
-    if request.headers.get("HX-Request"):
+    """To /login/ and back, with what was entered; a part of a page asked for by script takes the whole page there.
+
+    Raises AuthenticationRequired for a form that a script submits: it stays as it is in the browser.
+    """
+    by_script = "HX-Request" in request.headers
+    if request.method == "POST" and by_script:
+        raise AuthenticationRequired("Your session has ended. Log in in another tab, then try again here.")
+    if request.method == "POST":
+        return ask_to_log_in(request)
+    if not by_script:
+        return redirect_to_login(request.get_full_path())
+    return HttpResponseClientRedirect(redirect_to_login(current_page(request)).url)
+
+
+def current_page(request: HttpRequest) -> str:
+    """The page that a script asks from, as its header says; "/" where that cannot be read."""
+    try:
         page = urlsplit(request.headers.get("HX-Current-URL", "/"))
-        return HttpResponseClientRedirect(redirect_to_login(urlunsplit(("", "", *page[2:4], ""))).url)
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else request.path)
+    except ValueError:
+        return "/"
+    return urlunsplit(("", "", *page[2:4], ""))

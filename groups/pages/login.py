@@ -3,6 +3,7 @@
 from django import forms
 from django.conf import settings
 from django.contrib.auth import login, logout
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import path
@@ -12,14 +13,21 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
+from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
+from flagadmin.http import error_response, is_api
 from flagadmin.pages import add_problems
 from groups.actions.login import check_login, note_login
 from groups.actions.login_links import peek, there_are_people, use_login_link, use_setup_link
 from groups.authentication import client_address
 from groups.models import User
+from groups.pages.kept_input import input_of, keep_input, page_of
 
+STALE_FORM = (
+    "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
+    "Go back, reload the page and submit the form again."
+)
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 guarded = method_decorator(
     [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
@@ -77,15 +85,47 @@ class LoginPage(View):
             response = self.answer(request, form, wanted, status=429, wait=error.message, seconds=seconds)
             response["Retry-After"] = seconds
             return response
-        return enter(request, user, wanted, how="password")
+        response = enter(request, user, wanted, how="password")
+        if entered := request.POST.get("entered"):
+            keep_input(request, safe_next(wanted), entered)
+        return response
 
     def answer(
-        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **waiting: str
+        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **more: str
     ) -> HttpResponse:
-        """``waiting``: ``wait``, why and how long it takes, and how many ``seconds``."""
-        unclaimed = not there_are_people()
-        context = {"title": "Log in", "form": form, "next": wanted or "", "unclaimed": unclaimed, **waiting}
+        """``more``: ``wait``, why and how long it takes, and how many ``seconds``; ``entered`` in another form."""
+        context = {
+            "title": "Log in",
+            "form": form,
+            "next": wanted or "",
+            "unclaimed": not there_are_people(),
+            "entered": request.POST.get("entered", ""),
+            **more,
+        }
         return render(request, "login.html", context, status=status)
+
+
+def ask_to_log_in(request: HttpRequest) -> HttpResponse:
+    """What a form gets whose session has ended: the login page, which takes along what was entered."""
+    page, entered = page_of(request), input_of(request)
+    if not entered:
+        return redirect_to_login(page)
+    return LoginPage().answer(request, LoginForm(), page, status=401, entered=entered)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A login in another tab changes the token: what was entered comes back with the new one.
+
+    Only where the browser says that a page of this installation sent the form.
+    """
+    if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
+        return error_response(request, NoAccess(STALE_FORM))
+    if not request.user.is_authenticated:
+        return ask_to_log_in(request) if request.path != "/login/" else HttpResponseRedirect("/login/")
+    page = page_of(request)
+    keep_input(request, page, input_of(request))
+    go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
+    return go(page)
 
 
 @guarded

@@ -103,6 +103,7 @@ class SegmentForm(ConsolePage):
     """Common to creating and changing one: ``segment`` is as the form has it, unsaved."""
 
     template_name = "projects/segment.html"
+    restores = True
     button = "Create segment"
     title = "New segment"
 

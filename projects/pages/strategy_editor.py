@@ -33,6 +33,7 @@ class StrategyEditor(ConsolePage):
     """
 
     template_name = "projects/strategy.html"
+    restores = True
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
     project_id: str

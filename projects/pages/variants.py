@@ -28,6 +28,7 @@ from projects.validation import variants_document
 
 class VariantsPage(SavedAsSeen, ConsolePage):
     template_name = "projects/flag_variants.html"
+    restores = True
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""
