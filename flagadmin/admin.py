@@ -23,7 +23,7 @@ class ImportRunFix(ReadOnly):
     list_display = ("created_at", "project", "environment", "caller_name", "source", "state", "file_name")
     list_filter = ("state", "source", "environment")
     search_fields = ("project", "caller_name", "file_name")
-    exclude = ("body", "before", "after", "result")
+    exclude = ("body", "before", "after", "preview")
 
     def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         return tuple(name for name in super().get_readonly_fields(request, obj) if name not in self.exclude)

@@ -157,7 +157,7 @@ def import_report(run: ImportRun) -> dict[str, Any]:
         "project": run.project,
         "environment": run.environment,
         "counts": run.counts,
-        "features": run.result,
+        "features": [report.document() for report in run.reports.all()],
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import orjson
 from django.db import IntegrityError
@@ -13,16 +13,18 @@ from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, copy_all
-from flagadmin.errors import Conflict, NotFound
+from flagadmin.errors import NotFound, named_flags
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from importer import rows
 from importer.heavy import heavy_work
+from importer.leaving_out import without
 from importer.models import ImportRun
 from importer.outcome import Action, FlagPlan
 from importer.plan import Plan, plan_import
 from importer.progress import Silent, Watcher, hold
-from importer.stale import changed_since
+from importer.report import bare_reports, write_reports
+from importer.stale import Outdated, changed_since
 from importer.state import Document
 from importer.wire import Body
 from projects.access import lock_projects
@@ -35,11 +37,13 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What somebody saw and agreed to: a body, the fingerprint of its plan, and when that was made."""
+    """What somebody saw and agreed to: a body, the fingerprint of its plan, when that was made, and which of its flags
+    are not to be imported after all."""
 
     body: Body
     fingerprint: str
     made_at: datetime
+    excluded: frozenset[str] = frozenset()
 
 
 def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
@@ -83,16 +87,28 @@ def apply_checked(
 ) -> ImportRun:
     """What was planned before, if it still is what would be planned. ``run`` is the pending run it belongs to.
 
-    Raises NoAccess, ValidationError, and Conflict when something that the plan depends on has changed since.
+    Raises NoAccess, ValidationError, and Outdated when something that the plan depends on has changed since.
     """
     lock_projects(caller, [checked.body.project])
     if run is not None:
         hold(run.id)
     plan = plan_import(checked.body, caller=caller)
     if plan.fingerprint != checked.fingerprint:
-        raise Conflict(changed_since(plan, checked.made_at))
+        raise Outdated(changed_since(plan, checked.made_at))
+    if checked.excluded:
+        plan = _rest_of(plan, checked.excluded, caller)
     plan.check()
     return _write(plan, run or ImportRun(source=ImportRun.Source.API), caller, watcher or Silent())
+
+
+def _rest_of(seen: Plan, excluded: frozenset[str], caller: Caller) -> Plan:
+    """The plan without these flags. Raises Outdated where others fare differently without them: nobody saw that."""
+    plan = plan_import(without(seen.body, excluded), caller=caller)
+    plan.check()
+    others = [flag.name for flag in plan.flags.values() if flag.action is not seen.flags[flag.name].action]
+    if others:
+        raise Outdated(f"Without the excluded flags the import does something else to {named_flags(others)}.")
+    return plan
 
 
 def apply_import(plan: Plan, *, caller: Caller, source: str = ImportRun.Source.API) -> ImportRun:
@@ -210,21 +226,21 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     written = [flag for flag in plan.with_action(Action.CREATE, Action.CHANGE) if flag.after is not None]
     run.state, run.finished_at = ImportRun.State.DONE, timezone.now()
     run.expires_at = run.body = None
+    run.preview = {}
     run.caller_id, run.caller_name = caller.id, caller.name
     run.project, run.environment = plan.body.project, plan.body.environment
     run.counts, run.fingerprint = plan.counts, plan.fingerprint
-    # A run that waited has the report of its check, with every difference; it is of this very plan.
-    run.result = run.result or result_of(plan)
     run.before = {flag.name: flag.before for flag in changed}
     run.after = {flag.name: digest(flag.after) for flag in written if flag.after}
     run.progress_done = run.progress_total = len(written)
     run.save()
+    _keep_reports(run, plan)
     return run
 
 
-def result_of(plan: Plan) -> list[dict[str, Any]]:
-    """Per flag ``{name, action, reason?}``, in the order of the file."""
-    return [
-        {"name": flag.name, "action": flag.action.value} | ({"reason": flag.reason} if flag.reason else {})
-        for flag in plan.flags.values()
-    ]
+def _keep_reports(run: ImportRun, plan: Plan) -> None:
+    """A run that was checked has those of its check, with every difference, of this very plan."""
+    if run.checked_at is None:
+        write_reports(run, bare_reports(plan))
+    elif run.left_out:
+        run.reports.filter(name__in=run.left_out).delete()

@@ -1,6 +1,7 @@
 """Imports that were made, are being made, or wait for a confirmation."""
 
 import uuid
+from typing import Any
 
 from django.db import models
 
@@ -9,7 +10,8 @@ class ImportRun(models.Model):
     """One import: who, from where, into what, what it did, and what it takes to undo it.
 
     No foreign keys: a run outlives its caller and its project, which it names. ``before`` holds the documents of the
-    flags that were changed, ``after`` a digest of every flag written, ``body`` the packed body of a pending run.
+    flags that were changed, ``after`` a digest of every flag written. A pending run has its packed ``body`` of ``size``
+    bytes, and what its last check found: ``preview`` (see :mod:`importer.report`) and a :class:`FlagReport` per flag.
     """
 
     class Source(models.TextChoices):
@@ -36,12 +38,13 @@ class ImportRun(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     counts = models.JSONField(default=dict, blank=True)
     fingerprint = models.CharField(max_length=64, blank=True)
-    result = models.JSONField(default=list, blank=True)
+    preview = models.JSONField(default=dict, blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     left_out = models.JSONField(default=list, blank=True)
     body = models.BinaryField(null=True, blank=True)
+    size = models.PositiveIntegerField(default=0)
     step = models.TextField(blank=True)
     progress_done = models.PositiveIntegerField(default=0)
     progress_total = models.PositiveIntegerField(default=0)
@@ -55,3 +58,37 @@ class ImportRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_state_display()} import into {self.project} / {self.environment}"
+
+
+class FlagReport(models.Model):
+    """What an import does, or did, to one flag. The order of ids is that of the file.
+
+    ``changes`` are ``[{part, before, after}]``; ``is_here`` says whether the run's project had the flag already.
+    """
+
+    run = models.ForeignKey(
+        # Many rows are written at once, and go with their run: the database need not check each.
+        ImportRun,
+        models.CASCADE,
+        related_name="reports",
+        db_constraint=False,
+        db_index=False,
+    )
+    name = models.TextField()
+    action = models.CharField(max_length=16)
+    reason = models.TextField(blank=True)
+    summary = models.TextField(blank=True)
+    changes = models.JSONField(default=list, blank=True)
+    is_here = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["run", "id"], name="flag_report_of_run")]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.name}"
+
+    def document(self) -> dict[str, Any]:
+        """``{name, action, reason?, summary?, changes?}``"""
+        optional = {"reason": self.reason, "summary": self.summary, "changes": self.changes}
+        return {"name": self.name, "action": self.action} | {k: v for k, v in optional.items() if v}

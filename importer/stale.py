@@ -1,10 +1,18 @@
-"""What has changed since a plan was made, in a sentence."""
+"""What has changed since a plan was made, in words."""
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import Conflict
+from importer.models import FlagReport
 from importer.plan import Plan
+
+MOST_TOLD = 20
+
+
+class Outdated(Conflict):
+    """409: what would be imported now is not what was seen."""
 
 
 def changed_since(plan: Plan, made_at: datetime) -> str:
@@ -18,3 +26,18 @@ def changed_since(plan: Plan, made_at: datetime) -> str:
 def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
     events = AuditEvent.objects.filter(feature__in=list(flags), created_at__gt=since)
     return events.order_by("-id").first()
+
+
+def told_changes(before: dict[str, FlagReport], after: dict[str, FlagReport]) -> list[str]:
+    """What one preview says otherwise than an earlier one, flag by flag, and how many more there are."""
+    lines = []
+    for name, now in after.items():
+        then = before.get(name)
+        if then is None:
+            lines.append(f"{name} is included again.")
+        elif then.action != now.action:
+            lines.append(f"{name}: {then.action} → {now.action}.")
+        elif then.document() != now.document():
+            lines.append(f"{name} is changed in another way.")
+    more = len(lines) - MOST_TOLD
+    return [*lines[:MOST_TOLD], f"{more} more flags."] if more > 0 else lines

@@ -2,18 +2,25 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils import timezone
 
 from flagadmin.errors import Conflict
 from flagadmin.pages import csv_response
+from groups.access import Caller
 from groups.pages.base import ConsolePage
 from importer.definitions import planned_definitions
+from importer.heavy import beside, heavy_work
 from importer.models import ImportRun
-from importer.runs import access_run, check_run
+from importer.plan import plan_import
+from importer.runs import access_run, body_of
+from importer.stale import changed_since
 from playground.asked import Asked, read_asked
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
@@ -21,6 +28,17 @@ from playground.form import make_form, read_known
 from playground.results import Matrix
 from playground.snapshot import snapshot
 from playground.wire import compile_playground
+
+
+@dataclass(frozen=True, slots=True)
+class AsIfImported:
+    """One answer of the page, small enough to come from another process: the table written out, or all its rows."""
+
+    used_fields: frozenset[str]
+    outdated: str = ""
+    html: str = ""
+    header: Sequence[str] = ()
+    rows: list[list[Any]] = field(default_factory=list)
 
 
 class EvaluatePage(ConsolePage):
@@ -39,31 +57,48 @@ class EvaluatePage(ConsolePage):
             raise Conflict("This import no longer waits: look at its flags in the playground.")
         known = read_known(self.caller)
         asked = read_asked(request.GET, default_environment=self.run.environment)
-        evaluations = [] if asked.problems else self.evaluations(asked)
-        used = {name for evaluation in evaluations for name in evaluation.snapshot.columns.fields()}
-        context: dict[str, Any] = {
-            "run": self.run,
-            "form": make_form(asked, known, used=used & {field.name for field in known.fields}),
-        }
-        if evaluations:
-            matrix = Matrix(evaluations, ["Now", "After the import"], request.GET, only_differences=True)
-            if request.GET.get("format") == "csv":
-                return csv_response("as-if-imported", matrix.csv_header(), matrix.csv_rows())
-            context |= {"matrix": matrix, "listing": matrix.listing, "flag_query": asked.query()}
-        return self.render_to_response(self.get_context_data(**context))
-
-    def evaluations(self, asked: Asked) -> list[Evaluation]:
-        """The same question, time and luck for both; of several values of a field, the first counts."""
-        plan = check_run(self.run, caller=self.caller)
-        planned = planned_definitions(plan)
-        now, seed = timezone.now(), random.random()
-        return [
-            evaluate(compiled, Context(asked.contexts[0]), now=now, random=random.Random(seed).random)
-            for compiled in (
-                snapshot([self.run.project], self.run.environment),
-                compile_playground(planned.flags, planned.segments, environment=self.run.environment),
+        answer = AsIfImported(frozenset())
+        if not asked.problems:
+            link = request.build_absolute_uri()
+            answer = beside(
+                self.run.size, as_if_imported, self.run.id, asked, request.GET, link, caller=self.caller
             )
-        ]
+        if answer.header:
+            return csv_response("as-if-imported", answer.header, answer.rows)
+        used = answer.used_fields & {field.name for field in known.fields}
+        return self.render_to_response(
+            self.get_context_data(run=self.run, form=make_form(asked, known, used=used), answer=answer)
+        )
+
+
+@heavy_work
+def as_if_imported(
+    run_id: UUID, asked: Asked, given: QueryDict, link: str, *, caller: Caller
+) -> AsIfImported:
+    """``given`` and ``link`` are the page's own address. Raises NotFound, Conflict."""
+    run = access_run(caller, run_id)
+    plan = plan_import(body_of(run), caller=caller)
+    planned = planned_definitions(plan)
+    compiled = compile_playground(planned.flags, planned.segments, environment=run.environment)
+    present = snapshot([run.project], run.environment)
+    evaluations = _evaluations(asked, present, compiled)
+    matrix = Matrix(evaluations, ["Now", "After the import"], given, only_differences=True)
+    used = frozenset(name for one in (present, compiled) for name in one.columns.fields())
+    if given.get("format") == "csv":
+        return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))
+    context = {"matrix": matrix, "listing": matrix.listing, "flag_query": asked.query(), "link": link}
+    assert run.checked_at is not None
+    outdated = changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else ""
+    return AsIfImported(used, outdated, render_to_string("playground/matrix.html", context))
+
+
+def _evaluations(asked: Asked, *compiled: Any) -> list[Evaluation]:
+    """The same question, time and luck for all; of several values of a field, the first counts."""
+    now, seed = timezone.now(), random.random()
+    return [
+        evaluate(one, Context(asked.contexts[0]), now=now, random=random.Random(seed).random)
+        for one in compiled
+    ]
 
 
 urlpatterns = [path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate")]

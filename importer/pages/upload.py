@@ -12,7 +12,8 @@ from flagadmin.pages import curl_for
 from groups.access import Caller
 from groups.pages.base import FormPage
 from groups.permissions import Permission
-from importer.runs import keep_body
+from importer.heavy import beside
+from importer.runs import keep
 from projects.access import readable_projects
 from projects.models import Environment
 
@@ -78,7 +79,9 @@ class UploadPage(FormPage):
     def submit(self, form: UploadForm) -> str:
         body, file_name = form.body()
         try:
-            run = keep_body(
+            run_id = beside(
+                len(body),
+                keep,
                 body,
                 caller=self.caller,
                 project=form.cleaned_data["project"],
@@ -88,7 +91,7 @@ class UploadPage(FormPage):
         except AppError as error:
             self.faults = error.details
             raise
-        return reverse("import-run", args=[run.id])
+        return reverse("import-run", args=[run_id])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(

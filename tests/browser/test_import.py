@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from projects.models import Flag
@@ -47,11 +48,14 @@ def test_from_faults_to_undo(visit, files, script, check_accessible):
 
     bring(page, files / "faulty.json")
     expect(page.get_by_text("data.features[1].name").first).to_be_visible()
-    expect(page.get_by_role("button", name="Import 1 flag")).to_be_disabled()
+    if script:
+        expect(page.get_by_role("button", name="Import 1 flag")).to_be_disabled()
 
-    page.get_by_label("Leave out bad name").check()
-    page.get_by_role("button", name="Leave out the ticked flags").click()
-    expect(page.get_by_role("button", name="Import 1 flag")).to_be_enabled()
+    page.get_by_label("Exclude bad name").check()
+    if script:
+        expect(page.get_by_role("button", name="Import 1 flag, exclude 1")).to_be_enabled()
+    page.get_by_role("button", name="Exclude selected").click()
+    expect(page.get_by_role("button", name="Import 1 flag", exact=True)).to_be_enabled()
 
     bring(page, files / "good.json")
     expect(page.get_by_text("2 new. Nothing has been written.")).to_be_visible()
@@ -90,3 +94,30 @@ def test_evaluate_as_if_imported(visit, files, theme, check_accessible):
 def test_a_viewer_has_no_target(visit):
     page = visit("viewer", "/import/")
     expect(page.get_by_label("Into project").locator("option")).to_have_count(1)
+
+
+def test_the_button_says_what_it_does_wherever_the_list_is_scrolled(visit, tmp_path):
+    names = [f"flag-{number:03}" for number in range(150)]
+    (tmp_path / "many.json").write_text(json.dumps(export(*names)))
+    page = visit("admin", "/import/")
+    bring(page, tmp_path / "many.json")
+    button = page.get_by_role("button", name="Import 150 flags", exact=True)
+    expect(button).to_be_in_viewport()
+    page.get_by_label("Exclude flag-001").check()
+    page.get_by_role("link", name="After").click()
+    page.get_by_label("Exclude flag-120").check()
+    page.get_by_role("button", name="Import 148 flags, exclude 2").click()
+    expect(page.get_by_text("148 flags written.")).to_be_visible()
+    assert not Flag.objects.filter(name__in=["flag-001", "flag-120"]).exists()
+
+
+def test_what_changed_meanwhile_is_shown_in_place(visit, files):
+    page = visit("admin", "/import/")
+    bring(page, files / "good.json")
+    expect(page.get_by_text("2 new. Nothing has been written.")).to_be_visible()
+    Flag.objects.create(project_id="default", name="fresh", created_at=timezone.now())
+    page.get_by_role("button", name="Import 2 flags").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was imported.")
+    expect(page.get_by_role("alert")).to_contain_text("fresh: create → change.")
+    page.get_by_role("button", name="Import 2 flags").click()
+    expect(page.get_by_text("2 flags written.")).to_be_visible()

@@ -14,7 +14,7 @@ from groups.access import Caller
 from importer.apply import import_body
 from importer.models import ImportRun
 from importer.progress import RunProgress
-from importer.runs import access_run, check_run, confirm_run, keep_body
+from importer.runs import access_run, confirm_run, keep_body
 from importer.wire import read_body
 from projects.actions.archiving import archive_flags
 from projects.actions.deletion import delete_project
@@ -157,13 +157,12 @@ class Killed(RunProgress):
 def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: Project) -> None:
     sent = body("one", featureStrategies=[strategy("one")], featureEnvironments=[switch("one")])
     run = keep_body(orjson.dumps(sent), caller=CALLER)
-    check_run(run, caller=CALLER)
     killed = Killed(run.id)
     with killed, pytest.raises(OperationalError):
-        confirm_run(run, caller=CALLER, watcher=killed)
+        confirm_run(run, caller=CALLER, seen=run.fingerprint, watcher=killed)
     connection.close()
     assert killed.seen == [("running", "strategies", 1, 1), 1]
     assert not any(table.objects.exists() for table in (Flag, FlagEnvironment, Strategy, AuditEvent))
     again = access_run(CALLER, run.id)
     assert again.state == ImportRun.State.PENDING
-    assert confirm_run(again, caller=CALLER).state == ImportRun.State.DONE
+    assert confirm_run(again, caller=CALLER, seen=again.fingerprint).state == ImportRun.State.DONE

@@ -7,8 +7,11 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.errors import Conflict, NotFound, ValidationError
-from importer.models import ImportRun
+from importer.apply import import_body
+from importer.models import FlagReport, ImportRun
 from importer.runs import access_run, check_run, confirm_run, forget_expired, keep_body, visible_runs
+from importer.stale import Outdated
+from importer.wire import read_body
 from projects.models import Flag
 from tests.importer.bodies import body, strategy
 
@@ -25,19 +28,19 @@ def test_is_checked_then_confirmed(kept, callers):
     plan = check_run(kept, caller=callers("member"))
     assert plan.counts["create"] == 2
     assert not Flag.objects.exists()
-    assert kept.result[0] == {
+    assert kept.reports.first().document() == {
         "name": "one",
         "action": "create",
         "summary": "release, off, gradual rollout 10 %",
     }
-    done = confirm_run(kept, caller=callers("member"))
+    done = confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
     assert (done.id, done.state, done.body) == (kept.id, ImportRun.State.DONE, None)
     assert Flag.objects.count() == 2
 
 
 def test_can_leave_flags_out(kept, callers):
     check_run(kept, caller=callers("member"), left_out=["two"])
-    confirm_run(kept, caller=callers("member"))
+    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
     assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
 
 
@@ -46,16 +49,62 @@ def test_refuses_what_has_changed_since_the_check(kept, callers, api):
     given = body("one", featureStrategies=[strategy("one", parameters={"rollout": "99"})])
     assert api["admin"].post("/api/admin/features-batch/import", given).status_code == 200
     with pytest.raises(Conflict, match=r"one was changed at \d\d:\d\d after this check. Check again."):
-        confirm_run(kept, caller=callers("member"))
+        confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
     kept.refresh_from_db()
     assert kept.state == ImportRun.State.PENDING
     check_run(kept, caller=callers("member"))
-    confirm_run(kept, caller=callers("member"))
+    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
 
 
-def test_must_be_checked_first(kept, callers):
-    with pytest.raises(Conflict, match="Check it first"):
-        confirm_run(kept, caller=callers("member"))
+def test_is_bound_to_the_check_that_was_seen(kept, callers):
+    seen = kept.fingerprint
+    check_run(kept, caller=callers("member"), left_out=["two"])
+    with pytest.raises(Outdated, match="checked again after this page was opened"):
+        confirm_run(kept, caller=callers("member"), seen=seen)
+    assert not Flag.objects.exists()
+
+
+def test_excludes_flags_when_it_is_confirmed(kept, callers):
+    done = confirm_run(kept, caller=callers("member"), seen=kept.fingerprint, excluded=["two"])
+    assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
+    assert done.left_out == ["two"]
+    assert [report.name for report in done.reports.all()] == ["one"]
+
+
+def test_what_happens_to_the_rest_is_what_was_seen(callers):
+    """Without the excluded flag another would be imported that was seen to be blocked."""
+    import_body(read_body(body("middle", "top")), caller=callers("admin"))
+    given = body(
+        "middle",
+        "child",
+        dependencies=[
+            {"feature": "middle", "dependencies": [{"feature": "top"}]},
+            {"feature": "child", "dependencies": [{"feature": "middle"}]},
+        ],
+    )
+    run = keep_body(orjson.dumps(given), caller=callers("member"))
+    assert [(r.name, r.action) for r in run.reports.all()] == [("middle", "refuse"), ("child", "refuse")]
+    with pytest.raises(Outdated, match="something else to 1 flag: child"):
+        confirm_run(run, caller=callers("member"), seen=run.fingerprint, excluded=["middle"])
+    assert not Flag.objects.filter(name="child").exists()
+
+
+def test_a_run_that_was_confirmed_cannot_be_checked(kept, callers):
+    again = access_run(callers("member"), kept.id)
+    assert again.body
+    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    with pytest.raises(Conflict, match="confirmed meanwhile"):
+        check_run(again, caller=callers("member"))
+
+
+def test_a_killed_one_waits_again_and_is_forgotten_in_its_time(kept, callers):
+    ImportRun.objects.filter(id=kept.id).update(state=ImportRun.State.RUNNING)
+    assert access_run(callers("member"), kept.id).state == ImportRun.State.PENDING
+    assert ImportRun.objects.get().state == ImportRun.State.RUNNING  # reading changes nothing
+    ImportRun.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    forget_expired()
+    assert not ImportRun.objects.exists()
+    assert not FlagReport.objects.exists()
 
 
 def test_belongs_to_its_uploader(kept, callers):
@@ -67,7 +116,7 @@ def test_belongs_to_its_uploader(kept, callers):
 
 def test_is_seen_by_readers_of_the_project_once_it_is_done(kept, callers):
     check_run(kept, caller=callers("member"))
-    confirm_run(kept, caller=callers("member"))
+    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
     assert [run.id for run in visible_runs(callers("reader"))] == [kept.id]
     assert list(visible_runs(callers("outsider"))) == []
 

@@ -5,6 +5,8 @@
 //   data-copy-link        a button that copies the address of the page
 //   data-first-error      where the focus goes when a form comes back with problems
 //   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
+//   data-import="12"      a button that imports so many flags less those ticked to be excluded (data-exclude="create")
+//   data-carry            a list whose ticks go along to its other pages
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
@@ -94,6 +96,41 @@ document.addEventListener("click", (event) => {
     for (const box of button.form.elements) if (box.name === checkAll) box.checked = button.checked;
 });
 
+// The button says what it does: import the rest, exclude what is ticked. A blocked flag that is not ticked stops it.
+function countExcluded() {
+  const button = find("[data-import]");
+  if (!button) return;
+  const excluded = [...button.form.elements].filter((box) => box.dataset.exclude && (box.checked || box.type === "hidden"));
+  const blocked = excluded.filter((box) => box.dataset.exclude === "refuse").length;
+  const rest = button.dataset.import - (excluded.length - blocked);
+  const count = (number) => number.toLocaleString("en");
+  const others = excluded.length ? `, exclude ${count(excluded.length)}` : "";
+  button.textContent = `Import ${count(rest)} flag${rest === 1 ? "" : "s"}${others}`;
+  const reason = document.getElementById("blocked");
+  if (!button.dataset.stays) button.dataset.stays = String(button.disabled);
+  if (button.dataset.stays === "true") return;
+  button.disabled = rest < 1 || blocked < button.dataset.blocked;
+  if (reason) reason.hidden = !button.disabled;
+}
+
+// Ticks go along to the other pages of the list.
+function carryTicks() {
+  const boxes = [...document.querySelectorAll("[data-exclude]")];
+  const names = boxes.filter((box) => box.checked || box.type === "hidden").map((box) => box.value);
+  for (const link of document.querySelectorAll("[data-carry] thead a, [data-carry] ~ .pager a")) {
+    const url = new URL(link.href);
+    url.searchParams.delete("flag");
+    for (const name of names) url.searchParams.append("flag", name);
+    link.href = url;
+  }
+}
+
+document.addEventListener("change", ({ target }) => {
+  if (!target.dataset.exclude) return;
+  countExcluded();
+  carryTicks();
+});
+
 document.addEventListener("submit", (event) => {
   if (event.target.matches("[data-theme-form]")) {
     event.preventDefault();
@@ -149,9 +186,10 @@ for (const button of document.querySelectorAll("[data-enable-after]"))
     button.removeAttribute("aria-describedby");
   }, button.dataset.enableAfter * 1000);
 
-document.addEventListener("htmx:load", (event) => show(event.detail.elt));
+document.addEventListener("htmx:load", (event) => { show(event.detail.elt); countExcluded(); });
 document.addEventListener("htmx:afterSettle", focusFirstError);
 document.addEventListener("htmx:afterSettle", showResults);
 show();
+countExcluded();
 themeDocs();
 focusFirstError();

@@ -1,6 +1,8 @@
 """The import's pages: bring a file, look at what it would do, leave flags out, import, undo."""
 
 import json
+import pickle
+import re
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -39,6 +41,16 @@ def preview(browser, document, **target):
     return response["Location"], browser.get(response["Location"])
 
 
+def fingerprint(page):
+    return re.search(r'name="fingerprint" value="(\w+)"', page.text)[1]
+
+
+def confirm(browser, address, *excluded):
+    """Presses the button of the page as it is now."""
+    seen = fingerprint(browser.get(address))
+    return browser.post(address, {"do": "confirm", "fingerprint": seen, "flag": excluded})
+
+
 def test_from_file_to_result(browse):
     browser = browse("member")
     file = SimpleUploadedFile("export.json", json.dumps(export("a", "b")).encode())
@@ -48,7 +60,7 @@ def test_from_file_to_result(browse):
     assert "Import 2 flags" in page
     assert not Flag.objects.exists()
 
-    assert browser.post(address, {"do": "confirm"})["Location"] == address
+    assert confirm(browser, address)["Location"] == address
     page = browser.get(address).text
     assert "2 flags written" in page
     assert "from export.json" in page
@@ -59,7 +71,7 @@ def test_from_file_to_result(browse):
 def test_undo(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     browser.post(address, {"do": "undo"})
     assert "This import was undone" in browser.get(address).text
     assert Flag.objects.get(name="a").is_archived
@@ -68,7 +80,7 @@ def test_undo(browse):
 def test_undo_is_refused_once_something_has_changed(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     FlagEnvironment.objects.filter(flag__name="a").update(enabled=False)
     browser.post(address, {"do": "undo"})
     page = browser.get(address).text
@@ -91,13 +103,13 @@ def test_warnings_before_production(browse):
 def test_a_difference_field_by_field(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     changed = export("a", source="production")
     changed["featureStrategies"][0]["parameters"]["rollout"] = "75"
     _, page = preview(browser, changed)
     assert "<del>50 %</del>" in page.text
     assert "<ins>75 %</ins>" in page.text
-    browser.post(page.wsgi_request.path, {"do": "confirm"})
+    confirm(browser, page.wsgi_request.path)
     assert "<ins>75 %</ins>" in browser.get(page.wsgi_request.path).text
 
 
@@ -108,21 +120,21 @@ def test_every_problem_with_its_path_and_the_button_off(browse):
     assert "data.features[1].name" in page.text
     assert "data.featureStrategies[2].name" in page.text
     assert 'disabled aria-describedby="blocked"' in page.text
-    browse("member").post(address, {"do": "confirm"})
+    confirm(browse("member"), address)
     assert not Flag.objects.exists()
 
 
 def test_leave_out_and_put_back(browse):
     browser = browse("member")
     address, _ = preview(browser, export("good", "bad name"))
-    browser.post(address, {"do": "leave-out", "flag": ["bad name"]})
+    browser.post(address, {"do": "exclude", "flag": ["bad name"]})
     page = browser.get(address).text
     assert "Import 1 flag<" in page
-    assert "Left out:" in page
-    browser.post(address, {"do": "put-back", "flag": ["bad name"]})
+    assert "Excluded:" in page
+    browser.post(address, {"do": "include", "flag": ["bad name"]})
     assert "1 problem" in browser.get(address).text
-    browser.post(address, {"do": "leave-out", "flag": ["bad name"]})
-    browser.post(address, {"do": "confirm"})
+    browser.post(address, {"do": "exclude", "flag": ["bad name"]})
+    confirm(browser, address)
     assert list(Flag.objects.values_list("name", flat=True)) == ["good"]
 
 
@@ -135,8 +147,8 @@ def test_a_missing_segment_blocks_the_flags_that_use_it_until_they_are_left_out(
     assert "Create it, or leave those flags out." in page.text
     assert "1 new, 1 blocked." in page.text
 
-    browser.post(address, {"do": "leave-out", "flag": ["needs-vip"]})
-    browser.post(address, {"do": "confirm"})
+    browser.post(address, {"do": "exclude", "flag": ["needs-vip"]})
+    confirm(browser, address)
     assert list(Flag.objects.values_list("name", flat=True)) == ["plain"]
 
 
@@ -145,10 +157,10 @@ def test_an_archived_flag_can_be_restored_where_it_is_skipped(browse, shop):
     old = Flag.objects.create(project=shop, name="old", archived_at=timezone.now(), created_at=timezone.now())
     address, page = preview(browser, export("old"))
     assert "old is archived here and will be skipped." in page.text
-    assert 'form="restore" name="name" value="old"' in page.text
-    assert 'aria-label="Leave out old"' not in page.text
+    assert 'form="restore" name="flag" value="old"' in page.text
+    assert 'aria-label="Exclude old"' not in page.text
 
-    back = browser.post("/projects/shop/features/revive", {"name": "old", "next": address}, follow=True)
+    back = browser.post(address, {"do": "restore", "flag": "old"}, follow=True)
     assert back.redirect_chain[-1][0] == address
     old.refresh_from_db()
     assert not old.is_archived
@@ -164,7 +176,7 @@ def test_who_may_import_nowhere_is_told(browse):
 def test_a_change_after_the_check_is_told_and_nothing_written(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     again = export("a", source="production", featureStrategies=[])
     address, _ = preview(browser, again)
     Flag.objects.update(description="changed meanwhile")
@@ -209,7 +221,7 @@ def test_another_persons_file_stays_unseen(browse):
 def test_the_result_is_for_whoever_may_read_the_project(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     assert browse("viewer").get(address).status_code == 200
     assert browse("outsider").get(address).status_code == 404
     assert address in browse("viewer").get("/imports/").text
@@ -219,7 +231,7 @@ def test_the_result_is_for_whoever_may_read_the_project(browse):
 def test_a_viewer_may_not_undo(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     response = browse("viewer").post(address, {"do": "undo"}, follow=True)
     assert "You need" in response.text
     assert "Undo this import" not in response.text
@@ -229,7 +241,7 @@ def test_a_viewer_may_not_undo(browse):
 def test_reports(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    report = json.loads(browser.get(f"{address}?format=json").content)
+    report = json.loads(b"".join(browser.get(f"{address}?format=json").streaming_content))
     assert report["flags"][0]["name"] == "a"
     assert report["counts"]["create"] == 1
     lines = b"".join(browser.get(f"{address}?format=csv").streaming_content).decode().splitlines()
@@ -250,7 +262,7 @@ def test_evaluate_as_if_imported(browse):
 def test_history_as_csv(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    browser.post(address, {"do": "confirm"})
+    confirm(browser, address)
     lines = b"".join(browser.get("/imports/?format=csv").streaming_content).decode().splitlines()
     assert lines[1].endswith("member,shop / production,console,1 new,done")
 
@@ -258,8 +270,8 @@ def test_history_as_csv(browse):
 def test_progress_leads_to_the_result(browse):
     browser = browse("member")
     address, _ = preview(browser, export("a"))
-    assert "checking once more" in browser.get(f"{address}progress/").text
-    browser.post(address, {"do": "confirm"})
+    assert "Checking what the import changes" in browser.get(f"{address}progress/").text
+    confirm(browser, address)
     assert browser.get(f"{address}progress/")["HX-Redirect"] == address
 
 
@@ -268,3 +280,120 @@ def test_a_large_preview_is_paged(browse):
     _, page = preview(browse("member"), export(*names))
     assert "1–100 of 250" in page.text
     assert "Import 250 flags" in page.text
+
+
+# What is confirmed is what was seen ------------------------------------------------------------------------
+
+
+def test_ticked_flags_are_excluded_by_the_one_button(browse):
+    browser = browse("member")
+    address, page = preview(browser, export(*(f"flag-{n:02}" for n in range(12))))
+    assert "Import 12 flags<" in page.text
+    confirm(browser, address, "flag-03", "flag-07")
+    assert Flag.objects.count() == 10
+    assert not Flag.objects.filter(name__in=["flag-03", "flag-07"]).exists()
+    assert "10 flags written" in browser.get(address).text
+
+
+def test_ticks_of_another_page_go_along(browse):
+    _, page = preview(browse("member"), export(*(f"flag-{n:03}" for n in range(150))))
+    browser = browse("member")
+    page = browser.get(f"{page.wsgi_request.path}?page=2&flag=flag-001&flag=flag-120&flag=nosuch").text
+    assert "Import 148 flags, exclude 2" in page
+    assert '<input type="hidden" name="flag" value="flag-001"' in page
+    assert re.search(r'value="flag-120"[^>]* checked', page)
+
+
+def test_looking_changes_nothing(browse, shop):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    before = ImportRun.objects.values().get()
+    Flag.objects.create(project=shop, name="a", created_at=timezone.now())
+    for path in ("", "?format=csv", "?format=json", "evaluate/?context.userId=1", "progress/"):
+        response = browser.get(address + path)
+        assert response.status_code == 200
+        b"".join(response) if response.streaming else response.content
+    assert ImportRun.objects.values().get() == before
+
+
+def test_what_changed_since_it_was_seen_is_told_and_can_be_confirmed_then(browse, shop, api):
+    browser = browse("member")
+    address, page = preview(browser, export("a", "b"))
+    seen = fingerprint(page)
+    sent = {"project": "shop", "environment": "production", "data": export("a", source="production")}
+    sent["data"]["featureStrategies"][0]["parameters"]["rollout"] = "75"
+    assert api["admin"].post("/api/admin/features-batch/import", sent).status_code == 200
+    browser.get(address)  # in another tab
+
+    stale = browser.post(address, {"do": "confirm", "fingerprint": seen})
+    assert stale.status_code == 409
+    assert "Nothing was imported." in stale.text
+    assert re.search(r"a was changed at \d\d:\d\d", stale.text)
+    assert "a: create → change." in stale.text
+    assert "<del>75 %</del>" in stale.text
+    assert not Flag.objects.filter(name="b").exists()
+
+    assert browser.post(address, {"do": "confirm", "fingerprint": seen}).status_code == 409
+    assert browser.post(address, {"do": "confirm", "fingerprint": fingerprint(stale)}).status_code == 302
+    assert Flag.objects.filter(name="b").exists()
+
+
+def test_a_form_without_what_was_seen_imports_nothing(browse):
+    browser = browse("member")
+    address, _ = preview(browser, export("a"))
+    assert browser.post(address, {"do": "confirm"}).status_code == 409
+    assert not Flag.objects.exists()
+
+
+def test_blocked_flags_that_are_not_excluded_stop_the_import(browse):
+    browser = browse("member")
+    address, page = preview(browser, export("good", "bad name"))
+    assert "1 flag is blocked: correct the file, or exclude it." in page.text
+    refused = confirm(browser, address)
+    assert refused.status_code == 400
+    assert "Nothing was imported." in refused.text
+    assert confirm(browser, address, "bad name").status_code == 302
+    assert list(Flag.objects.values_list("name", flat=True)) == ["good"]
+
+
+def test_an_excluded_parent_that_others_need_is_shown_before_anything_is_written(browse):
+    browser = browse("member")
+    parts = {"dependencies": [{"feature": "child", "dependencies": [{"feature": "parent"}]}]}
+    address, _ = preview(browser, export("parent", "child", **parts))
+    refused = confirm(browser, address, "parent")
+    assert refused.status_code == 400
+    assert "there is no flag parent" in refused.text
+    assert "Excluded:" in refused.text
+    assert not Flag.objects.exists()
+
+
+def test_two_tabs_do_not_import_twice(browse):
+    browser = browse("member")
+    address, page = preview(browser, export("a"))
+    form = {"do": "confirm", "fingerprint": fingerprint(page)}
+    browser.post(address, form)
+    assert browser.post(address, form)["Location"] == address
+    assert "This import is done; it no longer waits." in browser.get(address).text
+
+
+def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, monkeypatch):
+    apart = []
+
+    def in_own_process(work, *args, **kwargs):
+        apart.append(work.__name__)
+        return pickle.loads(pickle.dumps(work(*args, **kwargs)))
+
+    monkeypatch.setattr("importer.heavy.in_own_process", in_own_process)
+    settings.IMPORT_PROCESS_BYTES = 0
+    browser = browse("member")
+    address, page = preview(browser, export("a", "b", "c"))
+    browser.get(f"{address}?page=2&q=a&sort=flag")
+    assert apart == ["keep"]
+
+    page = browser.get(f"{address}evaluate/?context.userId=42").text
+    assert "3 of 3 flags differ" in page
+    browser.post(address, {"do": "exclude", "flag": "a"})
+    browser.post(address, {"do": "confirm", "fingerprint": "another"})
+    confirm(browser, address, "b")
+    assert apart == ["keep", "as_if_imported", "check", "confirm", "check", "confirm"]
+    assert list(Flag.objects.values_list("name", flat=True)) == ["c"]

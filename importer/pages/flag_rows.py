@@ -1,0 +1,82 @@
+"""The flags of an import as a table: what happens to each, or happened."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from flagadmin.pages import Column, Filter, Listing
+from importer.differences import Change
+from importer.models import FlagReport, ImportRun
+
+State = ImportRun.State
+ACTIONS = {
+    "create": ("new", "plus"),
+    "change": ("changed", "info"),
+    "same": ("the same", "off"),
+    "skip": ("skipped", "warn"),
+    "refuse": ("blocked", "error"),
+}
+PLANNED_WORDS = {
+    "create": "create",
+    "change": "change",
+    "same": "the same",
+    "skip": "skip",
+    "refuse": "blocked",
+}
+DONE_WORDS = {
+    "create": "created",
+    "change": "changed",
+    "same": "the same",
+    "skip": "skipped",
+    "refuse": "blocked",
+}
+COLUMNS = (
+    Column("flag", "Flag", by=("name",)),
+    Column("action", "What happens", by=("action", "name")),
+    Column("what", "Difference to now"),
+)
+EXCLUDE = Column("exclude", "Exclude")
+EXCLUDABLE = ("create", "change", "refuse")
+
+
+class FlagRow:
+    """A flag's report, ready for the table."""
+
+    def __init__(self, report: FlagReport, run: ImportRun, *, may_restore: bool = False) -> None:
+        self.name, self.action, self.reason = report.name, report.action, report.reason
+        self.summary = report.summary
+        self.changes = [Change(**change) for change in report.changes]
+        is_over = run.state in (State.DONE, State.UNDONE)
+        self.words = DONE_WORDS[self.action] if is_over else PLANNED_WORDS[self.action]
+        self.mark = ACTIONS[self.action][1]
+        written = run.state == State.DONE and self.action == "create"
+        self.is_here = report.is_here or written
+        self.can_exclude = self.action in EXCLUDABLE
+        self.can_restore = may_restore and report.is_here and self.action == "skip"
+
+    def cells(self) -> list[str]:
+        what = "; ".join(map(str, self.changes)) or self.summary or self.reason
+        return [self.name, self.words, what]
+
+
+def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
+    """The reports, sorted, filtered and paged by the database. What stays the same is not shown at first."""
+    filters = (
+        Filter("q", "Find a flag"),
+        Filter("show", "Show", [("all", "everything")], any_label="what happens"),
+    )
+    text, show = (field.value(given) for field in filters)
+    reports: QuerySet[FlagReport] = run.reports.order_by("id")
+    if not show:
+        reports = reports.exclude(action="same")
+    if text:
+        reports = reports.filter(name__icontains=text)
+    columns = (*COLUMNS, EXCLUDE) if run.state == State.PENDING else COLUMNS
+    return Listing(given, reports, columns=columns, filters=filters, per_page=100)
+
+
+def csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:
+    reports: Any = listing.all_rows
+    return (FlagRow(report, run).cells() for report in reports.iterator())
