@@ -4,6 +4,7 @@ A row's fields are named ``c-N-…``; hidden fields ``c`` list the numbers. What
 the form is being filled, so that changing the operator loses nothing, and left out when it is saved.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from playground.engine.literals import constraint_number
 from playground.engine.operators import OPERATORS
 from playground.engine.reading import objects_of, strings_of, text_of
 from projects.models import ContextField
+from projects.pages.value_list import read_values, values_text
 from projects.validation.constraints import PARTIAL
 from projects.validation.vocabulary import usable
 
@@ -41,7 +43,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRow:
-    """``kind``: list (texts, one a line), checks, select, number, time or text. ``options``: (value, chosen)."""
+    """``kind``: list, checks, select, number, time or text. ``options``: (value, chosen).
+
+    ``was``: the values that the row shows, as JSON, so that an input left alone sends back exactly these.
+    """
 
     number: int
     field: str
@@ -73,26 +78,35 @@ def given_constraints(given: QueryDict) -> list[Document]:
 
 
 def _given(given: QueryDict, prefix: str) -> Document:
-    lines = [line.strip() for line in given.get(f"{prefix}values", "").splitlines()]
-    values = [*given.getlist(f"{prefix}choice"), *filter(None, lines)]
-    value = _moment(given.get(f"{prefix}value", "").strip(), given.get(f"{prefix}was", ""))
+    shown = _shown(given.get(f"{prefix}was", ""))
+    place = {value: index for index, value in enumerate(shown)}
+    ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
     return {
         "contextName": given.get(f"{prefix}field", "").strip(),
         "operator": given.get(f"{prefix}operator", ""),
-        "values": list(dict.fromkeys(values)),
-        "value": value,
+        "values": [*ticked, *read_values(given.get(f"{prefix}values", ""))],
+        "value": _value(given.get(f"{prefix}value", ""), shown[0] if shown else ""),
         "inverted": f"{prefix}inverted" in given,
         "caseInsensitive": f"{prefix}case" in given,
     }
 
 
-def _moment(text: str, was: str) -> str:
-    """What a time field sent, in UTC; the stored text where it is still that moment."""
+def _shown(text: str) -> list[str]:
+    try:
+        return strings_of(json.loads(text))
+    except (ValueError, RecursionError):
+        return []
+
+
+def _value(text: str, shown: str) -> str:
+    """A typed value without blanks around it, a time in UTC; the value shown where the input was left alone."""
+    if text == re.sub(r"[\r\n]", "", shown):  # what an input makes of a value
+        return shown
+    text = text.strip()
     if not LOCAL_TIME.fullmatch(text):
         return text
-    if local_time(was) == (text if text.count(":") == 2 else f"{text}:00"):
-        return was
-    return f"{text}{'' if text.count(':') == 2 else ':00'}.000Z"
+    seconds = text if text.count(":") == 2 else f"{text}:00"
+    return shown if local_time(shown) == seconds else f"{seconds}.000Z"
 
 
 def stored_constraints(rows: Iterable[Document]) -> list[Document]:
@@ -146,9 +160,9 @@ def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequenc
         field=field,
         operator=name,
         kind=kind,
-        values="\n".join(values),
+        values=values_text(values),
         value=(local_time(value) or "") if kind == "time" else value,
-        was=value,
+        was=json.dumps(chosen),
         options=[(text, text in chosen) for text in dict.fromkeys([*legal, *filter(None, chosen)])],
         hint=HINTS.get(operator.family, ""),
         inverted=bool(document.get("inverted")),
@@ -162,7 +176,7 @@ def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequenc
 HINTS = {
     "version": "1.2.3",
     "regex": "RE2, for example ^[a-z]+@",
-    "network": "10.0.0.0/8, one a line",
+    "network": "10.0.0.0/8, 2001:db8::/32",
     "date": "2026-11-21T09:00:00.000Z",
 }
 

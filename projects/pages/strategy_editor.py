@@ -3,6 +3,7 @@
 Every button of the form sends all of it: "do" says what for. Nothing but "save" and "delete" writes.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from projects.models import StrategyType
 from projects.pages.constraint_rows import NEW, Words, operator_choices, stored_constraints
-from projects.pages.strategy_form import given_strategy, strategy_inputs
+from projects.pages.strategy_form import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.pages.variant_rows import NEW as NEW_VARIANT
 from projects.pages.variant_rows import PAYLOAD_TYPES
 from projects.strategy_sentences import strategy_saying, variants_sentence
@@ -125,12 +126,20 @@ class StrategyEditor(ConsolePage):
         return address if ours and address.startswith("/playground/") else self.home
 
     def faults(self, wanted: Document) -> list[str]:
-        """What stands against saving the form as it is."""
+        """Why the form could not be saved as it is, as far as it has been filled in."""
+        if self.request.method != "POST":
+            return []
         try:
             self.check(wanted)
+            found = list(strategy_warnings(wanted, ""))
         except ValidationError as error:
-            return [problem.message for problem in error.details] or [error.message]
-        return [problem.message for problem in strategy_warnings(wanted, "")]
+            found = error.details or [Problem("", error.message)]
+        return [problem.message for problem in found if self.was_left(problem)]
+
+    def was_left(self, problem: Problem) -> bool:
+        """Without JavaScript nobody knows what was filled in: everything counts."""
+        left = self.request.POST.get("left")
+        return left is None or was_left(problem, left.split("\n"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         inputs = strategy_inputs(self.project_id, self.document, stored=self.stored, problems=self.problems)
@@ -142,7 +151,8 @@ class StrategyEditor(ConsolePage):
             variants_sentence=variants_sentence(
                 variants_document(wanted["variants"], self.stored["variants"])
             ),
-            faults=self.faults(wanted) if self.request.method == "POST" else [],
+            faults=self.faults(wanted),
+            carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
             fields=Words.of(self.project_id).names,

@@ -1,14 +1,16 @@
 """The form of a strategy: from what was stored or sent to what the template shows and the action takes."""
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import QueryDict
 
 from flagadmin.errors import Problem
+from playground.engine.reading import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
 from projects.pages.constraint_rows import ConstraintRow, Words, constraint_rows, given_constraints
@@ -66,16 +68,50 @@ def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[P
 
 
 def _given_parameters(given: QueryDict, name: str, stored: Mapping[str, Any]) -> Document:
-    """The stored parameters with those that the form has; ones that it does not know stay."""
-    parameters = dict(stored) if name == given.get("was-name", name) else {}
+    """The stored parameters with those that the form has; ones that it does not know stay.
+
+    After a change of type, parameters with the same meaning keep what was typed for the type before.
+    """
+    is_new_type = given.get("was-name", name) != name
+    typed = _same_meaning(carried_parameters(given)) if is_new_type else _typed(given)
+    parameters = dict(stored)
     for parameter, kind in parameter_kinds(name):
-        text = given.get(f"p-{parameter}", "").strip()
-        if kind == "list":
-            text = ",".join(line.strip() for line in re.split(r"[\n,]", text) if line.strip())
-        elif kind == "boolean":
-            text = "true" if f"p-{parameter}" in given else "false"
-        parameters[parameter] = text
+        if kind == "boolean" and not is_new_type:
+            parameters[parameter] = "true" if parameter in typed else "false"
+        else:
+            text = typed.get(parameter, parameters.get(parameter, "") if is_new_type else "")
+            parameters[parameter] = _list(text, parameters.get(parameter)) if kind == "list" else text
     return parameters
+
+
+def _typed(given: QueryDict) -> dict[str, str]:
+    return {name[2:]: given.get(name, "").strip() for name in given if name.startswith("p-")}
+
+
+def carried_parameters(given: QueryDict) -> dict[str, str]:
+    """Everything typed into parameters of any type so far."""
+    try:
+        before = json.loads(given.get("carried", ""))
+    except (ValueError, RecursionError):
+        before = {}
+    texts = {key: value for key, value in mapping_of(before).items() if isinstance(value, str)}
+    return texts | _IMPLIED.get(given.get("was-name", ""), {}) | _typed(given)
+
+
+def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
+    """A percentage is named differently by older types."""
+    renamed = {new: typed[old] for new, old in _OTHER_NAMES.items() if old in typed}
+    return renamed | dict(typed)
+
+
+def _list(text: str, stored: object) -> str:
+    """A typed list as it is stored, with commas; unchanged where the items are the same."""
+    items = _items(text)
+    return str(stored) if stored is not None and _items(str(stored)) == items else ",".join(items)
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in re.split(r"[\n,]", text) if item.strip()]
 
 
 def parameter_kinds(name: str) -> list[tuple[str, str]]:
@@ -92,6 +128,12 @@ _BUILT_IN = {
     "percentage": "percentage",
     "rollout": "percentage",
     "userIds": "list",
+}
+_OTHER_NAMES = {"rollout": "percentage", "percentage": "rollout"}
+_IMPLIED = {
+    "gradualRolloutUserId": {"stickiness": "userId"},
+    "gradualRolloutSessionId": {"stickiness": "sessionId"},
+    "gradualRolloutRandom": {"stickiness": "random"},
 }
 _LABELS = {
     "rollout": "Rollout in %",
@@ -145,7 +187,7 @@ def _parameters(
     for name, kind in parameter_kinds(document["name"]):
         value = str(document["parameters"].get(name, ""))
         if kind == "list":
-            value = "\n".join(item.strip() for item in value.split(",") if item.strip())
+            value = "\n".join(_items(value))
         options = list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else []
         found.append(
             Parameter(name, _LABELS.get(name, name), kind, value, _HINTS.get(name, ""), options, errors[name])
@@ -174,3 +216,21 @@ def sorted_problems(
         else:
             others.append(problem.message)
     return rows, parameters, others
+
+
+def was_left(problem: Problem, left: Collection[str]) -> bool:
+    """Whether the input that a problem is about is among ``left``, the names of the inputs that were filled in."""
+    prefixes = _inputs(problem.path)
+    return any(name.startswith(prefixes) for name in left)
+
+
+def _inputs(path: str) -> tuple[str, ...]:
+    """How the names of the inputs begin that a path is about: ("c-2-val", "c-2-choice") for constraints[2].values."""
+    if place := _PLACE.match(path):
+        kind, number = place[1][0], place[2]
+        if path.endswith((".contextName", ".name")):
+            return (f"{kind}-{number}-field", f"{kind}-{number}-name")
+        return (f"c-{number}-val", f"c-{number}-choice") if kind == "c" else (f"v-{number}-",)
+    if path.startswith("parameters."):
+        return (f"p-{path.removeprefix('parameters.')}",)
+    return ("v-",) if path == "variants" else ("",)

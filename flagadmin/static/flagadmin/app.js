@@ -9,6 +9,7 @@
 //   data-carry            a list whose ticks go along to its other pages
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
+//   data-chips            a text area with one value per line, shown as chips
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
 
@@ -17,6 +18,101 @@ const find = (selector, within = document) => within.querySelector(selector);
 function show(root = document) {
   for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all]"))
     hidden.hidden = false;
+  for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
+}
+
+// Lists of values; value_list.py reads and writes the same.
+const ITEM = /[ \t\u00a0]*(?:("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")[ \t\u00a0]*(?=[,\r\n]|$)|([^,\r\n]*))/g;
+
+function readValues(text) {
+  const values = [];
+  for (const [, quoted, plain] of text.matchAll(ITEM)) {
+    const value = quoted === undefined ? plain.replace(/[ \t\u00a0]+$/, "") : JSON.parse(quoted);
+    if (value || quoted) values.push(value);
+  }
+  return values;
+}
+
+function writeValue(value) {
+  const read = readValues(value);
+  return read.length === 1 && read[0] === value ? value : JSON.stringify(value);
+}
+
+// The text area stays what the form sends, with what is being typed as its last line.
+function showChips(area) {
+  const values = readValues(area.value);
+  const box = document.createElement("div");
+  const input = document.createElement("input");
+  const send = (type) => {
+    area.value = [...values.map(writeValue), input.value].filter((line) => line).join("\n");
+    area.dispatchEvent(new Event(type, { bubbles: true }));
+  };
+  const chip = (value, index) => {
+    const element = document.createElement("span");
+    const remove = document.createElement("button");
+    element.className = "value-chip";
+    remove.type = "button";
+    remove.textContent = "×";
+    remove.setAttribute("aria-label", `Remove ${value}`);
+    remove.addEventListener("click", () => { values.splice(index, 1); draw(); input.focus(); send("change"); });
+    element.append(value, remove);
+    return element;
+  };
+  input.leaveOut = () => { area.value = values.map(writeValue).join("\n"); };
+  const draw = () => {
+    for (const old of box.querySelectorAll(".value-chip")) old.remove();
+    input.before(...values.map(chip));
+  };
+  const commit = () => {
+    const typed = readValues(input.value);
+    if (!typed.length) return;
+    values.push(...typed.filter((value, index) => !values.includes(value) && typed.indexOf(value) === index));
+    input.value = "";
+    draw();
+    send("change");
+  };
+  const isQuoting = () => /^\s*"(?:[^"\\]|\\.)*$/.test(input.value);
+
+  for (const name of ["aria-label", "aria-invalid", "aria-describedby", "placeholder"])
+    if (area.hasAttribute(name)) input.setAttribute(name, area.getAttribute(name));
+  area.removeAttribute("aria-label");
+  area.removeAttribute("aria-invalid");
+  area.hidden = true;
+  box.className = "value-chips";
+  Object.assign(input, { autocomplete: "off", spellcheck: false });
+  input.dataset.name = area.name;
+  input.addEventListener("input", () => {
+    if (input.value.includes(",") && !isQuoting()) commit();
+    else send("input");
+  });
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData.getData("text");
+    if (!/[,\r\n]/.test(text) || input.value) return;
+    event.preventDefault();
+    values.push(...readValues(text).filter((value) => !values.includes(value)));
+    draw();
+    send("change");
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") {
+      event.preventDefault();
+      commit();
+    } else if (event.key === "Backspace" && !input.value && values.length) {
+      event.preventDefault();
+      input.value = writeValue(values.pop());
+      draw();
+    }
+  });
+  input.addEventListener("blur", commit);
+  box.addEventListener("click", (event) => { if (event.target === box) input.focus(); });
+  box.append(input);
+  area.after(box);
+  draw();
+  if (chipBeingTyped?.name === area.name) {
+    input.value = chipBeingTyped.text;
+    input.focus();
+    chipBeingTyped = undefined;
+  }
 }
 
 function focusFirstError() {
@@ -178,6 +274,52 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   say(find(".refusal h1", answer)?.textContent ?? `The server refused this (${xhr.status}). Nothing was changed.`);
 });
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. What you entered is still here."));
+
+// What is typed while a form is being redrawn stays: the answer knows only what was there when it was asked for.
+const TYPED = "textarea, select, input:not([type=checkbox], [type=hidden])";
+let whenAsked, typedSince, chipBeingTyped;
+
+function typedFields(form) {
+  const fields = [...form.querySelectorAll(TYPED)].filter((field) => field.name);
+  return new Map(fields.map((field) => [field.name, field.value]));
+}
+
+document.addEventListener("htmx:beforeRequest", ({ detail: { target, requestConfig } }) => {
+  if (target.id !== "body") return;
+  whenAsked = requestConfig.parameters.do?.startsWith("remove-") ? undefined : typedFields(target);
+});
+
+document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+  if (!whenAsked || target.id !== "body") return;
+  const input = find(".value-chips input:focus", target);
+  chipBeingTyped = input && { name: input.dataset.name, text: input.value };
+  input?.leaveOut();
+  typedSince = [...typedFields(target)].filter(([name, value]) => whenAsked.get(name) !== value);
+});
+
+document.addEventListener("htmx:afterSwap", () => {
+  for (const [name, value] of typedSince ?? []) {
+    const field = find(`#body [name="${CSS.escape(name)}"]`);
+    if (field?.matches(TYPED)) field.value = value;
+  }
+  typedSince = undefined;
+});
+
+// The form of a strategy shows the problems of the inputs that were left, not of those nobody has come to yet.
+const leftInputs = new Set();
+
+function markLeft({ target }) {
+  const name = target.name || target.dataset.name;
+  if (name && target.closest("#editor")) leftInputs.add(name);
+}
+document.addEventListener("focusout", markLeft);
+document.addEventListener("change", markLeft, true); // before the form is sent for it
+
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (!detail.elt.closest("#editor")) return;
+  if (detail.parameters.do?.startsWith("remove-")) leftInputs.clear();
+  detail.parameters.left = [...leftInputs].join("\n");
+});
 
 for (const button of document.querySelectorAll("[data-enable-after]"))
   setTimeout(() => {

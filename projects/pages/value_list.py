@@ -1,0 +1,33 @@
+"""Lists of values as people type them: one per line or separated by commas.
+
+A value that this would split or trim is written as a JSON string: ``"US, DE"``. ``app.js`` reads and writes the same.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+
+_BLANK = r"[ \t\u00a0]*"
+_JSON_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
+_ITEM = re.compile(rf"{_BLANK}(?:({_JSON_STRING}){_BLANK}(?=[,\r\n]|\Z)|([^,\r\n]*))")
+
+
+def read_values(text: str) -> list[str]:
+    """The values of a typed list, in order; blanks around them and empty ones are left out."""
+    found = []
+    for match in _ITEM.finditer(text):
+        quoted, plain = match.groups()
+        if quoted is not None:
+            found.append(json.loads(quoted))
+        elif value := plain.rstrip(" \t\u00a0"):
+            found.append(value)
+    return found
+
+
+def values_text(values: Iterable[str]) -> str:
+    """One value per line, such that :func:`read_values` gives back exactly these."""
+    return "\n".join(_line(value) for value in values)
+
+
+def _line(value: str) -> str:
+    return value if read_values(value) == [value] else json.dumps(value, ensure_ascii=False)
