@@ -7,6 +7,14 @@ from django.db import transaction
 
 DEFAULT_PROJECT = "default"
 ENVIRONMENTS = (("development", "development", 2), ("production", "production", 3))
+FLAG_TYPES = (
+    ("release", "Release", "Rolls out a new or unfinished feature.", 40),
+    ("experiment", "Experiment", "Compares variants in an A/B or multivariate test.", 40),
+    ("operational", "Operational", "Moves from one implementation to another at little risk.", 7),
+    ("kill-switch", "Kill switch", "Turns a feature off quickly when it causes trouble.", None),
+    ("permission", "Permission", "Gives a feature to users by role or entitlement.", None),
+    ("sunset", "Sunset", "Plans the removal of a feature.", 90),
+)
 STRATEGY_TYPES: tuple[tuple[str, str, str, list[dict[str, Any]]], ...] = (
     (
         "flexibleRollout",
@@ -64,10 +72,25 @@ def seed_projects(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
             _seed_default_project(using, models)
 
 
-_MODELS = ("Project", "Environment", "ProjectEnvironment", "StrategyType", "ContextField", "TagType")
+_MODELS = (
+    "Project",
+    "Environment",
+    "ProjectEnvironment",
+    "FlagType",
+    "StrategyType",
+    "ContextField",
+    "TagType",
+)
 
 
 def _seed_vocabulary(using: str, models: dict[str, Any]) -> None:
+    models["FlagType"].objects.using(using).bulk_create(
+        [
+            models["FlagType"](id=kind, name=name, description=text, lifetime_days=days, sort_order=order)
+            for order, (kind, name, text, days) in enumerate(FLAG_TYPES)
+        ],
+        ignore_conflicts=True,
+    )
     for order, (name, title, description, parameters) in enumerate(STRATEGY_TYPES):
         models["StrategyType"].objects.using(using).update_or_create(
             name=name,

@@ -22,6 +22,8 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_ARCHIVED: "archived flag {feature}",
     E.FEATURE_REVIVED: "revived flag {feature}",
     E.FEATURE_DELETED: "deleted flag {feature}",
+    E.FEATURE_COMPLETED: "marked flag {feature} as completed",
+    E.FEATURE_UNCOMPLETED: "marked flag {feature} as not completed",
     E.FEATURE_PROJECT_CHANGE: "moved flag {feature} to project {project}",
     E.FEATURE_ENVIRONMENT_ENABLED: "switched on {feature} in {environment}",
     E.FEATURE_ENVIRONMENT_DISABLED: "switched off {feature} in {environment}",

@@ -1,4 +1,7 @@
-"""Forgetting an application."""
+"""Notes about an application, and forgetting it."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
@@ -8,6 +11,21 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.documents.application_details import readable_applications
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
+
+
+@transactional
+def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller) -> Application:
+    """Changes those of ``description url color icon strategies`` that are given. Raises NotFound, NoAccess."""
+    application = access_application_for_update(caller, name)
+    changed = {key: value for key, value in changes.items() if getattr(application, key) != value}
+    if changed:
+        before = {key: getattr(application, key) for key in changed}
+        for key, value in changed.items():
+            setattr(application, key, value)
+        application.save(update_fields=list(changed))
+        event = Event(type=EventType.APPLICATION_UPDATED, subject=name, before=before, after=changed)
+        record(event, actor=caller)
+    return application
 
 
 @transactional

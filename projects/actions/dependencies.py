@@ -11,8 +11,8 @@ from flagadmin.errors import NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag, access_flag_for_update, readable_flags
-from projects.models import Dependency, Flag
+from projects.access import access_flag, access_flag_for_update, access_project, readable_flags
+from projects.models import Dependency, Flag, FlagEnvironment, Strategy
 from projects.validation import FlagPlace, Wish, check_problems, dependency_document, dependency_problems
 
 
@@ -80,6 +80,22 @@ def possible_parents(project_id: str, name: str, *, caller: Caller) -> list[str]
         return []
     others = Flag.objects.filter(project_id=project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
     return sorted(others.values_list("name", flat=True))
+
+
+def uses_dependencies(project_id: str, *, caller: Caller) -> bool:
+    """Whether a flag of the project depends on another one. Raises NotFound."""
+    project = access_project(caller, project_id)
+    return Dependency.objects.filter(flag__project=project).exists()
+
+
+def variant_names(project_id: str, name: str, *, caller: Caller) -> list[str]:
+    """Names of the flag's variants in all environments, those of its strategies too, in order. Raises NotFound."""
+    flag = access_flag(caller, project_id, name, archived=False)
+    lists = [
+        *FlagEnvironment.objects.filter(flag=flag).values_list("variants", flat=True),
+        *Strategy.objects.filter(flag=flag).values_list("variants", flat=True),
+    ]
+    return sorted({variant["name"] for variants in lists for variant in variants})
 
 
 def _remove(flag: Flag, rows: list[Dependency], *, caller: Caller) -> None:

@@ -22,6 +22,8 @@ from projects.models import Project
 WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
 PROJECT_TYPES = (Role.Type.PROJECT, Role.Type.CUSTOM)
 RoleIds = frozenset[int]
+Key = tuple[str, int]
+""""user" or "group", and its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +39,37 @@ class Holders:
 def add_roles(project_id: str, holders: Sequence[Holders], roles: Iterable[int], *, caller: Caller) -> None:
     """Gives these roles besides those held. Raises NotFound, NoAccess, ValidationError."""
     wanted = frozenset(roles)
-    _change(project_id, holders, wanted, lambda held: held | wanted, caller)
+    _change(project_id, holders, wanted, lambda _, held: held | wanted, caller)
 
 
 @transactional
 def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller: Caller) -> None:
     """Gives these roles in place of those held; none takes all access away. Raises as add_roles."""
     wanted = frozenset(roles)
-    _change(project_id, [holder], wanted, lambda held: wanted, caller)
+    _change(project_id, [holder], wanted, lambda _, held: wanted, caller)
+
+
+@transactional
+def replace_access(
+    project_id: str, given: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
+) -> None:
+    """Exactly these roles to exactly these holders; whoever is not named loses theirs. Raises as add_roles."""
+    _lock(project_id, caller)
+    wanted: dict[Key, set[int]] = {}
+    for role, holders in given:
+        for named in holders:
+            for pk in named.ids:
+                wanted.setdefault((named.kind, pk), set()).add(role)
+    others = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - wanted.keys()]
+    everyone = [*(named for _, holders in given for named in holders), *others]
+    roles = frozenset(role for role, _ in given)
+    _change(project_id, everyone, roles, lambda key, held: frozenset(wanted.get(key, ())), caller)
 
 
 @transactional
 def remove_role(project_id: str, holder: Holders, role: int, *, caller: Caller) -> None:
     """Takes one role away; one that is not held is no error. Raises NotFound, NoAccess."""
-    _change(project_id, [holder], frozenset(), lambda held: held - {role}, caller)
+    _change(project_id, [holder], frozenset(), lambda _, held: held - {role}, caller)
 
 
 def check_may_write(caller: Caller, project_id: str) -> None:
@@ -59,22 +78,26 @@ def check_may_write(caller: Caller, project_id: str) -> None:
     caller.check_any(WRITE_PERMISSIONS, project=project_id)
 
 
+def _lock(project_id: str, caller: Caller) -> Project:
+    permission = one_held(caller, project_id, *WRITE_PERMISSIONS)
+    return access_project_for_update(caller, project_id, permission)
+
+
 def _change(
     project_id: str,
     holders: Sequence[Holders],
     given: RoleIds,
-    new: Callable[[RoleIds], RoleIds],
+    new: Callable[[Key, RoleIds], RoleIds],
     caller: Caller,
 ) -> None:
-    permission = one_held(caller, project_id, *WRITE_PERMISSIONS)
-    project = access_project_for_update(caller, project_id, permission)
+    project = _lock(project_id, caller)
     problems: list[Problem] = []
     roles = _project_roles(given, problems)
     found = [(kind, row) for named in holders for kind, row in _rows(named, problems)]
     if problems:
         raise ValidationError.of(problems)
     held = _held(project, found)
-    wanted = {key: new(roles_held) for key, roles_held in held.items()}
+    wanted = {key: new(key, roles_held) for key, roles_held in held.items()}
     _check_holds(caller, project, {role for key in held for role in wanted[key] - held[key]})
     _write(project, held, wanted)
     names = {(kind, row.pk): str(row) for kind, row in found}
@@ -105,7 +128,9 @@ def _rows(named: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
     return [(named.kind, row) for row in rows.values()]
 
 
-Key = tuple[str, int]
+def _holders(project_id: str) -> set[Key]:
+    rows = Grant.objects.filter(project_id=project_id).values_list("user_id", "group_id")
+    return {("group", group) if user is None else ("user", user) for user, group in rows}
 
 
 def _held(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:

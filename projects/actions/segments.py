@@ -15,9 +15,9 @@ from groups.permissions import Permission
 from projects.access import check_project
 from projects.actions.scope import check_scope, lock_scope, name_is_free, visible
 from projects.documents.vocabulary import segment_document
-from projects.models import ContextField, Flag, Segment
+from projects.models import Flag, Segment
 from projects.validation import Limits, constraint_document
-from projects.validation.vocabulary import usable
+from projects.validation.vocabulary import legal_values
 from projects.vocabulary import segment_problems
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
@@ -122,13 +122,8 @@ def check_segment(segment: Segment) -> None:
     A global segment may be put on strategies of every project, so only global fields' legal values bind it.
     """
     segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
-    fields = usable(ContextField.objects.all(), segment.project_id or "")
-    legal_values = {
-        name: frozenset(item["value"] for item in values)
-        for name, values in fields.values_list("name", "legal_values")
-        if values
-    }
-    problems = segment_problems(segment, legal_values=legal_values, limits=Limits.from_settings())
+    legal = legal_values(segment.project_id)
+    problems = segment_problems(segment, legal_values=legal, limits=Limits.from_settings())
     if found := list(problems):
         raise ValidationError.of(found)
 

@@ -26,7 +26,7 @@ def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, ca
     check_tags(add)
     found = access_named_flag(caller, name)
     flag = access_flag_for_update(caller, found.project_id, name, Permission.UPDATE_FEATURE)
-    _apply([flag], add, remove, caller=caller)
+    apply_tags([flag], add, remove, caller=caller)
     return flag
 
 
@@ -38,7 +38,7 @@ def change_tags_of_many(
     check_tags(add, "tags.addedTags[{}]")
     flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
     active = [flag for flag in flags if not flag.is_archived]
-    _apply(active, add, remove, caller=caller)
+    apply_tags(active, add, remove, caller=caller)
     return active
 
 
@@ -65,7 +65,8 @@ def check_tags(tags: Sequence[Tag], place: str = "") -> None:
     )
 
 
-def _apply(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag], *, caller: Caller) -> None:
+def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag], *, caller: Caller) -> None:
+    """Adds and removes tags of flags that are locked, with an event for each change."""
     there = set(
         FlagTag.objects.filter(flag__in=flags).values_list("flag__name", "tag_type_id", "value").order_by()
     )

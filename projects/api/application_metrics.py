@@ -2,17 +2,19 @@
 
 from django.db.models import Q, QuerySet
 from django.urls import path
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NotFound, ValidationError
+from flagadmin.fields import Body, ListOf
 from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.permissions import Permission
 from projects.access import readable_flags
-from projects.actions.applications import delete_application
+from projects.actions.applications import delete_application, update_application
 from projects.api.list_queries import ListFilter, list_parameters, sort_keys, terms_of
 from projects.documents import application_details as documents
 from projects.documents.flag_usage import flag_usage_document, raw_usage_document
@@ -78,6 +80,18 @@ class ApplicationDetail(ApplicationBase):
     instanceCount = serializers.IntegerField()
     seenToggles = SeenFlag(many=True)
     links = serializers.DictField(child=serializers.CharField())
+
+
+class ApplicationNotes(Body):
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    url = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=2_000)
+    color = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=50)
+    icon = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=255)
+    strategies = ListOf(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="Names of strategy types it has.",
+    )
 
 
 class Instances(serializers.Serializer):
@@ -160,6 +174,28 @@ class ApplicationView(APIView):
         """One application: its instances, and the flags it asked for."""
         application = documents.access_application(request.user, name)
         return Response(documents.detail_document(request.user, application))
+
+    @extend_schema(
+        operation_id="createApplication",
+        tags=TAGS,
+        request=ApplicationNotes,
+        responses={202: None} | refusals(400, 403, 404, 415),
+        examples=[
+            OpenApiExample(
+                "A page and a colour",
+                {"url": "https://wiki.example/web", "color": "#005577"},
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: ApiRequest, name: str) -> Response:
+        """Note what an application is. Only what is given changes; the application must have been heard of."""
+        documents.access_application(request.user, name)
+        request.user.check(Permission.UPDATE_APPLICATION)
+        body = ApplicationNotes(data=request.data)
+        body.is_valid(raise_exception=True)
+        update_application(name, body.validated_data, caller=request.user)
+        return Response(status=202)
 
     @extend_schema(operation_id="deleteApplication", tags=TAGS, responses={200: None} | refusals(403, 404))
     def delete(self, request: ApiRequest, name: str) -> Response:

@@ -67,9 +67,34 @@ class ParentsView(APIView):
         return Response(actions.possible_parents(project_id, name, caller=request.user))
 
 
-FLAG = "projects/<str:project_id>/features/<str:name>"
+class ParentVariantsView(APIView):
+    @extend_schema(
+        operation_id="listParentVariantOptions",
+        tags=TAGS,
+        responses={200: {"type": "array", "items": {"type": "string"}}} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Names of the variants that a flag depending on this one could ask for."""
+        return Response(actions.variant_names(project_id, name, caller=request.user))
+
+
+class ProjectDependenciesView(APIView):
+    @extend_schema(
+        operation_id="checkDependenciesExist",
+        tags=TAGS,
+        responses={200: {"type": "boolean"}} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """Whether a flag of the project depends on another one."""
+        return Response(actions.uses_dependencies(project_id, caller=request.user))
+
+
+PROJECT = "projects/<str:project_id>"
+FLAG = f"{PROJECT}/features/<str:name>"
 urlpatterns = [
     path(f"{FLAG}/dependencies", DependenciesView.as_view()),
     path(f"{FLAG}/dependencies/<str:parent>", DependencyView.as_view()),
     path(f"{FLAG}/parents", ParentsView.as_view()),
+    path(f"{FLAG}/parent-variants", ParentVariantsView.as_view()),
+    path(f"{PROJECT}/dependencies", ProjectDependenciesView.as_view()),
 ]

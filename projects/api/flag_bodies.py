@@ -183,6 +183,7 @@ class FlagEnvironmentRecord(EnvironmentDetail):
 class StageRecord(serializers.Serializer):
     stage = serializers.ChoiceField(choices=LifecycleStage.Stage.choices)
     enteredStageAt = serializers.DateTimeField()
+    status = serializers.CharField(required=False, help_text="Of a completed flag: kept or discarded.")
 
 
 class FlagRecord(FlagMetadata):

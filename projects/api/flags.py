@@ -23,11 +23,9 @@ from projects.api.flag_bodies import (
     FlagSummaryList,
     MoveBody,
     NewNameBody,
-    StageRecord,
 )
 from projects.api.json_patch import PatchOperation, patched
 from projects.documents.flags import flag_document, flag_summaries, metadata_document
-from projects.documents.lifecycle import lifecycle_document
 from projects.models import Flag, Project
 
 TAGS = ["Features"]
@@ -168,17 +166,6 @@ class CloneFlagView(APIView):
         return Response(metadata_document(flag), status=201)
 
 
-class LifecycleView(APIView):
-    @extend_schema(
-        operation_id="getFeatureLifecycle",
-        tags=TAGS,
-        responses={200: StageRecord(many=True)} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """The stages of the flag's life so far, also of an archived flag."""
-        return Response(lifecycle_document(access_flag(request.user, project_id, name)))
-
-
 class ValidateFlagView(APIView):
     @extend_schema(
         operation_id="validateFeature",
@@ -204,5 +191,4 @@ urlpatterns = [
     path(FLAG, FlagView.as_view()),
     path(f"{FLAG}/changeProject", MoveFlagView.as_view()),
     path(f"{FLAG}/clone", CloneFlagView.as_view()),
-    path(f"{FLAG}/lifecycle", LifecycleView.as_view()),
 ]

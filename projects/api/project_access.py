@@ -35,6 +35,16 @@ class AccessBody(Body):
     groups = Ids(required=False, help_text="Ids of groups.")
 
 
+class HoldersOfRole(Body):
+    id = serializers.IntegerField(min_value=1, max_value=2**63 - 1, help_text="Id of a project role.")
+    users = Ids(required=False, help_text="Ids of people and service accounts.")
+    groups = Ids(required=False, help_text="Ids of groups.")
+
+
+class WholeAccessBody(Body):
+    roles = HoldersOfRole(many=True)
+
+
 class IdBody(Body):
     id = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
 
@@ -113,6 +123,36 @@ class ProjectAccessView(APIView):
         ]
         actions.add_roles(project_id, holders, body["roles"], caller=request.user)
         return Response(status=204)
+
+    @extend_schema(
+        operation_id="setProjectAccess",
+        tags=TAGS,
+        request=WholeAccessBody,
+        responses={200: None} | refusals(400, 403, 404, 415),
+        examples=[
+            OpenApiExample(
+                "An owner and a group of members",
+                {"roles": [{"id": 4, "users": [7]}, {"id": 5, "users": [], "groups": [2]}]},
+                request_only=True,
+            )
+        ],
+    )
+    def put(self, request: ApiRequest, project_id: str) -> Response:
+        """Give exactly these roles to exactly these users and groups. Whoever is not named loses access."""
+        actions.check_may_write(request.user, project_id)
+        body = validated(WholeAccessBody(data=request.data))
+        given = [
+            (
+                role["id"],
+                [
+                    Holders(kind, tuple(role.get(f"{kind}s", ())), f"roles[{index}].{kind}s")
+                    for kind in ("user", "group")
+                ],
+            )
+            for index, role in enumerate(body["roles"])
+        ]
+        actions.replace_access(project_id, given, caller=request.user)
+        return Response()
 
 
 class RoleAccessView(APIView):

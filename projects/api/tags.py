@@ -14,7 +14,8 @@ from flagadmin.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_project, readable_flags
+from projects.access import access_project
+from projects.actions import known_tags as known
 from projects.actions import tags as actions
 from projects.api.context_fields import validated
 from projects.api.flag_bodies import NamesBody, TagBody, TagChanges, TagList
@@ -101,26 +102,46 @@ class ProjectTagsView(APIView):
 class TagsView(APIView):
     @extend_schema(operation_id="getTags", tags=TAGS, responses={200: TagList} | refusals(403))
     def get(self, request: ApiRequest) -> Response:
-        """Every tag in use on a flag the caller may read, once."""
-        return _answer(_used(request.user))
+        """Every tag that was created, or is in use on a flag the caller may read, once."""
+        return _answer(_known(request.user))
+
+    @extend_schema(
+        operation_id="createTag",
+        tags=TAGS,
+        request=TagBody,
+        responses={201: OneTag} | refusals(400, 403, 409, 415),
+        examples=[EXAMPLE],
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Create a tag to choose from, on no flag yet. Needs `UPDATE_FEATURE` in some project."""
+        known.check_may_change_tags(request.user)
+        tag = validated(TagBody(data=request.data))
+        known.create_tag(tag["type"], tag["value"], caller=request.user)
+        return _one(tag["type"], tag["value"], status=201)
 
 
 class TagsOfTypeView(APIView):
     @extend_schema(operation_id="getTagsByType", tags=TAGS, responses={200: TagList} | refusals(403, 404))
     def get(self, request: ApiRequest, tag_type: str) -> Response:
-        """The tags of this type in use."""
+        """The tags of this type."""
         if not TagType.objects.filter(pk=tag_type).exists():
             raise NotFound(f"There is no tag type {tag_type}.")
-        return _answer([tag for tag in _used(request.user) if tag["type"] == tag_type])
+        return _answer([tag for tag in _known(request.user) if tag["type"] == tag_type])
 
 
 class TagView(APIView):
     @extend_schema(operation_id="getTag", tags=TAGS, responses={200: OneTag} | refusals(403, 404))
     def get(self, request: ApiRequest, tag_type: str, value: str) -> Response:
-        tag = {"type": tag_type, "value": value}
-        if tag not in _used(request.user):
-            raise NotFound(f"There is no tag {tag_type}:{value} in use.")
-        return Response({"version": 1, "tag": tag})
+        """One tag."""
+        if (tag_type, value) not in known.known_tags(request.user):
+            raise NotFound(f"There is no tag {tag_type}:{value}.")
+        return _one(tag_type, value)
+
+    @extend_schema(operation_id="deleteTag", tags=TAGS, responses={200: None} | refusals(403, 404))
+    def delete(self, request: ApiRequest, tag_type: str, value: str) -> Response:
+        """Delete the tag and take it off every flag the caller may read. Needs `UPDATE_FEATURE` for all of them."""
+        known.delete_tag(tag_type, value, caller=request.user)
+        return Response()
 
 
 def _tags_of(flag: Flag) -> Response:
@@ -132,9 +153,12 @@ def _answer(tags: list[dict[str, Any]]) -> Response:
     return Response({"version": 1, "tags": tags})
 
 
-def _used(caller: Caller) -> list[dict[str, Any]]:
-    rows = FlagTag.objects.filter(flag__in=readable_flags(caller)).order_by("tag_type_id", "value").distinct()
-    return [{"type": kind, "value": value} for kind, value in rows.values_list("tag_type_id", "value")]
+def _one(kind: str, value: str, *, status: int = 200) -> Response:
+    return Response({"version": 1, "tag": {"type": kind, "value": value}}, status=status)
+
+
+def _known(caller: Caller) -> list[dict[str, Any]]:
+    return [{"type": kind, "value": value} for kind, value in known.known_tags(caller)]
 
 
 def _changes(values: Mapping[str, Any]) -> tuple[list[actions.Tag], list[actions.Tag]]:

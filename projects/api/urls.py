@@ -6,14 +6,18 @@ from django.urls import URLPattern
 
 MODULES: tuple[str, ...] = (
     "application_metrics",
+    "application_overview",
     "applications",
     "context_fields",
+    "constraints",
     "dependencies",
     "environments",
     "events",
     "favourites",
     "flag_environments",
+    "flag_types",
     "flags",
+    "lifecycle",
     "links",
     "project_access",
     "projects",

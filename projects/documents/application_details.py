@@ -104,10 +104,10 @@ def _document(application: Application) -> Document:
     return {
         "appName": application.name,
         "createdAt": iso(application.created_at),
-        "description": None,
-        "url": None,
-        "color": None,
-        "icon": None,
+        "description": application.description,
+        "url": application.url,
+        "color": application.color,
+        "icon": application.icon,
     }
 
 

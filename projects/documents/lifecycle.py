@@ -25,4 +25,5 @@ def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:
 
 
 def _stage(row: LifecycleStage) -> Document:
-    return {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
+    stage = {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
+    return stage | ({"status": row.status} if row.status else {})

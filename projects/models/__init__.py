@@ -1,5 +1,12 @@
 from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
-from projects.models.vocabulary import ContextField, Segment, StrategyType, TagType  # isort: split
+from projects.models.vocabulary import (  # isort: split
+    ContextField,
+    FlagType,
+    Segment,
+    StrategyType,
+    Tag,
+    TagType,
+)
 
 from projects.models.applications import (  # isort: split
     Application,
@@ -36,6 +43,7 @@ __all__ = [
     "FlagLastSeen",
     "FlagLink",
     "FlagTag",
+    "FlagType",
     "FlagUsage",
     "LifecycleStage",
     "Project",
@@ -46,6 +54,7 @@ __all__ = [
     "Strategy",
     "StrategySegment",
     "StrategyType",
+    "Tag",
     "TagType",
     "UsageHour",
 ]

@@ -17,6 +17,11 @@ class Application(models.Model):
     folded_name = models.TextField(editable=False)
     strategies = ArrayField(models.TextField(), default=list, blank=True)
     created_at = models.DateTimeField()
+    # What people note about it; reports leave them alone.
+    description = models.TextField(null=True, blank=True)
+    url = models.TextField(null=True, blank=True)
+    color = models.CharField(max_length=50, null=True, blank=True)
+    icon = models.CharField(max_length=255, null=True, blank=True)
 
     class Meta:
         ordering = ["name"]

@@ -201,6 +201,8 @@ class LifecycleStage(models.Model):
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="lifecycle")
     stage = models.CharField(max_length=16, choices=Stage.choices)
     entered_at = models.DateTimeField()
+    status = models.CharField(max_length=16, null=True, help_text="Of a completed flag: kept or discarded.")
+    status_value = models.CharField(max_length=255, null=True, help_text="The variant that was kept.")
 
     class Meta:
         ordering = ["entered_at", "id"]

@@ -1,4 +1,4 @@
-"""What flags are made of: strategy types, segments, context fields, tag types."""
+"""What flags are made of: flag types, strategy types, segments, context fields, tag types and tags."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,6 +8,22 @@ from projects.models.projects import Project
 from projects.revision import OF_SEGMENT, revision_triggers
 
 models.CharField.register_lookup(Length)
+
+
+class FlagType(models.Model):
+    """What a flag is for. ``lifetime_days``: how long such a flag is expected to live; null for ever."""
+
+    id = models.CharField(max_length=100, primary_key=True)
+    name = models.CharField(max_length=255)
+    description = models.TextField()
+    lifetime_days = models.PositiveIntegerField(null=True, blank=True)
+    sort_order = models.IntegerField(default=0)
+
+    class Meta:
+        ordering = ["sort_order", "id"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class StrategyType(models.Model):
@@ -85,3 +101,20 @@ class TagType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Tag(models.Model):
+    """A tag that was created on its own, to choose from. Flags need none: see ``FlagTag``."""
+
+    tag_type = models.ForeignKey(TagType, on_delete=models.CASCADE, related_name="+")
+    value = models.CharField(max_length=50)
+
+    class Meta:
+        ordering = ["tag_type", "value"]
+        constraints = [
+            models.UniqueConstraint(fields=["tag_type", "value"], name="tag_once"),
+            models.CheckConstraint(condition=Q(value__length__gte=2), name="tag_value_length"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tag_type_id}:{self.value}"

@@ -25,14 +25,20 @@ def load_vocabulary(project_id: str) -> Vocabulary:
     """Four queries."""
     return Vocabulary(
         strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
-        legal_values={
-            name: frozenset(item["value"] for item in values)
-            for name, values in usable(ContextField.objects, project_id).values_list("name", "legal_values")
-            if values
-        },
+        legal_values=legal_values(project_id),
         segments=dict(usable(Segment.objects, project_id).values_list("id", "name")),
         tag_types=frozenset(TagType.objects.values_list("name", flat=True)),
     )
+
+
+def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
+    """By context field, of those that the project (None: every project) can use and that have some."""
+    fields = usable(ContextField.objects, project_id or "")
+    return {
+        name: frozenset(item["value"] for item in values)
+        for name, values in fields.values_list("name", "legal_values")
+        if values
+    }
 
 
 def usable(rows: QuerySet | Manager, project_id: str) -> QuerySet:

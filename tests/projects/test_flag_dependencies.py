@@ -4,7 +4,7 @@ import pytest
 
 from projects.models import Dependency
 from tests.cast import make_project
-from tests.projects.flags import depend, make_flag
+from tests.projects.flags import add_strategy, depend, make_flag
 from tests.projects.records import events, refused
 
 PATH = "/api/admin/projects/shop/features/child/dependencies"
@@ -105,3 +105,21 @@ def test_who_may_not(api, flags):
             assert refused(response, 403, "NoAccessError")["permissions"] == ["UPDATE_FEATURE_DEPENDENCY"]
     refused(add(api["outsider"]), 404, "NotFoundError")
     refused(add(api["member"], path=PATH.replace("child", "nope")), 404, "NotFoundError")
+
+
+def test_the_variants_a_child_could_ask_for(api, flags):
+    parent = flags["parent"]
+    parent.environments.filter(environment="production").update(variants=[{"name": "red"}])
+    add_strategy(parent, variants=[{"name": "blue"}, {"name": "red"}])
+    path = "/api/admin/projects/shop/features/parent/parent-variants"
+    assert api["reader"].get(path).json() == ["blue", "red"]
+    refused(api["outsider"].get(path), 404, "NotFoundError")
+
+
+def test_whether_a_project_uses_dependencies(api, flags):
+    path = "/api/admin/projects/shop/dependencies"
+    assert api["reader"].get(path).json() is False
+    depend(flags["child"], flags["parent"])
+    assert api["reader"].get(path).json() is True
+    assert api["viewer"].get("/api/admin/projects/default/dependencies").json() is False
+    refused(api["outsider"].get(path), 404, "NotFoundError")

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from projects.models import FlagLastSeen, LifecycleStage, UsageHour
 from tests.projects.flags import make_flag
-from tests.projects.records import refused
+from tests.projects.records import events, refused
 
 FLAG = "/api/admin/projects/shop/features/cart"
 
@@ -129,3 +129,35 @@ def test_how_often_it_was_asked_for_within_the_hour(api, cart):
     found = api["reader"].get("/api/admin/search/features").json()["features"][0]
     assert [environment["yes"] for environment in found["environments"]] == [0, 7]
     assert api["reader"].get(f"{FLAG}/environments/production").json()["yes"] == 7
+
+
+def complete(client, **body):
+    return client.post(f"{FLAG}/lifecycle/complete", body, format="json")
+
+
+def test_completed_and_not(api, cart):
+    client = api["member"]
+    response = complete(client, status="kept", statusValue="blue")
+    assert (response.status_code, response.content) == (200, b"")
+    stage = client.get(f"{FLAG}/lifecycle").json()[-1]
+    assert (stage["stage"], stage["status"]) == ("completed", "kept")
+    first = cart.lifecycle.get(stage="completed")
+    assert first.status_value == "blue"
+
+    assert complete(client, status="discarded").status_code == 200
+    again = cart.lifecycle.get(stage="completed")
+    assert (again.status, again.entered_at) == ("discarded", first.entered_at)
+
+    for _ in range(2):
+        assert client.post(f"{FLAG}/lifecycle/uncomplete").status_code == 200
+    assert stages(client) == ["initial"]
+    kinds = [event.type for event in events("feature-completed", "feature-uncompleted")]
+    assert kinds == ["feature-completed", "feature-completed", "feature-uncompleted"]
+
+
+def test_completing_needs_an_outcome_and_the_right(api, cart):
+    record = refused(complete(api["member"], status="forgotten"), 400, "ValidationError")
+    assert record["details"][0]["path"] == "status"
+    refused(complete(api["reader"], status="kept"), 403, "NoAccessError")
+    refused(api["reader"].post(f"{FLAG}/lifecycle/uncomplete"), 403, "NoAccessError")
+    refused(complete(api["outsider"], status="kept"), 404, "NotFoundError")

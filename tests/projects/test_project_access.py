@@ -189,6 +189,7 @@ def writes(client, project="shop"):
         yield client.post(f"{url}/{kind}/1/roles/5")
         yield client.put(f"{url}/{kind}/1/roles/5")
         yield client.delete(f"{url}/{kind}/1/roles/5")
+    yield client.put(f"{url}/access", {"roles": []})
 
 
 @pytest.mark.parametrize("who", ["viewer", "member", "reader", "editor"])
@@ -208,3 +209,38 @@ def test_not_in_an_archived_project(api, people):
     Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
     url = f"{SHOP}/users/{people['outsider'].pk}/roles"
     refused(api["owner"].put(url, {"roles": [5]}), 404, "NotFoundError")
+
+
+def test_all_access_replaced(api, people, crew):
+    outsider = people["outsider"]
+    body = {
+        "roles": [
+            {"id": 4, "users": [people["owner"].pk, outsider.pk], "groups": []},
+            {"id": 5, "users": [outsider.pk], "groups": [crew.pk]},
+        ]
+    }
+    response = api["owner"].put(f"{SHOP}/access", body, format="json")
+    assert (response.status_code, response.content) == (200, b"")
+    assert held(user=people["owner"]) == [4]
+    assert held(user=outsider) == [4, 5]
+    assert held(group=crew) == [5]
+    assert held(user=people["member"]) == held(user=people["reader"]) == []
+    added, removed = events("project-access-added"), events("project-access-removed")
+    assert {event.subject for event in added} == {"outsider", "crew"}
+    assert {event.subject for event in removed} == {"member", "reader"}
+
+
+def test_nothing_is_replaced_where_something_is_unknown(api, people):
+    body = {"roles": [{"id": 5, "users": [people["outsider"].pk]}, {"id": 77, "groups": [999]}]}
+    record = refused(api["owner"].put(f"{SHOP}/access", body, format="json"), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == ["roles", "roles[1].groups"]
+    assert held(user=people["member"]) == [5]
+
+
+def test_replacing_gives_no_more_than_one_holds(api, people):
+    role = Role.objects.create(name="Boss", type="custom")
+    role.permissions.create(permission="PROJECT_USER_ACCESS_WRITE")
+    body = {"roles": [{"id": role.pk, "users": [people["owner"].pk]}]}
+    record = refused(api["owner"].put(f"{SHOP}/access", body, format="json"), 403, "NoAccessError")
+    assert record["permissions"] == ["PROJECT_USER_ACCESS_WRITE"]
+    assert held(user=people["owner"]) == [4]

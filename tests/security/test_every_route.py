@@ -16,6 +16,7 @@ WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
 
 # What a viewer may send: it reads, checks, or concerns the viewer alone.
 HARMLESS = {
+    ("post", "/api/admin/constraints/validate"),
     ("post", "/api/admin/context/validate"),
     ("post", "/api/admin/environments/validate"),
     ("post", "/api/admin/events/search"),
