@@ -145,6 +145,11 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/events/search": {
         "type": "feature-created", "project": "shop", "feature": "cart", "query": "c", "limit": 5, "offset": 1,
     },
+    f"post {_ADMIN}/constraints/validate": CONSTRAINTS[0],
+    f"put {_ADMIN}/feature-types/<str:type_id>/lifetime": {"lifetimeDays": 50},
+    f"post {_ADMIN}/metrics/applications/<str:name>": {
+        "description": "d", "url": "https://example.org", "color": "#00AAFF", "icon": "web", "strategies": ["default"],
+    },
     f"post {_ADMIN}/features/<str:name>/tags": {"type": "team", "value": "blue"},
     f"put {_ADMIN}/features/<str:name>/tags": TAGS,
     f"post {_ADMIN}/features/validate": {"name": "new", "projectId": "shop"},
@@ -152,6 +157,9 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/projects/validate": {"id": "other"},
     f"put {_PROJECT}/settings": PROJECT,
     f"post {_PROJECT}/access": ACCESS,
+    f"put {_PROJECT}/access": {
+        "roles": [{"id": BuiltIn.MEMBER, "users": ["<person>"], "groups": ["<group>"]}],
+    },
     f"post {_PROJECT}/api-tokens": TOKEN,
     f"post {_PROJECT}/archive": {"features": ["third", "nosuch"]},
     f"post {_PROJECT}/archive/validate": NAMES,
@@ -176,6 +184,7 @@ VALID: dict[str, Any] = {
     f"post {_FLAG}/changeProject": {"newProjectId": "default"},
     f"post {_FLAG}/clone": {"name": "copy", "replaceGroupId": True},
     f"post {_FLAG}/dependencies": {"feature": "third", "enabled": True, "variants": ["blue"]},
+    f"post {_FLAG}/lifecycle/complete": {"status": "kept", "statusValue": "blue"},
     f"post {_FLAG}/link": {"url": "https://example.org/2", "title": "t"},
     f"put {_FLAG}/link/<str:link_id>": {"url": "https://example.org/3", "title": "t"},
     f"post {_PLACE}/strategies": STRATEGY,
@@ -205,6 +214,7 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/service-account/<str:account_id>/token": PERSONAL_TOKEN,
     f"post {_ADMIN}/strategies": STRATEGY_TYPE | {"name": "byHost"},
     f"put {_ADMIN}/strategies/<str:name>": STRATEGY_TYPE,
+    f"post {_ADMIN}/tags": {"type": "team", "value": "blue"},
     f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
     f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
     f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},
