@@ -19,7 +19,7 @@ from projects.models import StrategyType
 from projects.pages.constraint_rows import NEW, Words, operator_choices, stored_constraints
 from projects.pages.strategy_form import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.pages.variant_rows import NEW as NEW_VARIANT
-from projects.pages.variant_rows import PAYLOAD_TYPES
+from projects.pages.variant_rows import PAYLOAD_TYPES, in_percent
 from projects.strategy_sentences import strategy_saying, variants_sentence
 from projects.validation import strategy_warnings, variants_document
 
@@ -102,7 +102,7 @@ class StrategyEditor(ConsolePage):
 
     def refused(self, error: AppError) -> None:
         """By the action: what is wrong is told in the form."""
-        self.problems, self.refusal = list(error.details), error
+        self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
 
     def wanted(self) -> Document:
         """What would be stored."""
@@ -133,7 +133,8 @@ class StrategyEditor(ConsolePage):
             self.check(wanted)
             found = list(strategy_warnings(wanted, ""))
         except ValidationError as error:
-            found = error.details or [Problem("", error.message)]
+            details = error.details or [Problem("", error.message)]
+            found = in_percent(details, self.document["variants"])
         return [problem.message for problem in found if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:

@@ -1,6 +1,6 @@
 """Variants in a form: a row each, weights in percent. The rows' fields are named ``v-N-…``, as constraints' are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.http import QueryDict
 from flagadmin.errors import Problem
 from playground.engine.reading import mapping_of, objects_of, text_of, weight_of
 from projects.strategy_sentences import percent
+from projects.validation import variants_problems
 
 Document = dict[str, Any]
 PAYLOAD_TYPES = ("string", "json", "csv", "number")
@@ -41,7 +42,7 @@ def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[
             _weight(given.get(f"{prefix}percent", "")) if fixed else _stored_weight(given, prefix, before)
         )
         if weight is None:
-            problems.append(Problem(f"variants[{index}].weight", "a share is a number from 0 to 100"))
+            problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
         found.append(_variant(given, prefix, weight or 0, fixed, before))
     return found, problems
 
@@ -75,6 +76,12 @@ def _weight(text: str) -> int | None:
     except ValueError:
         return None
     return round(share * 10) if 0 <= share <= 100 else None
+
+
+def in_percent(problems: Iterable[Problem], variants: Sequence[Document]) -> list[Problem]:
+    """An action's problems, with those of the form's variants told in percentages."""
+    others = [problem for problem in problems if not problem.path.startswith("variants")]
+    return [*others, *variants_problems(variants, "variants", in_percent=True)]
 
 
 def variant_rows(variants: Any, errors: Mapping[int, Sequence[str]] | None = None) -> list[VariantRow]:

@@ -21,7 +21,7 @@ from projects.events import readable_events
 from projects.pages.base import api_path, flag_crumbs, flag_url
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import shared, sorted_problems, stickiness_choices
-from projects.pages.variant_rows import NEW, PAYLOAD_TYPES, given_variants, variant_rows
+from projects.pages.variant_rows import NEW, PAYLOAD_TYPES, given_variants, in_percent, variant_rows
 from projects.strategy_sentences import variants_sentence
 from projects.validation import variants_document
 
@@ -76,7 +76,7 @@ class VariantsPage(SavedAsSeen, ConsolePage):
             self.tell_changes()
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         except AppError as error:
-            self.problems = [Problem(f"variants{problem.path}", problem.message) for problem in error.details]
+            self.problems = in_percent([], self.variants) or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(), status=error.status)
         messages.success(self.request, f"Changed the variants of {self.flag.name} in {self.environment}.")
         return HttpResponseRedirect(self.back)

@@ -74,8 +74,13 @@ def _variant_document(given: Mapping[str, Any]) -> Document:
     return document
 
 
-def variants_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
-    """What is wrong with a list of variants, as it was given; an empty list is fine."""
+def variants_problems(
+    variants: Sequence[Mapping[str, Any]], path: str, *, in_percent: bool = False
+) -> Iterator[Problem]:
+    """What is wrong with a list of variants, as it was given; an empty list is fine.
+
+    ``in_percent``: for people who typed percentages, where the API has weights of 1000.
+    """
     seen: set[str] = set()
     for index, variant in enumerate(variants):
         place = f"{path}[{index}]"
@@ -87,7 +92,7 @@ def variants_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Itera
         yield from _weight_problems(variant, place)
         yield from _payload_problems(variant.get("payload"), f"{place}.payload")
         yield from _override_problems(variant.get("overrides") or [], f"{place}.overrides")
-    yield from _total_problems(variants, path)
+    yield from (_percent_problems if in_percent else _total_problems)(variants, path)
 
 
 def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]:
@@ -105,14 +110,26 @@ def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]
 
 
 def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
-    # As in the reference, a variant without a weight type keeps its weight and is not "variable".
-    fixed = [variant["weight"] for variant in variants if variant.get("weightType") != "variable"]
+    fixed = _fixed_weights(variants)
     if variants and len(fixed) == len(variants):
         yield Problem(
             path, 'at least one variant needs weightType "variable": it takes what the others leave'
         )
     if sum(fixed) > TOTAL_WEIGHT:
         yield Problem(path, f"the fixed weights add up to {sum(fixed)}; they can be {TOTAL_WEIGHT} at most")
+
+
+def _percent_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
+    fixed = _fixed_weights(variants)
+    if variants and len(fixed) == len(variants):
+        yield Problem(path, "Leave at least one variant without a fixed percentage. It takes the rest.")
+    if sum(fixed) > TOTAL_WEIGHT:
+        yield Problem(path, f"The fixed percentages add up to {sum(fixed) / 10:g} %. The maximum is 100 %.")
+
+
+def _fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
+    """As in the reference, a variant without a weight type keeps its weight and is not "variable"."""
+    return [variant["weight"] for variant in variants if variant.get("weightType") != "variable"]
 
 
 def _payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:

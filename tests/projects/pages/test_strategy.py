@@ -206,7 +206,7 @@ def test_a_wrong_variant_is_told_in_its_row(browse, strategy):
     refused = browse("member").post(address(strategy), form(**rows))
 
     assert refused.status_code == 400
-    assert "a share is a number from 0 to 100" in refused.text.split('id="v-0-error"')[1]
+    assert "Enter a percentage from 0 to 100." in refused.text.split('id="v-0-error"')[1]
 
 
 def test_segments_are_chosen(browse, strategy):

@@ -46,7 +46,7 @@ def test_rows_are_added_and_removed_without_saving(browse, place):
     ("sent", "problem"),
     [
         ({"v-0-name": ""}, "a variant needs a name"),
-        ({"v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "101"}, "a share is a number from 0 to 100"),
+        ({"v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "101"}, "Enter a percentage from 0 to 100."),
         ({"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}, "this is not a number"),
     ],
 )
@@ -57,13 +57,37 @@ def test_what_is_wrong_is_told_in_its_row(browse, place, sent, problem):
     assert problem in refused.text.split('id="v-0-error"')[1]
 
 
-def test_all_of_them_fixed_is_told_above(browse, place):
+ALL_FIXED = {"v": "0", "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "100"}
+TOO_MUCH = {
+    "v": ["0", "1", "2"], "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "80",
+    "v-1-name": "b", "v-1-fixed": "on", "v-1-percent": "60.5", "v-2-name": "c",
+}  # fmt: skip
+ABOVE = [
+    (ALL_FIXED, "Leave at least one variant without a fixed percentage. It takes the rest."),
+    (TOO_MUCH, "The fixed percentages add up to 140.5 %. The maximum is 100 %."),
+]
+
+
+@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+def test_problems_of_all_variants_are_shown_above_them_in_percent(browse, place, sent, problem):
+    refused = browse("member").post(PAGE, sent)
+
+    assert refused.status_code == 400
+    assert problem in refused.text
+    assert "weight" not in refused.text.split("</form>")[0]
+
+
+@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+def test_a_strategys_variants_are_refused_in_percent(browse, place, sent, problem):
+    strategy = {"name": "default", "v-0-was": ""} | sent
+
     refused = browse("member").post(
-        PAGE, {"v": "0", "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "100"}
+        "/projects/shop/features/cart/strategies/new?environmentId=production", strategy
     )
 
     assert refused.status_code == 400
-    assert "at least one variant needs weightType" in refused.text
+    assert problem in refused.text
+    assert "weightType" not in refused.text
 
 
 def test_it_is_for_those_who_may(browse, place):
