@@ -135,7 +135,7 @@ def server_version() -> int:
 
 def _check_version(program: str) -> None:
     shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    major = int(re.search(r"(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
+    major = int(re.search(r"(?<!\d)(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
     if major < server_version():
         raise BackupError(
             f"{program} is version {major} and cannot read a server of version {server_version()}. "

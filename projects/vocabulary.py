@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from flagadmin.errors import Problem, choices
+from playground.engine import patterns
 from projects.models import ContextField, Environment, Project, Segment, StrategyType, TagType
 from projects.validation import Limits, constraints_problems, name_problem, pattern_problem
-from projects.validation.names import compiled_pattern
+from projects.validation.constraints import shortened
 
 COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 PARAMETER_TYPES = frozenset({"string", "percentage", "list", "number", "boolean"})
@@ -142,8 +143,8 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
 def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:
     """The pattern must be one for RE2, whose time is linear in the name; the example must match it."""
     pattern, example = project.naming_pattern, project.naming_example
-    if pattern and compiled_pattern(pattern) is None:
-        yield Problem(f"{path}.pattern", f"{pattern} is no valid regular expression (RE2)")
+    if pattern and (fault := patterns.fault(pattern)):
+        yield Problem(f"{path}.pattern", f"{shortened(pattern)} {fault}")
     elif pattern and example and pattern_problem(example, project):
         yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from playground.engine import literals, operators
+from playground.engine import literals, operators, patterns
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.reading import objects_of, string_of, strings_of, text_of
-from playground.engine.sentences import met_phrase, quoted, unmet_phrase
+from playground.engine.sentences import met_phrase, quoted, unmet_phrase, untellable_pattern
 
 WHITESPACE: Final = " \t"
 
@@ -27,6 +27,8 @@ class CompiledConstraint:
     """A constraint ready to run: `test(values[column]) is not inverted` is its result.
 
     `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)").
+    Where only an SDK can tell whether it holds, it counts as holding: the context's value is UNTOLD then. `untold` says
+    why that is so whatever the value is.
     """
 
     field: str
@@ -37,6 +39,7 @@ class CompiledConstraint:
     unmet: str
     met: str
     fault: str | None = None
+    untold: str = ""
 
     @property
     def need(self) -> str:
@@ -142,6 +145,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
         unmet=unmet_phrase(operator, shown, inverted=inverted),
         met=met_phrase(operator, shown, inverted=inverted),
+        untold=untellable_pattern(field, patterns.fault(shown[0])) if form == "untold" else "",
     )
 
 
@@ -172,7 +176,7 @@ def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
     if family == "network":
         return "address", operators.network_test(values), _list_fault(values, required=True), values
     if family == "regex":
-        return _regex(value, fold)
+        return _regex(value, fold, inverted=bool(document.get("inverted")))
     return _ordering(operator, value)
 
 
@@ -191,11 +195,14 @@ def _text(operator: str, values: list[str], fold: bool) -> Bound:
     )
 
 
-def _regex(pattern: str, fold: bool) -> Bound:
+def _regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
     if pattern.endswith("\\"):
         return "text", operators.never, "ends in a backslash", [pattern]
-    compiled = operators.compiled_regex(pattern, case_insensitive=fold)
-    return "text", operators.regex_test(compiled) if compiled else _nothing, None, [pattern]
+    fault = patterns.fault(pattern, case_insensitive=fold)
+    if fault == patterns.INVALID:
+        return "text", _nothing, None, [pattern]
+    test = operators.pattern_test(pattern, fold=fold, inverted=inverted)
+    return "untold" if fault else "matched", test, None, [pattern]
 
 
 def _nothing(value: object) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from playground.engine import literals
+from playground.engine import literals, patterns
+from playground.engine.operators import UNTOLD
 from playground.engine.reading import mapping_of, string_of, text_of
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
@@ -114,8 +115,19 @@ def _identifier(context: Context, stickiness: str) -> bytes | None:
     return None if field is None else context.values[field].encode()
 
 
+def _matched(text: str | None) -> Any:
+    """What a regular expression runs over."""
+    if text is None:
+        return None
+    return text.encode() if len(text) <= patterns.MAX_TEXT_LENGTH else UNTOLD
+
+
 def _nothing(context: Context, field: str) -> None:
     return None
+
+
+def _untold(context: Context, field: str) -> object:
+    return UNTOLD
 
 
 FORMS: dict[str, Callable[[Context, str], Any]] = {
@@ -125,6 +137,8 @@ FORMS: dict[str, Callable[[Context, str], Any]] = {
     "version": _parsed(literals.version),
     "instant": _parsed(literals.instant),
     "address": _parsed(literals.address),
+    "matched": _parsed(_matched),
+    "untold": _untold,
     "identifier": _identifier,
     "never": _nothing,
 }

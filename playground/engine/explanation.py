@@ -9,6 +9,7 @@ from playground.engine import sentences
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.dependencies import Problem
 from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.operators import UNTOLD
 from playground.engine.program import StrategyOutcome
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag, Parent
@@ -217,13 +218,16 @@ class _Explainer:
 
     def constraint(self, constraint: CompiledConstraint, *, holds: bool) -> ConstraintExplanation:
         value = self.reasons.values[constraint.field]
+        untold = self.evaluation.values[constraint.column] is UNTOLD
         return ConstraintExplanation(
             field=constraint.field,
             operator=constraint.operator,
             inverted=constraint.stored_inverted,
             value=self.evaluation.context.lookup(constraint.field),
             holds=holds,
-            sentence=value + (constraint.met if holds else constraint.unmet),
+            sentence=(constraint.untold or sentences.untellable_text(constraint.field))
+            if untold
+            else value + (constraint.met if holds else constraint.unmet),
         )
 
     def segment(self, position: int) -> SegmentExplanation:

@@ -20,8 +20,14 @@ Instant = tuple[int, int]
 Address = tuple[int, int]
 """IP version (4 or 6) and the address as a number."""
 
+MAX_LENGTH = 400
+"""Characters of a number or a time; the largest float has 309 digits. What is longer is none."""
+MAX_VERSION_LENGTH = 256
+MAX_ADDRESS_LENGTH = 45
+"""Of "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", the longest there is."""
+
 _CONTEXT_NUMBER = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
 _CONSTRAINT_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _VERSION = re.compile(
@@ -44,14 +50,14 @@ _LARGEST_VERSION_NUMBER = 2**64 - 1
 
 def number(text: str | None) -> float:
     """A context value as a number; NaN when it is none, so that every comparison with it is false."""
-    if text is None or not _CONTEXT_NUMBER.fullmatch(text):
+    if text is None or len(text) > MAX_LENGTH or not _CONTEXT_NUMBER.fullmatch(text):
         return NAN
     return float(text)
 
 
 def constraint_number(text: str) -> float | None:
     """A constraint's value as a number, None when it is none."""
-    return float(text) if _CONSTRAINT_NUMBER.fullmatch(text) else None
+    return float(text) if len(text) <= MAX_LENGTH and _CONSTRAINT_NUMBER.fullmatch(text) else None
 
 
 def version(text: str | None) -> Version | None:
@@ -59,7 +65,7 @@ def version(text: str | None) -> Version | None:
 
     Build metadata does not count. A leading `v`, surrounding space and shortened forms are no version.
     """
-    match = _VERSION.fullmatch(text) if text is not None and len(text) <= 256 else None
+    match = _VERSION.fullmatch(text) if text is not None and len(text) <= MAX_VERSION_LENGTH else None
     if match is None:
         return None
     major, minor, patch = (int(part) for part in match.group(1, 2, 3))
@@ -77,7 +83,9 @@ def _identifier(part: str) -> tuple[int, int | str]:
 
 def instant(text: str | None) -> Instant | None:
     """A context's time: RFC 3339, also with a space for the `T` and without the colon in the offset."""
-    match = _CONTEXT_TIME.fullmatch(trimmed(text)) if text is not None else None
+    if text is None or len(text := trimmed(text)) > MAX_LENGTH:
+        return None
+    match = _CONTEXT_TIME.fullmatch(text)
     return _instant(match) if match else None
 
 
@@ -124,10 +132,14 @@ def _days(year: int, month: int, day: int) -> int:
     )
 
 
-@lru_cache(maxsize=4096)
 def address(text: str | None) -> Address | None:
     """An IPv4 or IPv6 address, None when it is none (zone identifiers are none)."""
-    if text is None or "%" in text or not text.isascii() or "/" in text:
+    return None if text is None or len(text) > MAX_ADDRESS_LENGTH else _address(text)
+
+
+@lru_cache(maxsize=4096)
+def _address(text: str) -> Address | None:
+    if "%" in text or not text.isascii() or "/" in text:
         return None
     try:
         found = ipaddress.ip_address(text)

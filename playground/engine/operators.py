@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-import re2
-
-from playground.engine import literals
+from playground.engine import literals, patterns
 
 Test = Callable[[Any], bool]
 """Whether a context value (in its column's form, None or NaN when not given) passes."""
+
+UNTOLD: Final = object()
+"""In the place of a context value with which only an SDK can tell whether a constraint holds."""
 
 EPSILON = 2.0**-52
 """NUM_EQ holds within this distance, as in Yggdrasil: 0.1 + 0.2 equals 0.3."""
@@ -68,27 +68,12 @@ def problem(operator: str, value: object) -> str | None:
         return f"belongs to no known operator ({operator})"
     if not isinstance(value, str):
         return "is no text"
+    if OPERATORS[operator].family == "regex":
+        return patterns.fault(value)
     reads = _READS.get(OPERATORS[operator].family)
     if reads is not None and reads[0](value) is None:
         return reads[1]
     return None
-
-
-_SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
-"""`\\C`, which only the C++ library has: half a character is nothing that a text can hold."""
-
-
-def compiled_regex(pattern: str, *, case_insensitive: bool = False) -> Any | None:
-    """The compiled pattern (RE2 syntax: no look-around, no back-references), None when it is not valid."""
-    if _SINGLE_BYTE.search(pattern):
-        return None
-    options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = not case_insensitive
-    try:
-        return re2.compile(pattern, options)
-    except re2.error:
-        return None
 
 
 _READS: dict[str, tuple[Callable[[str], object | None], str]] = {
@@ -98,7 +83,6 @@ _READS: dict[str, tuple[Callable[[str], object | None], str]] = {
         "is no date like 2026-11-21T09:00:00.000Z",
     ),
     "version": (literals.version, "is no version like 1.2.3 (semver.org)"),
-    "regex": (compiled_regex, "is no valid regular expression (RE2)"),
     "network": (literals.network, "is no address or network like 10.0.0.0/8"),
 }
 
@@ -148,8 +132,16 @@ def text_test(operator: str, texts: list[str]) -> Test:
     return lambda value: value is not None and any(text in value for text in wanted)
 
 
-def regex_test(pattern: Any) -> Test:
-    return lambda value: value is not None and pattern.search(value) is not None
+def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
+    """Whether a text (in UTF-8) matches a pattern that has no fault. One that cannot be told counts as holding."""
+
+    def test(value: Any) -> bool:
+        if value is None or value is UNTOLD:
+            return value is UNTOLD and not inverted
+        found = patterns.compiled(pattern, case_insensitive=fold)
+        return found is not None and found.search(value) is not None
+
+    return test
 
 
 def network_test(texts: list[str]) -> Test:

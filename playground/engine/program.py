@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import and_, eq, le
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, murmur3
-from playground.engine.operators import Test
+from playground.engine.operators import UNTOLD, Test
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE, CompiledVariants, Random
 
 if TYPE_CHECKING:
-    from playground.engine.snapshot import CompiledFlag
+    from playground.engine.snapshot import CompiledFlag, CompiledSegment
 
 StrategyOutcome = tuple[bool | None, int, int, int, int]
 """What one evaluation found for one strategy, as a plain tuple because there are so many of them:
@@ -138,7 +138,7 @@ class StrategyVariants:
 class Program:
     """The strategies of flags, one flag after the other, by what each step of an evaluation needs of them."""
 
-    def __init__(self, flags: Iterable[CompiledFlag]) -> None:
+    def __init__(self, flags: Iterable[CompiledFlag], segments: Sequence[CompiledSegment]) -> None:
         self.ends = array("I")
         """By flag the position behind its last strategy."""
         self.sure = bytearray()
@@ -153,19 +153,29 @@ class Program:
         self._segmented: list[tuple[int, tuple[int, ...]]] = []
         self._settled: list[tuple[int, Mode]] = []
         """Strategies that their conditions alone do not decide."""
+        self._matched: dict[int, tuple[int, ...]] = {}
+        """By position the columns that a strategy matches against regular expressions, if any."""
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
         self._variants: dict[int, StrategyVariants] = {}
         constraints: list[tuple[CompiledConstraint, ...]] = []
         for flag in flags:
             strategies = flag.strategies
             constraints += [strategy.constraints for strategy in strategies]
+            matched = len(self._matched)
             for strategy in strategies:
+                self._match(len(self._all_hold), strategy, segments)
                 self._add(len(self._all_hold), strategy)
             self.ends.append(len(self._all_hold))
-            self.sure.append(strategies != () and all(each.mode is Mode.OPEN for each in strategies))
-            runs = flag.enabled and flag.fault is None and strategies != ()
+            tellable = len(self._matched) == matched and strategies != ()
+            self.sure.append(tellable and all(each.mode is Mode.OPEN for each in strategies))
+            runs = flag.enabled and flag.fault is None and tellable
             self.plain.append(runs and all(map(_is_plain, strategies)))
         self._constraints = ConstraintTable(constraints)
+
+    def _match(self, position: int, strategy: CompiledStrategy, segments: Sequence[CompiledSegment]) -> None:
+        columns = {c.column for c in conditions_of(strategy, segments) if c.operator == "REGEX"}
+        if columns:
+            self._matched[position] = tuple(columns)
 
     def _add(self, position: int, strategy: CompiledStrategy) -> None:
         rollout, variants = strategy.rollout, strategy.variants
@@ -202,6 +212,9 @@ class Program:
                 verdicts[position] = all(map(held.__getitem__, segments))
         for position, mode in self._settled:
             verdicts[position] = _settle(mode, verdicts[position])
+        for position, columns in self._matched.items():
+            if verdicts[position] and any(values[column] is UNTOLD for column in columns):
+                verdicts[position] = None
         picks, places = self._picks(values, random)
         return Found(verdicts, bits, buckets, picks, places)
 
@@ -229,6 +242,15 @@ class Program:
                 picks[position] = pick
                 places[position] = place
         return picks, places
+
+
+def conditions_of(
+    strategy: CompiledStrategy, segments: Sequence[CompiledSegment]
+) -> Iterator[CompiledConstraint]:
+    """A strategy's own constraints, and those of its segments."""
+    yield from strategy.constraints
+    for position in strategy.segments:
+        yield from segments[position].constraints
 
 
 def _is_plain(strategy: CompiledStrategy) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from playground.engine import sentences
 from playground.engine.dependencies import Problem, Unmet
 from playground.engine.evaluator import Evaluation, PlainOutcome
-from playground.engine.program import BITS, BUCKET, VERDICT, StrategyOutcome
+from playground.engine.operators import UNTOLD
+from playground.engine.program import BITS, BUCKET, VERDICT, StrategyOutcome, conditions_of
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE
@@ -125,8 +126,22 @@ class Reasons:
     def _unknown(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
         pairs = zip(flag.strategies, found, strict=True)
         return next(
-            strategy.note for strategy, outcome in pairs if strategy.counts and outcome[VERDICT] is None
+            self._untold(strategy)
+            for strategy, outcome in pairs
+            if strategy.counts and outcome[VERDICT] is None
         )
+
+    def _untold(self, strategy: CompiledStrategy) -> str:
+        """Why only an SDK can tell whether a strategy is on."""
+        if strategy.mode is Mode.ONLY_SDK:
+            return strategy.note
+        evaluation = self._evaluation
+        constraint = next(
+            constraint
+            for constraint in conditions_of(strategy, evaluation.snapshot.segments)
+            if evaluation.values[constraint.column] is UNTOLD
+        )
+        return constraint.untold or sentences.untellable_text(constraint.field)
 
     def _not_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
         pairs = zip(flag.strategies, found, strict=True)
@@ -140,7 +155,7 @@ class Reasons:
         if outcome[VERDICT]:
             return self.passed(strategy, outcome)
         if outcome[VERDICT] is None:
-            return strategy.note if strategy.mode is Mode.ONLY_SDK else sentences.NOT_EVALUATED
+            return sentences.NOT_EVALUATED if strategy.mode is Mode.DISABLED else self._untold(strategy)
         return self.failed(strategy, outcome)
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:

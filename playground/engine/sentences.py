@@ -125,6 +125,14 @@ def host_strategy() -> str:
     return "Depends on the host name of the application; only your SDK can evaluate it"
 
 
+def untellable_pattern(field: str, fault: str | None) -> str:
+    return f"The regular expression for {shown(field)} {fault}; only your SDK can evaluate it"
+
+
+def untellable_text(field: str) -> str:
+    return f"{shown(field)} is too long for a regular expression here; only your SDK can evaluate it"
+
+
 def switched_off(environment: str) -> str:
     return f"Switched off in {environment}"
 

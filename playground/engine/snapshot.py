@@ -98,7 +98,7 @@ class Snapshot:
     @cached_property
     def program(self) -> Program:
         """Its strategies, laid out for evaluating them."""
-        return Program(self.flags)
+        return Program(self.flags, self.segments)
 
     @cached_property
     def sizes(self) -> Counter[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from flagadmin.errors import Problem, choices
 from playground.engine.operators import OPERATORS, problem
+from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
 from projects.validation.limits import Limits
 from projects.validation.texts import text_of
 
@@ -51,6 +52,10 @@ def constraint_problems(
     if not constraint["contextName"]:
         yield Problem(f"{path}.contextName", "the name of a context field is needed")
     yield from _size_problems(constraint["values"], f"{path}.values", limits)
+    if (length := len(constraint.get("value") or "")) > MAX_VALUE_LENGTH:
+        message = f"at most {MAX_VALUE_LENGTH:,} characters are allowed; this value has {length:,}"
+        yield Problem(f"{path}.value", message)
+        return
     if operator not in OPERATORS:
         yield Problem(f"{path}.operator", f"there is no operator {operator}. There are: {choices(OPERATORS)}")
         return

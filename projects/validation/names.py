@@ -1,10 +1,9 @@
 """Names of flags: safe in an address, and in the project's own pattern."""
 
 import re
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
-import re2
+from playground.engine import patterns
 
 MAX_LENGTH = 100
 ALLOWED = "Allowed: letters, digits, - . _ ~"
@@ -41,7 +40,7 @@ def pattern_problem(name: str, rules: NamingRules) -> str | None:
     """Whether a new flag's name matches the project's pattern as a whole; existing flags keep their names."""
     if not rules.naming_pattern:
         return None
-    pattern = compiled_pattern(rules.naming_pattern)
+    pattern = patterns.compiled(rules.naming_pattern)
     if pattern is None or pattern.fullmatch(name):
         return None
     message = f"{name} does not match the project's naming pattern {rules.naming_pattern}."
@@ -50,14 +49,3 @@ def pattern_problem(name: str, rules: NamingRules) -> str | None:
     if rules.naming_description:
         message += f" {rules.naming_description}"
     return message
-
-
-@lru_cache(maxsize=256)
-def compiled_pattern(pattern: str) -> Any | None:
-    """The pattern in RE2, whose time is linear in the name, or None when it is no valid pattern."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error:
-        return None

@@ -112,7 +112,7 @@ VALUES = {
     "a regular expression that is none": (
         with_strategy(constraint("REGEX", value="([")),
         f"{FIRST}.constraints[0].value",
-        "is no valid regular expression",
+        "is not a valid regular expression",
     ),
     "a network that is none": (
         with_strategy(constraint("IN_CIDR", values=["10.0.0.0/99"])),

@@ -111,6 +111,8 @@ def test_ids_that_are_refused(api, identifier):
         ({"featureLimit": 2**31}, "featureLimit"),
         ({"featureNaming": {"pattern": "("}}, "featureNaming.pattern"),
         ({"featureNaming": {"pattern": "(?=a)"}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": "a" * 2_001}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": r"\p{L}{1,300}"}}, "featureNaming.pattern"),
         ({"featureNaming": {"pattern": "a+", "example": "b"}}, "featureNaming.example"),
         ({"featureNaming": {"pattern": None, "example": "b"}}, "featureNaming.example"),
         ({"featureNaming": {"pattern": "", "description": "b"}}, "featureNaming.description"),

@@ -62,8 +62,8 @@ def test_what_each_operator_reads(operator, operand):
         ({"operator": "SEMVER_EQ", "value": "v1.2.3"}, "c[0].value", "v1.2.3 is no version"),
         ({"operator": "DATE_AFTER", "value": "yesterday"}, "c[0].value", "yesterday is no date"),
         ({"operator": "DATE_AFTER", "value": "2026-13-01T00:00:00Z"}, "c[0].value", "is no date"),
-        ({"operator": "REGEX", "value": "(["}, "c[0].value", "is no valid regular expression"),
-        ({"operator": "REGEX", "value": "^(?=a)b$"}, "c[0].value", "is no valid regular expression"),
+        ({"operator": "REGEX", "value": "(["}, "c[0].value", "is not a valid regular expression"),
+        ({"operator": "REGEX", "value": "^(?=a)b$"}, "c[0].value", "is not a valid regular expression"),
         ({"operator": "REGEX", "value": "a", "inverted": True}, "c[0].inverted", "cannot be inverted"),
         ({"operator": "IN_CIDR", "values": ["10.0.0.0/64"]}, "c[0].values[0]", "is no address or network"),
         ({"operator": "IN", "contextName": "", "values": ["a"]}, "c[0].contextName", "is needed"),
@@ -99,3 +99,15 @@ def test_limits():
 def test_every_problem_is_told():
     found = problems(operator="IN", values=["", "x" * 101])
     assert [path for path, _ in found] == ["c[0].values[0]", "c[0].values[1]"]
+
+
+@pytest.mark.parametrize("operator", ["REGEX", "NUM_EQ", "DATE_AFTER", "SEMVER_EQ", "IN"])
+def test_a_single_value_has_a_longest_length(operator):
+    given = {"values": ["a"]} if operator == "IN" else {}
+    found = problems(operator=operator, value="1" * 2_001, **given)
+    assert found == [("c[0].value", "at most 2,000 characters are allowed; this value has 2,001")]
+
+
+def test_a_pattern_that_takes_too_much_memory_is_refused():
+    found = problems(operator="REGEX", value=r"\p{L}{1,300}")
+    assert found == [("c[0].value", r"\p{L}{1,300} takes too much memory")]

@@ -32,7 +32,7 @@ def test_settings_are_saved(browse, shop):
 @pytest.mark.parametrize(
     ("changed", "field", "problem"),
     [
-        ({"naming_pattern": "("}, "naming_pattern", "is no valid regular expression"),
+        ({"naming_pattern": "("}, "naming_pattern", "is not a valid regular expression"),
         ({"naming_example": "cart"}, "naming_example", "does not match the pattern"),
         ({"flag_limit": "0"}, "flag_limit", "greater than or equal to 1"),
         ({"name": ""}, "name", "required"),

@@ -1,0 +1,61 @@
+"""Regular expressions, in RE2: its time is linear in the text, and here its memory is bounded too.
+
+Whoever may store a constraint writes a pattern that everybody's evaluations run, so there is a limit to how long it is,
+how much memory it may take, how much text it runs over, and how many compiled ones a process keeps.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+MAX_LENGTH = 2_000
+"""Characters of a pattern, and of any single value of a constraint."""
+MAX_TEXT_LENGTH = 10_000
+"""Characters of a text that a pattern is run over."""
+MAX_MEMORY = 256 * 1024
+"""Bytes that one compiled pattern may take, with all that RE2 remembers of the texts it has seen."""
+MAX_GROUPS = 20
+"""Named groups of a pattern; others are not captured."""
+KEPT = 1_000
+"""Compiled patterns that a process keeps, whatever its snapshots have."""
+
+INVALID = "is not a valid regular expression (RE2)"
+_SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
+"""`\\C`, which only the C++ library has: half a character is nothing that a text can hold."""
+
+
+def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
+    """Why a pattern cannot be run, as the end of a sentence about it; None if it can."""
+    if len(pattern) > MAX_LENGTH:
+        return f"is longer than {MAX_LENGTH:,} characters"
+    found = _compiled(pattern, case_insensitive)
+    return found if isinstance(found, str) else None
+
+
+def compiled(pattern: str, *, case_insensitive: bool = False) -> Any | None:
+    """The compiled pattern (no look-around, no back-references), None if it has a fault."""
+    found = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
+    return None if isinstance(found, str) else found
+
+
+@lru_cache(maxsize=KEPT)
+def _compiled(pattern: str, case_insensitive: bool) -> Any:
+    """The compiled pattern, or its fault."""
+    if _SINGLE_BYTE.search(pattern):
+        return INVALID
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = MAX_MEMORY
+    options.case_sensitive = not case_insensitive
+    try:
+        found = re2.compile(pattern, options)
+        return found if found.groups <= MAX_GROUPS else f"has more than {MAX_GROUPS} named groups"
+    except re2.error as error:
+        return "takes too much memory" if "too large" in str(error) else INVALID
+    finally:
+        re2.purge()  # its own cache would keep others
