@@ -151,7 +151,7 @@ class ApplicationsView(APIView):
         parameters=list_parameters(
             AllApplicationsFilter,
             query="Search over application names: caseless, anywhere in them; a comma means or.",
-            sort_by="Field to sort by.",
+            sort_by="Field to sort by:",
         ),
         responses={200: Applications} | refusals(400, 403),
     )

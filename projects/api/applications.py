@@ -64,7 +64,7 @@ class ApplicationsFilter(ListFilter):
 PARAMETERS = list_parameters(
     ApplicationsFilter,
     query="Search over application name, SDK and environment: caseless, anywhere in them; a comma means or.",
-    sort_by="Field to sort by; lists by their length, ties by name.",
+    sort_by="Field to sort by, lists by their length, ties by name:",
 )
 
 

@@ -1,6 +1,6 @@
 """Reading the query of a paged list: every fault at once, naming the choices. An empty value is none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import django_filters
@@ -22,8 +22,25 @@ class IntegerFilter(django_filters.Filter):
     field_class = forms.IntegerField
 
 
-def sort_keys(*keys: str) -> django_filters.ChoiceFilter:
-    return django_filters.ChoiceFilter(method="leave", choices=[(key, key) for key in keys])
+class KnownChoiceField(django_filters.fields.ChoiceField):
+    """An unknown value counts as none given."""
+
+    def clean(self, value: Any) -> Any:
+        return super().clean(value if self.valid_value(value) else None)
+
+
+class SortFilter(django_filters.ChoiceFilter):
+    """What to sort by. Clients send keys of other lists (``createdAt``): these sort by the first key."""
+
+    field_class = KnownChoiceField
+
+
+def sort_keys(*keys: str) -> SortFilter:
+    return SortFilter(method="leave", choices=_choices(keys))
+
+
+def _choices(keys: Iterable[str]) -> list[tuple[str, str]]:
+    return [(key, key) for key in keys]
 
 
 class ListFilter(django_filters.FilterSet):
@@ -32,7 +49,7 @@ class ListFilter(django_filters.FilterSet):
     default_limit = 50
 
     query = django_filters.CharFilter(method="keep_matches")
-    sortOrder = sort_keys("asc", "desc")
+    sortOrder = django_filters.ChoiceFilter(method="leave", choices=_choices(("asc", "desc")))
     offset = IntegerFilter(method="leave", min_value=0)
     limit = IntegerFilter(method="leave", min_value=1, max_value=MOST)
 
@@ -98,7 +115,12 @@ def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list
         OpenApiParameter("query", str, description=query),
         OpenApiParameter("offset", FROM_0, description="Number of applications to skip.", default=0),
         OpenApiParameter("limit", FROM_1, description=limit, default=kind.default_limit),
-        OpenApiParameter("sortBy", str, enum=keys, description=sort_by, default=keys[0]),
+        OpenApiParameter(
+            "sortBy",
+            str,
+            description=f"{sort_by} {', '.join(keys)}; anything else counts as {keys[0]}.",
+            default=keys[0],
+        ),
         OpenApiParameter(
             "sortOrder", str, enum=["asc", "desc"], description="Sort order for `sortBy`.", default="asc"
         ),

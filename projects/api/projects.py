@@ -75,7 +75,24 @@ class ProjectRecord(ProjectChanges):
     environments = ListOf(child=serializers.CharField(), required=False)
 
 
-class ProjectSummary(serializers.Serializer):
+class OnboardingStatus(serializers.Serializer):
+    status = serializers.ChoiceField(
+        ["onboarding-started", "first-flag-created", "onboarded"],
+        help_text="Without flags, with flags that no SDK asked for yet, in use.",
+    )
+    feature = serializers.CharField(required=False, help_text="The first flag, while none is in use.")
+
+
+class LatestOfProject(serializers.Serializer):
+    """What went on in a project."""
+
+    technicalDebt = serializers.IntegerField(help_text="Percent of the active flags that are stale.")
+    lastUpdatedAt = serializers.DateTimeField(allow_null=True, help_text="Its last event.")
+    lastReportedFlagUsage = serializers.DateTimeField(allow_null=True, help_text="The last report of an SDK.")
+    onboardingStatus = OnboardingStatus()
+
+
+class ProjectSummary(LatestOfProject):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
@@ -107,9 +124,26 @@ class FlagTypeCount(serializers.Serializer):
     count = serializers.IntegerField()
 
 
-class ProjectOverview(ProjectRecord):
+class ProjectStats(serializers.Serializer):
+    """Counts of the current window, the last thirty days, and of the one before."""
+
+    avgTimeToProdCurrentWindow = serializers.FloatField(
+        help_text="Days from the creation of a flag to its first use in production."
+    )
+    createdCurrentWindow = serializers.IntegerField(help_text="Flags.")
+    createdPastWindow = serializers.IntegerField()
+    archivedCurrentWindow = serializers.IntegerField()
+    archivedPastWindow = serializers.IntegerField()
+    projectActivityCurrentWindow = serializers.IntegerField(help_text="Events, of the last 10,000.")
+    projectActivityPastWindow = serializers.IntegerField()
+    projectMembersAddedCurrentWindow = serializers.IntegerField()
+
+
+class ProjectOverview(LatestOfProject, ProjectRecord):
     version = serializers.IntegerField(help_text="Of this format: 1.")
     members = serializers.IntegerField()
+    stats = ProjectStats()
+    updatedAt = serializers.DateTimeField(help_text="Its last event, or its creation.")
     health = serializers.IntegerField()
     favorite = serializers.BooleanField()
     environments = EnvironmentOfProject(many=True)  # type: ignore[assignment]

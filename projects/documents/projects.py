@@ -11,6 +11,7 @@ from flagadmin.times import iso
 from groups.access import Caller
 from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn
+from projects.documents.project_activity import latest_documents, stats_document
 from projects.models import (
     Environment,
     FavouriteProject,
@@ -59,9 +60,9 @@ def naming_document(project: Project) -> Document:
 
 
 def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
-    """Projects as lists show them, with their counts. Four queries."""
+    """Projects as lists show them, with their counts. Five queries."""
     ids = [project.pk for project in projects]
-    counts, members = flag_counts(ids), member_counts(ids)
+    counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
     owners, favourites = _owners(ids), _favourites(caller)
     return [
         {
@@ -71,34 +72,39 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
             "mode": OPEN,
             "defaultStickiness": project.default_stickiness,
             "memberCount": members.get(project.pk, 0),
-            "health": health(counts[project.pk]),
             "favorite": project.pk in favourites,
             "owners": owners.get(project.pk, [{"ownerType": "system"}]),
             "createdAt": iso(project.created_at),
             "archivedAt": iso(project.archived_at),
         }
+        | _health(counts[project.pk])
         | counts[project.pk]
+        | latest[project.pk]
         for project in projects
     ]
 
 
 def project_overview(project: Project, *, caller: Caller) -> Document:
-    """One project with its settings, environments and counts. Six queries."""
+    """One project with its settings, environments and counts. Eleven queries."""
     counts = flag_counts([project.pk])[project.pk]
+    latest = latest_documents([project.pk])[project.pk]
     types = Flag.objects.filter(project=project, archived_at=None).order_by("type").values_list("type")
     return (
         {"version": 1}
         | settings_document(project)
         | {
             "members": member_counts([project.pk]).get(project.pk, 0),
-            "health": health(counts),
             "favorite": project.pk in _favourites(caller),
+            "stats": stats_document(project),
+            "updatedAt": latest["lastUpdatedAt"] or iso(project.created_at),
             "environments": project_environment_documents(project),
             "featureTypeCounts": [{"type": kind, "count": n} for kind, n in types.annotate(Count("id"))],
             "owners": _owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
             "linkTemplates": [],
         }
+        | _health(counts)
         | counts
+        | latest
     )
 
 
@@ -132,6 +138,12 @@ def health(counts: Document) -> int:
     """Percent of the active flags that are not stale; 100 without flags."""
     active: int = counts["featureCount"]
     return round(100 * (active - counts["staleFeatureCount"]) / active) if active else 100
+
+
+def _health(counts: Document) -> Document:
+    """Technical debt is how clients of today call the rest."""
+    healthy = health(counts)
+    return {"health": healthy, "technicalDebt": 100 - healthy}
 
 
 def member_counts(ids: Sequence[str]) -> dict[str, int]:
