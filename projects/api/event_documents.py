@@ -16,6 +16,7 @@ from projects.events import EventFilter
 
 TYPES = [event.value for event in EventType]
 MANY = 1000
+ONE_DAY, LAST_DAY = timedelta(days=1), date.max
 
 
 class EventRecord(serializers.Serializer):
@@ -74,14 +75,22 @@ class Day(serializers.Field):
     def to_internal_value(self, data: Any) -> datetime:
         text = str(data).removeprefix("IS:")
         try:
-            day, moment = parse_date(text), parse_datetime(text)
-        except ValueError:
-            day = moment = None
-        if day is not None:
-            return datetime.combine(day + timedelta(days=1) if self.is_end else day, time(), UTC)
+            moment = self._moment(text)
+        except (ValueError, OverflowError):  # no such day, or none that UTC could show
+            moment = None
         if moment is None:
             raise serializers.ValidationError(f"{text} is not a date like {date(2026, 11, 21)}.")
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment
+
+    def _moment(self, text: str) -> datetime | None:
+        if day := parse_date(text):
+            # No day follows the last one.
+            first = min(day, LAST_DAY - ONE_DAY) + ONE_DAY if self.is_end else day
+            return datetime.combine(first, time(), UTC)
+        moment = parse_datetime(text)
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
     def to_representation(self, value: Any) -> Any:
         return value
