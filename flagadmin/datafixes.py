@@ -7,19 +7,17 @@ cannot do it.
 
 import json
 from collections.abc import Callable, Iterable
-from copy import copy
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.core import exceptions
-from django.db import transaction
 from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from rest_framework import serializers
 
-from flagadmin.errors import AppError, ValidationError
+from flagadmin.errors import AppError, ValidationError, raised_by
 from flagadmin.http import problems_of
 from flagadmin.transactions import transactional
 from groups.access import Caller
@@ -204,29 +202,22 @@ class Fix(Verbs, admin.ModelAdmin):
         told, against = [], []
         for obj in objs:
             told.append(self.told(obj))
-            against += self.against(obj, caller_of(request))
+            against += self.deletion_blockers(obj, caller_of(request))
         count = len(told)
-        if request.method == "GET" and count == 1 and not against and self.remove is not None:
-            against = self.tried(objs[0], caller_of(request))
         names = self.model._meta.verbose_name if count == 1 else self.model._meta.verbose_name_plural
         return told, {names: count}, set(), against
-
-    def tried(self, obj: Any, caller: Caller) -> list[str]:
-        """What the removal itself says against it; nothing of the trial stays."""
-        try:
-            with transaction.atomic():
-                self.remove(copy(obj), None, caller)
-                transaction.set_rollback(True)
-        except AppError as error:
-            return sentences(error)
-        return []
 
     def told(self, obj: Any) -> str:
         return f"{self.model._meta.verbose_name} {obj}".capitalize()
 
-    def against(self, obj: Any, caller: Caller) -> list[str]:
+    def deletion_checks(self, obj: Any, caller: Caller) -> Iterable[Callable[[], object]]:
+        """The checks that deleting this begins with. They read only."""
+        return ()
+
+    def deletion_blockers(self, obj: Any, caller: Caller) -> list[str]:
         """Sentences saying why this cannot be deleted; empty when it can."""
-        return []
+        errors = raised_by(*self.deletion_checks(obj, caller))
+        return [sentence for error in errors for sentence in sentences(error)]
 
     # The audit trail is the record of changes; the admin site keeps no second one.
 

@@ -6,7 +6,7 @@ or a page. The names and statuses are those of the specification ("Errors") and 
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -193,6 +193,17 @@ def _within_bytes(problems: Iterable[Problem]) -> Iterator[Problem]:
 
 def clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def raised_by(*checks: Callable[[], object]) -> list[AppError]:
+    """What each of these checks refuses: what stands against doing something, without trying to do it."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except AppError as error:
+            found.append(error)
+    return found
 
 
 def choices(names: Iterable[str], *, limit: int = 20) -> str:

@@ -1,5 +1,6 @@
 """The admin site's pages about people, groups, roles and keys: fixed through the same functions as the API."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -12,6 +13,7 @@ from flagadmin.errors import ValidationError
 from groups.access import Caller
 from groups.actions import accounts, groups, roles
 from groups.actions.accounts import NewAccount
+from groups.actions.admins import check_admins_without_account, check_admins_without_group
 from groups.actions.groups import NewGroup
 from groups.actions.roles import Held
 from groups.authentication import caller_of
@@ -92,6 +94,9 @@ class UserFix(OnlyRootRoles, Fix):
     def told(self, obj: User) -> str:
         return f"{'Service account' if obj.is_service else 'Person'} {obj}, with its tokens, grants and memberships"
 
+    def deletion_checks(self, obj: User, caller: Caller) -> Any:
+        yield partial(check_admins_without_account, obj, caller)
+
 
 class MembershipInline(FixInline):
     model = GroupMembership
@@ -152,11 +157,14 @@ class GroupFix(OnlyRootRoles, Fix):
         groups.delete_group(obj.pk, caller=caller)
 
     def told(self, obj: Group) -> str:
-        plan = groups.plan_group_deletion(obj)
+        plan = groups.plan_group_deletion(obj, caller=Caller.system())
         return (
             f"Group {obj}, its {len(plan.members)} memberships and the {len(plan.grants)} roles it gives in projects; "
             f"{len(plan.losing_all)} people lose all access"
         )
+
+    def deletion_checks(self, obj: Group, caller: Caller) -> Any:
+        yield partial(check_admins_without_group, obj, caller)
 
 
 class RolePermissionInline(FixInline):
@@ -209,6 +217,9 @@ class RoleFix(Fix):
 
     def remove(self, obj: Role, form: Any, caller: Caller) -> None:
         roles.delete_role(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: Role, caller: Caller) -> Any:
+        yield partial(roles.check_role_is_unused, obj)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """A role's permissions are replaced as a whole."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError as Refused
@@ -9,10 +10,10 @@ from django.core.validators import validate_email
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import NameExists, NotFound, Problem, ValidationError
+from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from flagadmin.transactions import transactional
 from groups.access import Caller
-from groups.actions.admins import keeping_admins
+from groups.actions.admins import check_admins_without_account, keeping_admins
 from groups.actions.passwords import problems_of_password
 from groups.actions.root_roles import root_role_id
 from groups.models import User
@@ -113,6 +114,11 @@ def delete_account(user_id: int, *, is_service: bool, caller: Caller) -> None:
         user.delete()
     _, _, deleted = _EVENTS[is_service]
     record(Event(type=deleted, subject=before["username"], before=before), actor=caller)
+
+
+def account_blockers(user: User, caller: Caller) -> list[AppError]:
+    """What stands against deleting it. Reads only."""
+    return raised_by(partial(check_admins_without_account, user, caller))
 
 
 def document(user: User) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from flagadmin.errors import InvalidOperation
 from groups.access import Caller
-from groups.models import Role, User
+from groups.models import Group, GroupMembership, Role, User
 from groups.permissions import BuiltIn
 
 
@@ -28,10 +29,30 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
     before = set(admins().values_list("id", flat=True))
     with transaction.atomic():
         yield
-        after = set(admins().values_list("id", flat=True))
-        if before and not after:
-            raise InvalidOperation(
-                "This would leave nobody with the Admin role who can log in. Give it to somebody else first."
-            )
-        if caller.id in before - after:
-            raise InvalidOperation("You would lose the Admin role by this. Ask another admin to do it.")
+        _check_admins(before, set(admins().values_list("id", flat=True)), caller)
+
+
+def check_admins_without_account(user: User, caller: Caller) -> None:
+    """What deleting this account would be refused for. Reads only. Raises InvalidOperation."""
+    before = set(admins().values_list("id", flat=True))
+    _check_admins(before, before - {user.pk}, caller)
+
+
+def check_admins_without_group(group: Group, caller: Caller) -> None:
+    """What deleting this group would be refused for. Reads only. Raises InvalidOperation."""
+    others = Group.objects.filter(root_role=BuiltIn.ADMIN.value).exclude(pk=group.pk)
+    rest = admins().filter(Q(root_role=BuiltIn.ADMIN.value) | Q(pk__in=_members_of(others)))
+    _check_admins(set(admins().values_list("id", flat=True)), set(rest.values_list("id", flat=True)), caller)
+
+
+def _members_of(groups: QuerySet[Group]) -> QuerySet[Any]:
+    return GroupMembership.objects.filter(group__in=groups).values("user")
+
+
+def _check_admins(before: set[int], after: set[int], caller: Caller) -> None:
+    if before and not after:
+        raise InvalidOperation(
+            "This would leave nobody with the Admin role who can log in. Give it to somebody else first."
+        )
+    if caller.id in before - after:
+        raise InvalidOperation("You would lose the Admin role by this. Ask another admin to do it.")

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import NameExists, NotFound, Problem, ValidationError
+from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from flagadmin.transactions import transactional
 from groups.access import Caller
-from groups.actions.admins import keeping_admins
+from groups.actions.admins import check_admins_without_group, keeping_admins
 from groups.actions.root_roles import root_role_id
 from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import Permission
@@ -124,21 +125,26 @@ def delete_group(group_id: int, *, caller: Caller) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupDeletion:
-    """What ends with a group: its members, what it gives them, and who of them is left without any access."""
+    """What ends with a group: its members, what it gives them, and who of them is left without any access.
+
+    ``blockers``: what stands against it.
+    """
 
     group: Group
     members: list[User]
     grants: list[Grant]  # with role and project
     losing_all: list[User]
+    blockers: list[AppError]
 
 
-def plan_group_deletion(group: Group) -> GroupDeletion:
+def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
     """Reads only. A disabled account has no access to lose."""
     members = list(User.objects.filter(groups=group).order_by("username"))
     grants = list(group.grants.select_related("role", "project").order_by("project_id", "role__name"))
     gives_anything = bool(grants) or group.root_role_id is not None
     losing_all = [user for user in _without_other_access(group) if user.is_active] if gives_anything else []
-    return GroupDeletion(group, members, grants, losing_all)
+    blockers = raised_by(partial(check_admins_without_group, group, caller))
+    return GroupDeletion(group, members, grants, losing_all, blockers)
 
 
 def document(group: Group) -> dict[str, Any]:

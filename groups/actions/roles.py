@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -9,6 +10,7 @@ from django.apps import apps
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.errors import (
+    AppError,
     InvalidOperation,
     NameExists,
     NotFound,
@@ -16,6 +18,7 @@ from flagadmin.errors import (
     RoleInUse,
     ValidationError,
     choices,
+    raised_by,
 )
 from flagadmin.transactions import transactional
 from groups.access import Caller
@@ -99,12 +102,7 @@ def update_role(role_id: int, changes: dict[str, Any], *, caller: Caller) -> Rol
 def delete_role(role_id: int, *, caller: Caller) -> None:
     """Raises NoAccess, NotFound, InvalidOperation (built in), RoleInUse."""
     role = access_role_for_update(caller, role_id)
-    if use := role_use(role):
-        raise RoleInUse(
-            f"Role {role.name} is in use by {use.users} users, {use.service_accounts} service accounts and "
-            f"{use.groups} groups. Take it from them first.",
-            extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
-        )
+    check_role_is_unused(role)
     before = document(role)
     role.delete()
     record(Event(type=EventType.ROLE_DELETED, subject=before["name"], before=before), actor=caller)
@@ -114,9 +112,36 @@ def access_role_for_update(caller: Caller, role_id: int) -> Role:
     """The role, locked against being given to anybody meanwhile. Raises NoAccess, NotFound, InvalidOperation."""
     caller.check(Permission.ADMIN)
     role = _found(Role.objects.select_for_update().filter(pk=role_id).first(), role_id)
-    if role.is_built_in:
-        raise InvalidOperation(f"{role.name} is a built-in role and cannot be changed.")
+    check_not_built_in(role, "changed")
     return role
+
+
+def check_not_built_in(role: Role, what: str) -> None:
+    """Raises InvalidOperation."""
+    if role.is_built_in:
+        raise InvalidOperation(f"{role.name} is a built-in role and cannot be {what}.")
+
+
+def check_role_is_unused(role: Role) -> None:
+    """Raises RoleInUse."""
+    use = role_use(role)
+    if not use:
+        return
+    counts = (
+        (use.users, "person", "people"),
+        (use.service_accounts, "service account", "service accounts"),
+        (use.groups, "group", "groups"),
+    )
+    held = ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts if n)
+    raise RoleInUse(
+        f"{role.name} is held by {held}. Take it from them first.",
+        extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
+    )
+
+
+def role_blockers(role: Role) -> list[AppError]:
+    """What stands against deleting it. Reads only."""
+    return raised_by(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
 
 
 def role_use(role: Role) -> RoleUse:

@@ -189,7 +189,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
             "disable it instead.",
             "button": f"Delete {self.one} {user}",
             "cancel": self.url,
-            "blocked": "This is you. Ask another admin to do it." if user.pk == self.caller.id else "",
+            "blocked": " ".join(error.message for error in actions.account_blockers(user, self.caller)),
         }
 
     def act(self) -> tuple[str, str]:

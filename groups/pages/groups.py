@@ -214,7 +214,7 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
 
     def plan(self) -> dict[str, Any]:
         self.caller.check(Permission.ADMIN)
-        plan = actions.plan_group_deletion(self.group())
+        plan = actions.plan_group_deletion(self.group(), caller=self.caller)
         name = plan.group.name
         return {
             "title": f"Delete group {name}",
@@ -226,6 +226,7 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
             "kept": "People, projects and roles stay.",
             "button": f"Delete group {name}",
             "cancel": group_url(self.group_id),
+            "blocked": " ".join(error.message for error in plan.blockers),
         }
 
     def act(self) -> tuple[str, str]:

@@ -249,18 +249,7 @@ class DeleteRolePage(ConfirmPage):
 
 def why_not_deleted(role: Role) -> str:
     """What stands against deleting it, "" for nothing."""
-    if role.is_built_in:
-        return f"{role.name} is a built-in role and cannot be deleted."
-    use = actions.role_use(role)
-    if not use:
-        return ""
-    counts = (
-        (use.users, "person", "people"),
-        (use.service_accounts, "service account", "service accounts"),
-        (use.groups, "group", "groups"),
-    )
-    held = ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts if n)
-    return f"{role.name} is held by {held}. Take it from them first."
+    return " ".join(error.message for error in actions.role_blockers(role))
 
 
 ROLE = "access/roles/<int:role_id>/"

@@ -61,6 +61,12 @@ def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
     return archived
 
 
+def check_archived(flag: Flag) -> None:
+    """Raises InvalidOperation: an active flag is not deleted."""
+    if not flag.is_archived:
+        raise InvalidOperation(f"Flag {flag.name} is still active. Archive it first.")
+
+
 @transactional
 def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[str]:
     """Deletes those of these flags that are archived, for good; answers their names. Others are passed over.

@@ -4,7 +4,8 @@ Everything happens in one transaction under the project's strongest lock, set by
 not depend on how much there is. A token that named other projects too keeps those; none ever reaches more than before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from flagadmin.audit.events import EventType
@@ -16,7 +17,7 @@ from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.actions.projects import check_no_active_flags, check_not_default
-from projects.actions.removal import remove_flag_rows, remove_rows
+from projects.actions.removal import check_no_children, remove_flag_rows, remove_rows
 from projects.actions.tokens import document as token_document
 from projects.documents.projects import project_environment_documents, settings_document
 from projects.documents.vocabulary import context_field_document, segment_document
@@ -35,9 +36,8 @@ def delete_project(project_id: str, *, caller: Caller) -> None:
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
     )
-    check_not_default(project, "deleted")
-    check_no_active_flags(project, "deleted")
-    check_no_borrowers(project)
+    for check in deletion_checks(project):
+        check()
     before = removed_project_document(project)
     remove_flag_rows(Flag.objects.filter(project=project), caller=caller)
     _remove_tokens(project, caller)
@@ -46,6 +46,14 @@ def delete_project(project_id: str, *, caller: Caller) -> None:
         Event(type=EventType.PROJECT_DELETED, project=project.pk, subject=project.pk, before=before),
         actor=caller,
     )
+
+
+def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
+    """What has to hold for a project to be deleted. They read only."""
+    yield partial(check_not_default, project, "deleted")
+    yield partial(check_no_active_flags, project, "deleted")
+    yield partial(check_no_borrowers, project)
+    yield partial(check_no_children, Flag.objects.filter(project=project), "deleted")
 
 
 def check_no_borrowers(project: Project) -> None:

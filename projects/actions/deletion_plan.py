@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 from django.db.models import Max, QuerySet
 
+from flagadmin.errors import raised_by
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import ApiToken, Grant
 from projects.access import access_project
-from projects.actions.deletion import is_own, scopes_of
+from projects.actions.deletion import deletion_checks, is_own, scopes_of
 from projects.models import (
     Application,
     ContextField,
@@ -64,9 +65,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionPlan:
-    """``deleted_tokens`` reach this project alone; ``narrowed_tokens`` keep the other projects they name."""
+    """``deleted_tokens`` reach this project alone; ``narrowed_tokens`` keep the other projects they name.
+
+    ``blockers`` are sentences: what deleting it would be refused for.
+    """
 
     project: Project
+    blockers: list[str]
     active: list[ActiveFlag]
     dependants: list[Dependant]
     archived: list[str]
@@ -83,7 +88,7 @@ class DeletionPlan:
 
     @property
     def blocked(self) -> bool:
-        return bool(self.is_default or self.active or self.dependants)
+        return bool(self.blockers)
 
     @property
     def active_names(self) -> list[str]:
@@ -107,6 +112,7 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
     groups, people = _access(project)
     return DeletionPlan(
         project=project,
+        blockers=[error.message for error in raised_by(*deletion_checks(project))],
         active=_active(project),
         dependants=_dependants(project),
         archived=_names(flags.filter(archived_at__isnull=False)),

@@ -8,14 +8,15 @@ from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import Conflict, NotFound, ValidationError, choices, named_flags
+from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project
 from projects.actions.scope import check_scope, lock_scope, name_is_free, visible
+from projects.documents.usage import default_strategies_with, named_uses
 from projects.documents.vocabulary import segment_document
-from projects.models import Flag, Segment
+from projects.models import Flag, Segment, Strategy
 from projects.validation import Limits, constraint_document
 from projects.validation.vocabulary import legal_values
 from projects.vocabulary import segment_problems
@@ -63,8 +64,9 @@ def _check_move(segment: Segment, caller: Caller) -> None:
     if segment.project_id is None:
         return
     check_project(caller, segment.project_id)
-    elsewhere = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
-    if projects := set(elsewhere.values_list("project_id", flat=True)):
+    flags = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
+    defaults = default_strategies_with(segment.pk).exclude(project_id=segment.project_id)
+    if projects := {row for rows in (flags, defaults) for row in rows.values_list("project_id", flat=True)}:
         raise ValidationError.at(
             "project", f"the segment is used by strategies in other projects: {choices(projects)}"
         )
@@ -72,14 +74,17 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 
 @transactional
 def delete_segment(segment_id: int, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, and Conflict naming the flags while any strategy has the segment."""
+    """Raises NotFound, NoAccess, and Conflict naming what uses it while any strategy has the segment."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
-    if flags := set(Flag.objects.filter(strategies__segments=segment).values_list("name", flat=True)):
-        raise Conflict(
-            f"Segment {segment.name} is in use on {named_flags(flags)}. Take it off their strategies first."
-        )
+    check_segment_is_unused(segment)
     record(_event(EventType.SEGMENT_DELETED, segment, before=segment_document(segment)), actor=caller)
     segment.delete()
+
+
+def check_segment_is_unused(segment: Segment) -> None:
+    """Raises Conflict naming the flags and the default strategies."""
+    if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
+        raise Conflict(f"Segment {segment.name} is in use {uses}. Take it off these first.")
 
 
 def access_segment(caller: Caller, segment_id: int) -> Segment:

@@ -5,13 +5,14 @@ from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError, named_flags
+from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.actions.scope import name_is_free
+from projects.documents.usage import named_uses
 from projects.documents.vocabulary import strategy_type_document
-from projects.models import Strategy, StrategyType
+from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.vocabulary import strategy_type_problems
 
 STANDARD = "default"
@@ -55,17 +56,22 @@ def reactivate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
 
 @transactional
 def delete_strategy_type(name: str, *, caller: Caller) -> None:
-    """Raises InvalidOperation for a built-in type, Conflict naming the flags while strategies are of this type."""
+    """Raises InvalidOperation for a built-in type, Conflict naming what uses it while strategies are of this type."""
     strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
     check_not_built_in(strategy_type)
-    if flags := set(Strategy.objects.filter(name=name).values_list("flag__name", flat=True)):
-        raise Conflict(
-            f"Strategy type {name} is in use on {named_flags(flags)}. "
-            "Change their strategies, or deprecate the type."
-        )
+    check_strategy_type_is_unused(strategy_type)
     before = strategy_type_document(strategy_type)
     record(Event(type=EventType.STRATEGY_DELETED, subject=name, before=before), actor=caller)
     strategy_type.delete()
+
+
+def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
+    """Raises Conflict naming the flags and the default strategies."""
+    name = strategy_type.name
+    strategies = Strategy.objects.filter(name=name)
+    defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
+    if uses := named_uses(strategies, defaults):
+        raise Conflict(f"Strategy type {name} is in use {uses}. Change these, or deprecate the type.")
 
 
 def _change(

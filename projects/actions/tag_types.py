@@ -48,11 +48,18 @@ def update_tag_type(name: str, changes: Mapping[str, Any], *, caller: Caller) ->
 def delete_tag_type(name: str, *, caller: Caller) -> None:
     """Raises Conflict naming the flags while any has a tag of this type: nothing is dropped silently."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
-    if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
-        raise Conflict(f"Tag type {name} is in use on {named_flags(flags)}. Remove those tags first.")
+    check_tag_type_is_unused(tag_type)
     before = tag_type_document(tag_type)
     record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)
     tag_type.delete()
+
+
+def check_tag_type_is_unused(tag_type: TagType) -> None:
+    """Raises Conflict naming the flags."""
+    if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
+        raise Conflict(
+            f"Tag type {tag_type.name} is in use on {named_flags(flags)}. Remove those tags first."
+        )
 
 
 def access_tag_type(name: str) -> TagType:

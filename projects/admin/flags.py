@@ -1,5 +1,6 @@
 """Flags with their environments, strategies, tags, parents and links: fixed through the same functions as the API."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -12,6 +13,7 @@ from groups.access import Caller
 from projects.actions import archiving, dependencies, flag_environments, links, strategies, tags
 from projects.actions import flags as actions
 from projects.actions.flags import CHANGEABLE, NewFlag
+from projects.actions.removal import check_no_children
 from projects.api.flag_bodies import VariantBody
 from projects.api.strategy_bodies import StrategyBody
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
@@ -247,10 +249,11 @@ class FlagFix(Fix):
 
     def remove(self, obj: Flag, form: Any, caller: Caller) -> None:
         if not archiving.delete_flags(obj.project_id, [obj.name], caller=caller):
-            raise InvalidOperation(f"Flag {obj.name} is still active. Archive it first.")
+            archiving.check_archived(obj)
 
-    def against(self, obj: Flag, caller: Caller) -> list[str]:
-        return [] if obj.is_archived else [f"Flag {obj.name} is still active. Archive it first."]
+    def deletion_checks(self, obj: Flag, caller: Caller) -> Any:
+        yield partial(archiving.check_archived, obj)
+        yield partial(check_no_children, [obj], "deleted")
 
 
 @admin.register(Strategy)

@@ -1,5 +1,6 @@
 """Projects, environments and who holds which role: fixed through the same functions as the API."""
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -152,17 +153,8 @@ class ProjectFix(Fix):
         plan = plan_project_deletion(obj.pk, caller=Caller.system())
         return f"{lost(plan)}."
 
-    def against(self, obj: Project, caller: Caller) -> list[str]:
-        plan = plan_project_deletion(obj.pk, caller=caller)
-        return [
-            *(["The default project cannot be deleted."] if plan.is_default else []),
-            *(
-                f"Flag {flag.name} is still active in {obj.pk}. Archive it first; the project can be deleted "
-                "after that."
-                for flag in plan.active
-            ),
-            *(f"Flag {flag.name} of another project depends on {flag.needs}." for flag in plan.dependants),
-        ]
+    def deletion_blockers(self, obj: Project, caller: Caller) -> list[str]:
+        return plan_project_deletion(obj.pk, caller=caller).blockers
 
 
 @admin.register(Environment)
@@ -190,3 +182,6 @@ class EnvironmentFix(Fix):
 
     def remove(self, obj: Environment, form: Any, caller: Caller) -> None:
         environment_actions.delete_environment(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: Environment, caller: Caller) -> Any:
+        yield partial(environment_actions.check_environment_is_unused, obj)

@@ -1,5 +1,6 @@
 """Segments, context fields, strategy types and tag types: fixed through the same functions as the API."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -50,6 +51,9 @@ class SegmentFix(Fix):
 
     def remove(self, obj: Segment, form: Any, caller: Caller) -> None:
         segments.delete_segment(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: Segment, caller: Caller) -> Any:
+        yield partial(segments.check_segment_is_unused, obj)
 
 
 @admin.register(ContextField)
@@ -107,6 +111,10 @@ class StrategyTypeFix(Fix):
     def remove(self, obj: StrategyType, form: Any, caller: Caller) -> None:
         strategy_types.delete_strategy_type(obj.pk, caller=caller)
 
+    def deletion_checks(self, obj: StrategyType, caller: Caller) -> Any:
+        yield partial(strategy_types.check_not_built_in, obj)
+        yield partial(strategy_types.check_strategy_type_is_unused, obj)
+
 
 @admin.register(TagType)
 class TagTypeFix(Fix):
@@ -128,6 +136,9 @@ class TagTypeFix(Fix):
 
     def remove(self, obj: TagType, form: Any, caller: Caller) -> None:
         tag_types.delete_tag_type(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: TagType, caller: Caller) -> Any:
+        yield partial(tag_types.check_tag_type_is_unused, obj)
 
     def given(self, form: Any) -> dict[str, Any]:
         return values(form) | {"description": form.cleaned_data["description"]}

@@ -17,7 +17,8 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.actions import context_fields as actions
 from projects.actions.scope import visible
-from projects.documents.usage import UNUSED, context_field_usage, strategies_using_context_field
+from projects.documents.usage import context_field_uses
+from projects.documents.usage_counts import UNUSED, context_field_usage
 from projects.documents.vocabulary import context_field_document
 from projects.models import ContextField
 from projects.vocabulary import name_problems
@@ -57,7 +58,7 @@ class NameBody(Body):
 class ContextFieldRecord(NewContextField):
     createdAt = serializers.DateTimeField()
     usedInFeatures = serializers.IntegerField(
-        required=False, help_text="Active flags with it in a constraint."
+        required=False, help_text="Active flags that read it: constraints, segments, stickiness, user lists."
     )
     usedInProjects = serializers.IntegerField(required=False)
 
@@ -70,8 +71,33 @@ class StrategyUse(serializers.Serializer):
     environment = serializers.CharField()
 
 
-class StrategyUses(serializers.Serializer):
+class DefaultStrategyUse(serializers.Serializer):
+    projectId = serializers.CharField()
+    environment = serializers.CharField()
+
+
+class VariantsUse(DefaultStrategyUse):
+    featureName = serializers.CharField()
+
+
+class SegmentUse(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class ProjectUse(serializers.Serializer):
+    id = serializers.CharField()
+
+
+class SegmentUses(serializers.Serializer):
     strategies = StrategyUse(many=True)
+    defaultStrategies = DefaultStrategyUse(many=True, help_text="Projects' default strategies.")
+
+
+class ContextFieldUses(SegmentUses):
+    variants = VariantsUse(many=True, help_text="Flags whose variants are kept by it.")
+    segments = SegmentUse(many=True, help_text="Segments with a constraint on it.")
+    projects = ProjectUse(many=True, help_text="Projects with it as their default stickiness.")
 
 
 def validated(body: serializers.Serializer) -> dict[str, Any]:
@@ -197,12 +223,13 @@ class ContextFieldView(ChangesContextField):
 class ContextFieldStrategiesView(APIView):
     @extend_schema(
         tags=TAGS,
-        responses={200: StrategyUses} | refusals(403, 404),
+        responses={200: ContextFieldUses} | refusals(403, 404),
     )
     def get(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """The strategies of active flags with a constraint on this field."""
+        """What reads this field: strategies of active flags (by constraints, stickiness, user lists and segments),
+        variants, default strategies, segments and projects."""
         actions.access_context_field(request.user, name, project=project_id)
-        return Response({"strategies": strategies_using_context_field(name, request.user)})
+        return Response(context_field_uses(name, request.user))
 
 
 class LegalValuesView(ChangesContextField):

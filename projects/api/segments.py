@@ -19,8 +19,9 @@ from projects.actions import segments as actions
 from projects.actions.scope import visible
 from projects.actions.strategies import update_strategy
 from projects.api.constraint_bodies import ConstraintBody
-from projects.api.context_fields import NameBody, StrategyUses, named_project, validated
-from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
+from projects.api.context_fields import NameBody, SegmentUses, named_project, validated
+from projects.documents.usage import segment_uses
+from projects.documents.usage_counts import UNUSED, segment_usage
 from projects.documents.vocabulary import segment_document
 from projects.models import Segment, Strategy
 
@@ -153,7 +154,7 @@ class SegmentView(APIView):
             400,
             403,
             404,
-            descriptions={409: "A strategy has the segment; the message names the flags."},
+            descriptions={409: "A strategy has the segment; the message names the flags and projects."},
         ),
     )
     def delete(self, request: ApiRequest, segment_id: str) -> Response:
@@ -165,12 +166,12 @@ class SegmentStrategiesView(APIView):
     @extend_schema(
         operation_id="getStrategiesBySegmentId",
         tags=TAGS,
-        responses={200: StrategyUses} | refusals(400, 403, 404),
+        responses={200: SegmentUses} | refusals(400, 403, 404),
     )
     def get(self, request: ApiRequest, segment_id: str) -> Response:
-        """The strategies of active flags that have this segment."""
+        """The strategies of active flags, and the default strategies, that have this segment."""
         segment = actions.access_segment(request.user, path_id(segment_id))
-        return Response({"strategies": strategies_using_segment(segment.pk, request.user)})
+        return Response(segment_uses(segment.pk, request.user))
 
 
 class StrategySegmentsView(APIView):

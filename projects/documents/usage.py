@@ -1,68 +1,81 @@
-"""Where segments and context fields are used: by which strategies of which flags."""
+"""What uses a segment or a context field: strategies of flags, variants, default strategies, segments, projects."""
 
 from typing import Any
 
-from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from flagadmin.errors import choices, named_flags
 from groups.access import Caller
-from projects.models import Strategy
+from projects.actions.scope import visible
+from projects.documents.usage_counts import BUILT_IN_FIELDS
+from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 
-# Stored constraints may be odd: only lists are looked into, and only objects in them.
-_CONTEXT_FIELDS = """
-SELECT c ->> 'contextName', count(DISTINCT f.id), count(DISTINCT f.project_id)
-  FROM projects_strategy s
-  JOIN projects_flag f ON f.id = s.flag_id AND f.archived_at IS NULL
- CROSS JOIN LATERAL jsonb_array_elements(
-       CASE WHEN jsonb_typeof(s.constraints) = 'array' THEN s.constraints ELSE '[]' END) AS c
- WHERE jsonb_typeof(c) = 'object' AND (%(projects)s::text[] IS NULL OR f.project_id = ANY(%(projects)s))
- GROUP BY 1
-"""
-_SEGMENTS = """
-SELECT l.segment_id, count(DISTINCT f.id), count(DISTINCT f.project_id)
-  FROM projects_strategysegment l
-  JOIN projects_strategy s ON s.id = l.strategy_id
-  JOIN projects_flag f ON f.id = s.flag_id AND f.archived_at IS NULL
- WHERE %(projects)s::text[] IS NULL OR f.project_id = ANY(%(projects)s)
- GROUP BY 1
-"""
-Usage = dict[Any, dict[str, int]]
-UNUSED = {"usedInFeatures": 0, "usedInProjects": 0}
+Document = dict[str, Any]
+Uses = dict[str, list[Document]]
 
 
-def context_field_usage(caller: Caller) -> Usage:
-    """By field name, counting active flags in projects the caller may read. One statement."""
-    return _usage(_CONTEXT_FIELDS, caller)
+def named_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
+    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty for no use."""
+    flags = set(strategies.values_list("flag__name", flat=True))
+    places = [
+        f"{project} in {name}" for project, name in defaults.values_list("project_id", "environment_id")
+    ]
+    parts = [f"on {named_flags(flags)}"] if flags else []
+    parts += [f"in the default strategy of {choices(places)}"] if places else []
+    return ", and ".join(parts)
 
 
-def segment_usage(caller: Caller) -> Usage:
-    """By segment id, counting active flags in projects the caller may read. One statement."""
-    return _usage(_SEGMENTS, caller)
+def default_strategies_with(segment_id: int) -> QuerySet[ProjectEnvironment]:
+    return ProjectEnvironment.objects.filter(default_strategy__segments__contains=[segment_id])
 
 
-def _usage(statement: str, caller: Caller) -> Usage:
-    allowed = caller.readable_projects
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"projects": None if allowed is None else sorted(allowed)})
-        return {key: {"usedInFeatures": f, "usedInProjects": p} for key, f, p in cursor.fetchall()}
+def segment_uses(segment_id: int, caller: Caller) -> Uses:
+    """``strategies`` of active flags and ``defaultStrategies`` of projects the caller may read."""
+    return {
+        "strategies": _strategies(Strategy.objects.filter(segments=segment_id), caller),
+        "defaultStrategies": _default_strategies(default_strategies_with(segment_id), caller),
+    }
 
 
-def strategies_using_segment(segment_id: int, caller: Caller) -> list[dict[str, Any]]:
-    return _strategies(Strategy.objects.filter(segments=segment_id), caller)
+def context_field_uses(name: str, caller: Caller) -> Uses:
+    """What reads the field: ``strategies`` and ``variants`` of active flags, ``defaultStrategies``, ``segments``,
+    and ``projects`` with it as their default stickiness. Of what the caller may read."""
+    segments = Segment.objects.filter(constraints__contains=[{"contextName": name}]).order_by("name")
+    ids = list(segments.values_list("pk", flat=True))
+    through = Q()
+    for pk in ids:
+        through |= Q(default_strategy__segments__contains=[pk])
+    return {
+        "strategies": _strategies(
+            Strategy.objects.filter(_reads(name) | Q(segments__in=ids)).distinct(), caller
+        ),
+        "variants": _variants(name, caller),
+        "defaultStrategies": _default_strategies(
+            ProjectEnvironment.objects.filter(_reads(name, "default_strategy__") | through), caller
+        ),
+        "segments": [{"id": segment.pk, "name": segment.name} for segment in visible(segments, caller)],
+        "projects": [
+            {"id": project.pk}
+            for project in _of_readable(Project.objects.filter(default_stickiness=name), caller, field="pk")
+        ],
+    }
 
 
-def strategies_using_context_field(name: str, caller: Caller) -> list[dict[str, Any]]:
-    return _strategies(Strategy.objects.filter(constraints__contains=[{"contextName": name}]), caller)
-
-
-def _strategies(strategies: "QuerySet[Strategy]", caller: Caller) -> list[dict[str, Any]]:
-    """Those of active flags in projects the caller may read, by project, flag and environment."""
-    allowed = caller.readable_projects
-    if allowed is not None:
-        strategies = strategies.filter(flag__project_id__in=allowed)
-    rows = strategies.filter(flag__archived_at=None).order_by(
-        "flag__project_id", "flag__name", "environment_id", "sort_order", "id"
+def _reads(name: str, of: str = "") -> Q:
+    """A strategy that names the field, or whose type reads it. ``of``: where the strategy stands."""
+    types = [kind for kind, field in BUILT_IN_FIELDS.items() if field == name]
+    return (
+        Q(**{f"{of}constraints__contains": [{"contextName": name}]})
+        | Q(**{f"{of}parameters__stickiness": name})
+        | Q(**{f"{of}variants__contains": [{"stickiness": name}]})
+        | Q(**{f"{of}name__in": types})
     )
+
+
+def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document]:
+    """Those of active flags in projects the caller may read, by project, flag and environment."""
+    rows = _of_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
+    rows = rows.order_by("flag__project_id", "flag__name", "environment_id", "sort_order", "id")
     columns = ("id", "flag__project_id", "flag__name", "name", "environment_id")
     return [
         {
@@ -74,3 +87,27 @@ def _strategies(strategies: "QuerySet[Strategy]", caller: Caller) -> list[dict[s
         }
         for pk, project, flag, name, environment in rows.values_list(*columns)
     ]
+
+
+def _variants(name: str, caller: Caller) -> list[Document]:
+    rows = FlagEnvironment.objects.filter(variants__contains=[{"stickiness": name}], flag__archived_at=None)
+    rows = _of_readable(rows, caller, field="flag__project_id")
+    rows = rows.order_by("flag__project_id", "flag__name", "environment_id")
+    return [
+        {"projectId": project, "featureName": flag, "environment": environment}
+        for project, flag, environment in rows.values_list("flag__project_id", "flag__name", "environment_id")
+    ]
+
+
+def _default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller) -> list[Document]:
+    rows = _of_readable(links, caller).order_by("project_id", "environment_id")
+    return [
+        {"projectId": project, "environment": environment}
+        for project, environment in rows.values_list("project_id", "environment_id")
+    ]
+
+
+def _of_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
+    """Those of projects the caller may read."""
+    allowed = caller.readable_projects
+    return rows if allowed is None else rows.filter(**{f"{field}__in": allowed})

@@ -11,16 +11,18 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 
+from flagadmin.errors import choices
 from flagadmin.pages import Column, Filter, curl_for
 from groups.pages.base import ConsolePage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.actions import context_fields as actions
 from projects.actions.scope import visible
-from projects.documents.usage import UNUSED, context_field_usage, strategies_using_context_field
+from projects.documents.usage import Uses, context_field_uses
+from projects.documents.usage_counts import UNUSED, context_field_usage
 from projects.documents.vocabulary import context_field_document
-from projects.models import ContextField, Segment
-from projects.pages.base import flag_url
+from projects.models import ContextField
+from projects.pages.uses import use_lines
 
 
 def field_url(name: str) -> str:
@@ -199,13 +201,10 @@ class EditContextField(ContextFieldPage):
         return f"Context field {self.field.name}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        uses = strategies_using_context_field(self.field.pk, self.caller)
-        segments = Segment.objects.filter(constraints__contains=[{"contextName": self.field.pk}])
         return super().get_context_data(
             field_values=self.field.legal_values,
             description=self.field.description,
-            uses=[(use, flag_url(use["projectId"], use["featureName"])) for use in uses],
-            segments=visible(segments, self.caller),
+            uses=use_lines(context_field_uses(self.field.pk, self.caller)),
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             delete=f"{field_url(self.field.pk)}delete" if self.may(Permission.DELETE_CONTEXT_FIELD) else "",
             button="Save context field",
@@ -217,6 +216,19 @@ class EditContextField(ContextFieldPage):
         document = context_field_document(self.field)
         body = {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
         return curl_for(self.request, "PUT", f"/api/admin/context/{quote(self.field.pk, '')}", body)
+
+
+def consequences(name: str, uses: Uses) -> list[str]:
+    """What becomes of that which reads a field that goes."""
+    told = []
+    if any(uses.values()):
+        told.append(
+            f"What reads {name} keeps working, but {name} is no longer offered in forms and any value is accepted."
+        )
+    if uses["projects"]:
+        ids = choices(project["id"] for project in uses["projects"])
+        told.append(f"The settings of {ids} cannot be saved until they have another default stickiness.")
+    return told
 
 
 class DeleteContextField(ConsolePage):
@@ -238,11 +250,10 @@ class DeleteContextField(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         name, count = self.field.name, len(self.field.legal_values)
-        uses = strategies_using_context_field(name, self.caller)
-        flags = sorted({use["featureName"] for use in uses})
-        told = f"Conditions on {name} stay and go on working; these flags have some: {', '.join(flags)}."
+        uses = context_field_uses(name, self.caller)
         return super().get_context_data(
-            consequences=[told] if flags else [],
+            consequences=consequences(name, uses),
+            uses=use_lines(uses),
             losses=[f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
             button=self.title,
             cancel=field_url(name),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -12,9 +13,8 @@ from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
-from flagadmin.errors import AppError, Conflict, NotFound, Problem
+from flagadmin.errors import AppError, Conflict, NotFound, Problem, raised_by
 from flagadmin.pages import Column, Filter, curl_for
-from groups.access import Caller
 from groups.api.path_ids import path_id
 from groups.pages.base import ConsolePage, ListPage
 from groups.permissions import Permission
@@ -22,11 +22,11 @@ from projects.access import readable_projects
 from projects.actions import segments as actions
 from projects.actions.as_seen import segment_fingerprint, update_segment_as_seen
 from projects.actions.scope import visible
-from projects.documents.usage import UNUSED, segment_usage, strategies_using_segment
+from projects.documents.usage import segment_uses
+from projects.documents.usage_counts import UNUSED, segment_usage
 from projects.documents.vocabulary import segment_document
 from projects.events import readable_events
 from projects.models import Segment
-from projects.pages.base import flag_url
 from projects.pages.constraint_rows import (
     NEW,
     Words,
@@ -37,6 +37,7 @@ from projects.pages.constraint_rows import (
 )
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import sorted_problems
+from projects.pages.uses import use_lines
 from projects.strategy_sentences import Saying, constraint_sentence
 
 
@@ -240,7 +241,7 @@ class EditSegment(SavedAsSeen, SegmentForm):
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             problems=problems,
-            uses=uses_of(self.segment, self.caller),
+            uses=use_lines(segment_uses(self.segment.pk, self.caller)),
             may_delete=self.may(Permission.DELETE_SEGMENT),
             seen=self.seen,
             changed=self.changed,
@@ -253,14 +254,8 @@ class EditSegment(SavedAsSeen, SegmentForm):
         return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
 
 
-def uses_of(segment: Segment, caller: Caller) -> list[tuple[dict[str, Any], str]]:
-    """The strategies that have it, each with the address of its flag."""
-    found = strategies_using_segment(segment.pk, caller)
-    return [(use, flag_url(use["projectId"], use["featureName"])) for use in found]
-
-
 class DeleteSegment(ConsolePage):
-    """What it removes; while strategies have it, which flags these are on."""
+    """What it removes; while strategies have it, where these are."""
 
     template_name = "projects/delete_word.html"
 
@@ -268,9 +263,9 @@ class DeleteSegment(ConsolePage):
         identifier = path_id(kwargs["segment_id"])
         self.segment = actions.access_segment_with(self.caller, identifier, Permission.DELETE_SEGMENT)
         self.title = f"Delete segment {self.segment.name}"
-        uses = uses_of(self.segment, self.caller)
-        flags = sorted({use["featureName"] for use, _ in uses})
-        blocked = f"It is in use on {', '.join(flags)}. Take it off their strategies first." if flags else ""
+        uses = use_lines(segment_uses(self.segment.pk, self.caller))
+        blockers = raised_by(partial(actions.check_segment_is_unused, self.segment))
+        blocked = " ".join(error.message for error in blockers)
         return self.render_to_response(self.get_context_data(blocked=blocked, uses=uses, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

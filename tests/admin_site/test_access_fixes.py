@@ -1,9 +1,10 @@
 """Fixing people, groups, roles and tokens by hand keeps every rule of the API."""
 
-from groups.models import ApiToken, Group, Role, User
+from groups.actions import accounts, groups, roles
+from groups.models import ApiToken, Grant, Group, Role, User
 from groups.permissions import BuiltIn
 from tests.admin_site.pages import errors_of, refusals, saved, send, site
-from tests.cast import make_token
+from tests.cast import make_token, make_user
 from tests.projects.records import events
 
 __all__ = ["site"]
@@ -25,7 +26,7 @@ def test_a_person(site, people):
 
 def test_the_last_admin_stays(site, people):
     response = site.post(f"/admin/groups/user/{people['admin'].pk}/delete/", {"post": "yes"})
-    assert refusals(response)
+    assert "nobody with the Admin role" in response.text
     response = send(site, f"/admin/groups/user/{people['admin'].pk}/change/", is_active=None)
     assert refusals(response)
     people["admin"].refresh_from_db()
@@ -90,3 +91,29 @@ def test_a_personal_token_is_revoked(site, people):
     assert site.post(f"/admin/groups/apitoken/{token.pk}/change/", {}).status_code == 403
     site.post(f"/admin/groups/apitoken/{token.pk}/delete/", {"post": "yes"})
     assert not ApiToken.objects.exists()
+
+
+def test_the_page_before_a_deletion_says_what_stands_against_it(site, people, shop, monkeypatch):
+    for module, name in ((accounts, "delete_account"), (groups, "delete_group"), (roles, "delete_role")):
+        monkeypatch.setattr(module, name, never)
+    assert "nobody with the Admin role" in site.get(f"/admin/groups/user/{people['admin'].pk}/delete/").text
+    assert "Cannot delete" not in site.get(f"/admin/groups/user/{people['viewer'].pk}/delete/").text
+
+    admins = Group.objects.create(name="Admins", root_role_id=BuiltIn.ADMIN)
+    url = f"/admin/groups/group/{admins.pk}/delete/"
+    assert "Cannot delete" not in site.get(url).text
+    admins.members.add(people["admin"])
+    User.objects.filter(pk=people["admin"].pk).update(root_role=None)
+    assert "nobody with the Admin role" in site.get(url).text
+    admins.members.add(make_user("second", root_role=BuiltIn.ADMIN))
+    assert "You would lose the Admin role" in site.get(url).text
+
+    tester = Role.objects.create(name="Tester", type=Role.Type.CUSTOM)
+    url = f"/admin/groups/role/{tester.pk}/delete/"
+    assert "Cannot delete" not in site.get(url).text
+    Grant.objects.create(role=tester, project=shop, user=people["outsider"])
+    assert "Tester is held by 1 person" in site.get(url).text
+
+
+def never(*args, **kwargs):
+    raise AssertionError("a page that is only shown deletes nothing")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from projects.actions import segments, strategy_types, tag_types
 from projects.models import ContextField, FlagTag, Segment, StrategySegment, StrategyType, TagType
 from projects.revision import revisions
 from tests.admin_site.pages import errors_of, refusals, saved, send, site
@@ -25,7 +26,7 @@ def test_a_segment(site):
     saved(send(site, f"/admin/projects/segment/{eu.pk}/change/", constraints=json.dumps(changed)))
     assert revisions(["default"])["default"] > before
     response = site.post(f"/admin/projects/segment/{eu.pk}/delete/", {"post": "yes"})
-    assert "in use on 1 flag: live" in refusals(response)[0]
+    assert "in use on 1 flag: live" in response.text
     StrategySegment.objects.all().delete()
     site.post(f"/admin/projects/segment/{eu.pk}/delete/", {"post": "yes"})
     assert not Segment.objects.exists()
@@ -83,7 +84,7 @@ def test_a_strategy_type(site):
     response = send(site, f"{url}flexibleRollout/change/", title="Mine")
     assert "is built in" in refusals(response)[0]
     response = site.post(f"{url}flexibleRollout/delete/", {"post": "yes"})
-    assert "is built in" in refusals(response)[0]
+    assert "is built in" in response.text
     site.post(f"{url}hostGroup/delete/", {"post": "yes"})
     assert not StrategyType.objects.filter(name="hostGroup").exists()
 
@@ -95,5 +96,32 @@ def test_a_tag_type(site):
     assert "no colour" in errors_of(response)[0]
     FlagTag.objects.create(flag=make_flag("default", "live"), tag_type_id="team", value="web")
     response = site.post(f"{url}team/delete/", {"post": "yes"})
-    assert "live" in refusals(response)[0]
+    assert "in use on 1 flag: live" in response.text
     assert TagType.objects.filter(name="team").exists()
+
+
+@pytest.mark.parametrize("path", ["segment/{segment}", "strategytype/hostGroup", "tagtype/team"])
+def test_the_page_before_a_deletion_tries_nothing(site, monkeypatch, path):
+    """Deleting to see whether it works would take the locks of a deletion for everybody who only looks."""
+    for module, name in (
+        (segments, "delete_segment"),
+        (strategy_types, "delete_strategy_type"),
+        (tag_types, "delete_tag_type"),
+    ):
+        monkeypatch.setattr(module, name, never)
+    eu = Segment.objects.create(name="eu", constraints=[CONSTRAINT])
+    StrategyType.objects.create(name="hostGroup")
+    TagType.objects.create(name="team")
+    url = f"/admin/projects/{path.format(segment=eu.pk)}/delete/"
+    assert "Cannot delete" not in site.get(url).text
+
+    flag = make_flag("default", "live")
+    StrategySegment.objects.create(strategy=make_strategy(flag, name="hostGroup"), segment=eu)
+    FlagTag.objects.create(flag=flag, tag_type_id="team", value="web")
+    shown = site.get(url).text
+    assert "Cannot delete" in shown
+    assert "1 flag: live" in shown
+
+
+def never(*args, **kwargs):
+    raise AssertionError("a page that is only shown deletes nothing")

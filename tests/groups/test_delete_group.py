@@ -107,7 +107,7 @@ def test_the_last_that_gives_the_admin_role(api, people):
 
 
 def test_plan(people, team):
-    plan = plan_group_deletion(team)
+    plan = plan_group_deletion(team, caller=Caller.system())
     assert [user.username for user in plan.members] == ["member", "outsider", "viewer"]
     assert [(grant.project_id, grant.role.name) for grant in plan.grants] == [("shop", "Member")]
     assert [user.username for user in plan.losing_all] == ["outsider"]
@@ -116,15 +116,17 @@ def test_plan(people, team):
 def test_plan_when_another_group_gives_access_too(people, team):
     other = Group.objects.create(name="Other")
     GroupMembership.objects.create(group=other, user=people["outsider"])
-    assert [user.username for user in plan_group_deletion(team).losing_all] == ["outsider"]
+    assert [user.username for user in plan_group_deletion(team, caller=Caller.system()).losing_all] == [
+        "outsider"
+    ]
     Grant.objects.create(group=other, project=make_project("elsewhere"), role_id=BuiltIn.READER)
-    assert plan_group_deletion(team).losing_all == []
+    assert plan_group_deletion(team, caller=Caller.system()).losing_all == []
 
 
 def test_plan_of_a_group_that_gives_nothing(people):
     group = Group.objects.create(name="Empty")
     GroupMembership.objects.create(group=group, user=people["outsider"])
-    assert plan_group_deletion(group).losing_all == []
+    assert plan_group_deletion(group, caller=Caller.system()).losing_all == []
 
 
 # Races, on connections of their own ---------------------------------------------------------------------------

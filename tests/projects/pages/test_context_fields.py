@@ -97,9 +97,18 @@ def test_deleting_says_what_goes_on(browse, plan):
 
     page = words(browser.get("/context-fields/plan/delete"))
     assert "context field plan with its 3 legal values" in page
-    assert "Conditions on plan stay and go on working; these flags have some: lounge." in page
+    assert "What reads plan keeps working" in page
+    assert "lounge in development, project shop" in page
     assert browser.post("/context-fields/plan/delete")["Location"] == "/context-fields/"
     assert not ContextField.objects.filter(pk="plan").exists()
+
+
+def test_deleting_names_projects_that_are_kept_by_it(browse, plan, shop):
+    shop.default_stickiness = "plan"
+    shop.save()
+    page = words(browse("editor").get("/context-fields/plan/delete"))
+    assert "The settings of shop cannot be saved until they have another default stickiness." in page
+    assert "shop default stickiness" in page
 
 
 def test_who_may_not_is_not_offered_it_and_is_told_why(browse, plan):

@@ -104,7 +104,7 @@ def test_who_uses_it_is_shown_and_stands_against_deleting_it(browse, used):
 
     assert "lounge in development, project shop" in words(browser.get(f"/segments/{used.pk}/"))
     page = browser.get(f"/segments/{used.pk}/delete")
-    assert "It is in use on lounge. Take it off their strategies first." in words(page)
+    assert "is in use on 1 flag: lounge. Take it off these first." in words(page)
     assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
     assert Segment.objects.filter(pk=used.pk).exists()
 
