@@ -1,23 +1,21 @@
 """What flags refer to: strategy types, segments, context fields and tag types, those here and those the file brings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from flagadmin.errors import Problem, choices
 from importer.entries import Entries
 from importer.findings import Finding, Kind
 from importer.target import Target
 from importer.wire import Data
-from projects.models import ContextField, Segment, StrategyType
+from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.validation import (
     Vocabulary,
     constraint_document,
-    constraints_problems,
     load_vocabulary,
-    name_problem,
 )
-
-TAG_TYPE_LENGTHS = range(2, 51)
+from projects.vocabulary import context_field_problems, segment_problems, tag_type_problems
 
 
 @dataclass(slots=True)
@@ -85,35 +83,33 @@ def _compare_field(words: Words, path: str, given: Any, present: ContextField, t
         return
     here = {value["value"] for value in present.legal_values}
     if unknown := [value for value in _legal_values(given) if value not in here]:
-        message = f"context field {name} has not the legal values {', '.join(unknown[:20])} here"
+        values = (
+            f"{choices(unknown)} {'is not a legal value' if len(unknown) == 1 else 'are not legal values'}"
+        )
+        message = f"{values} of context field {name} here"
         words.findings.append(Finding(Kind.CONTEXT_FIELD, f"{path}.legalValues", message, item=name))
 
 
 def _new_field(words: Words, path: str, given: Any, target: Target) -> None:
-    if problem := name_problem(given["name"]):
-        words.findings.append(Finding(Kind.VALUE, f"{path}.name", f'"{given["name"]}": {problem}'))
-    seen: set[str] = set()
-    for index, value in enumerate(_legal_values(given)):
-        fault = (
-            "a legal value must not be empty"
-            if not value
-            else f"{value} is listed twice"
-            if value in seen
-            else ""
-        )
-        if fault:
-            words.findings.append(Finding(Kind.VALUE, f"{path}.legalValues[{index}].value", fault))
-        seen.add(value)
-    words.new_fields.append(
-        {
-            "name": given["name"],
-            "description": given.get("description"),
-            "stickiness": given.get("stickiness", False),
-            "sort_order": max(-(2**31), min(given.get("sortOrder", 0), 2**31 - 1)),
-            "legal_values": given.get("legalValues", []),
-            "project_id": target.project.id if given.get("project") else None,
-        }
+    new = {
+        "name": given["name"],
+        "description": given.get("description"),
+        "stickiness": given.get("stickiness", False),
+        "sort_order": max(-(2**31), min(given.get("sortOrder", 0), 2**31 - 1)),
+        "legal_values": given.get("legalValues", []),
+        "project_id": target.project.id if given.get("project") else None,
+    }
+    words.findings += _findings(
+        context_field_problems(ContextField(**new)), path, f"context field {new['name']}"
     )
+    words.new_fields.append(new)
+
+
+def _findings(problems: Iterable[Problem], path: str, subject: str) -> Iterator[Finding]:
+    """What the rules of the API say of something new, at its place in the file."""
+    for problem in problems:
+        message = f"{subject[:120]}: {problem.message}"
+        yield Finding(Kind.VALUE, f"{path}.{problem.path}", message)
 
 
 # Segments --------------------------------------------------------------------------------------------------
@@ -161,17 +157,12 @@ def _compare_segment(words: Words, given: Any, stored: Any) -> None:
 def _new_segment(words: Words, path: str, given: Any, target: Target) -> int:
     identifier = -1 - len(words.new_segments)
     constraints = [constraint_document(constraint) for constraint in given["constraints"]]
-    if not given["name"].strip() or len(given["name"]) > 255:
-        words.findings.append(Finding(Kind.VALUE, f"{path}.name", "a segment's name has 1 to 255 characters"))
-    for problem in constraints_problems(
-        constraints,
-        f"{path}.constraints",
+    problems = segment_problems(
+        Segment(name=given["name"], constraints=constraints),
         legal_values=words.vocabulary.legal_values,
         limits=target.limits,
-    ):
-        words.findings.append(
-            Finding(Kind.VALUE, problem.path, f"segment {given['name']}: {problem.message}")
-        )
+    )
+    words.findings += _findings(problems, path, f"segment {given['name']}")
     words.new_segments.append({"id": identifier, "name": given["name"], "constraints": constraints})
     return identifier
 
@@ -190,17 +181,14 @@ def _tag_types(words: Words, listed: list[Any], used: set[str]) -> None:
     for index, given in enumerate(listed):
         if given["name"] not in missing:
             continue
-        if len(given["name"]) not in TAG_TYPE_LENGTHS:
-            message = f'"{given["name"]}": the name of a tag type has 2 to 50 characters'
-            words.findings.append(Finding(Kind.VALUE, f"data.tagTypes[{index}].name", message))
-        if len(given.get("icon") or "") > 255:
-            message = f"tag type {given['name']}: an icon has at most 255 characters"
-            words.findings.append(Finding(Kind.VALUE, f"data.tagTypes[{index}].icon", message))
-        new[given["name"]] = {
+        tag_type = {
             "name": given["name"],
             "description": given.get("description", ""),
             "icon": given.get("icon"),
             "color": given.get("color"),
         }
+        problems = tag_type_problems(TagType(**tag_type))
+        words.findings += _findings(problems, f"data.tagTypes[{index}]", f"tag type {given['name']}")
+        new[given["name"]] = tag_type
     words.new_tag_types = list(new.values())
     words.vocabulary = replace(words.vocabulary, tag_types=words.vocabulary.tag_types | new.keys())

@@ -254,7 +254,7 @@ VALUES = {
     "legal values that are not here": (
         body("one", contextFields=[{"name": "userId", "legalValues": [{"value": "7"}]}]),
         "data.contextFields[0].legalValues",
-        "context field userId has not the legal values 7 here",
+        "7 is not a legal value of context field userId here",
     ),
     "an address that is none": (
         body("one", links=[{"feature": "one", "links": [{"url": "javascript:alert(1)"}]}]),
