@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
@@ -16,7 +17,7 @@ from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.errors import AppError
-from flagadmin.http import GetResponse, error_response
+from flagadmin.http import GetResponse, canonical_path, error_response
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
@@ -37,37 +38,42 @@ class BoundedBodyMiddleware:
     def process_view(
         self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> HttpResponse | None:
-        owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
-        limit = getattr(owner, "body_limit", None) or settings.BODY_LIMIT
         try:
-            bound_body(request, limit)
+            bound_body(request, limit_of(view))
         except AppError as error:
             return error_response(request, error)
         return None
 
 
+def limit_of(view: Any) -> int:
+    """The most bytes that this view function takes."""
+    owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
+    limit: int = getattr(owner, "body_limit", settings.BODY_LIMIT)
+    return limit
+
+
+def limit_at(path: str) -> int:
+    """The same for what is found at this path."""
+    try:
+        return limit_of(resolve(canonical_path(path)).func)
+    except Http404:
+        return settings.BODY_LIMIT
+
+
 def bound_body(request: HttpRequest, limit: int) -> None:
     """Puts the whole, inflated body in the stream's place. Raises PayloadTooLarge past ``limit`` bytes."""
-    declared = request.META.get("CONTENT_LENGTH") or "0"
-    if declared.isdigit() and int(declared) > limit:
-        raise _too_large(limit)
-    chunked = "chunked" in request.headers.get("Transfer-Encoding", "").lower()
-    if request.content_type == "multipart/form-data" or not (chunked or int(declared or 0)):
+    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if declared > limit:
+        raise too_large(limit)
+    if request.content_type == "multipart/form-data" or not declared:
         return
-    body = _read(request.environ["wsgi.input"] if chunked else request, limit)  # type: ignore[attr-defined]
+    body = request.read(declared)
     if request.headers.get("Content-Encoding", "identity").lower() != "identity":
         body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
         del request.META["HTTP_CONTENT_ENCODING"]
     request.META["CONTENT_LENGTH"] = str(len(body))
     request._stream = BytesIO(body)
     request._read_started = False  # type: ignore[attr-defined]
-
-
-def _read(stream: Any, limit: int) -> bytes:
-    body = stream.read(limit + 1)
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
@@ -82,7 +88,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     except zlib.error as exc:
         raise errors.ValidationError("The body is not valid gzip data.") from exc
     if len(inflated) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     if not decoder.eof:
         raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
     if decoder.unused_data:
@@ -90,7 +96,7 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     return inflated
 
 
-def _too_large(limit: int) -> AppError:
+def too_large(limit: int) -> AppError:
     size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
     return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
 

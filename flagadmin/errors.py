@@ -131,6 +131,14 @@ class MethodNotAllowed(AppError):
     name = "MethodNotAllowedError"
 
 
+class RequestTimeout(AppError):
+    """408: the body did not arrive in time."""
+
+    status = 408
+    name = "RequestTimeoutError"
+    default_message = "The body of the request did not arrive in time. Send it faster, or in smaller parts."
+
+
 class NameExists(AppError):
     status = 409
     name = "NameExistsError"

@@ -122,7 +122,7 @@ def _inner_path(path: str, key: str | int) -> str:
 def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     """The answer to a request that failed: the error record below /api/, a page elsewhere."""
     error = as_app_error(exc)
-    record = _logged_record(error, exc)
+    record = logged_record(error, exc)
     if is_api(request):
         response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
     else:
@@ -134,7 +134,7 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     return response
 
 
-def _logged_record(error: AppError, exc: BaseException) -> dict[str, Any]:
+def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     error_id = str(uuid.uuid4())
     if error.status >= 500:
         log.error("%s %s", error.name, error_id, exc_info=exc)
@@ -153,7 +153,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     headers = dict(error.headers)
     if isinstance(exc, drf_errors.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
-    return Response(_logged_record(error, exc), status=error.status, headers=headers)
+    return Response(logged_record(error, exc), status=error.status, headers=headers)
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -208,9 +208,9 @@ class SecurityHeadersMiddleware:
         return response
 
 
-def _without_trailing_slashes(path: str) -> str:
+def canonical_path(path: str) -> str:
     """A slash behind an address of the API means nothing, except where its last part is free text: a tag "x/"."""
-    if not path.endswith("/"):
+    if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
         return path
     with suppress(Http404):
         if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
@@ -229,8 +229,7 @@ class ErrorMiddleware:
             return error_response(
                 request, errors.ValidationError("The address must not contain a NUL character.")
             )
-        if request.path_info.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
-            request.path_info = _without_trailing_slashes(request.path_info)
+        request.path_info = canonical_path(request.path_info)
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:

@@ -17,6 +17,10 @@ from flagadmin.logs import request_id
 log = logging.getLogger("flagadmin.processes")
 
 SECONDS_TO_FINISH = 20  # for requests under way when told to stop
+SECONDS_TO_SEND = 3  # for answers that are made
+
+_stop: Callable[[], object] | None = None
+_is_busy: Callable[[], bool] = bool
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,11 +70,18 @@ def end_with_parent(end: Callable[[], object]) -> None:
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
-def stop_when_told(seconds: float) -> None:
-    """The first SIGTERM is handled, once, and after so many seconds the process ends whatever it is doing.
+def when_told(stop: Callable[[], object], is_busy: Callable[[], bool]) -> None:
+    """What `stop_when_told` calls, once this process serves: to stop, and to see whether requests are under way."""
+    global _stop, _is_busy
+    _stop, _is_busy = stop, is_busy
 
-    Whoever stops a service tells all its processes, and then `serve` tells its workers again: a second call of the
-    server's handler waits for ever, and holds the interpreter while it does. SIGINT is for `serve` alone.
+
+def stop_when_told(seconds: float) -> None:
+    """The first SIGTERM stops this process: at once if it does not serve yet, else when its requests are answered.
+
+    For these it waits so many seconds; for clients that are slow to send or to read, not as long. Whoever stops a
+    service tells all its processes, and then `serve` tells its workers again: a second call of the server's own
+    handler waits for ever, and holds the interpreter while it does. SIGINT is for `serve` alone.
 
     To be called before there are other threads: they inherit what is blocked.
     """
@@ -78,16 +89,26 @@ def stop_when_told(seconds: float) -> None:
 
     def wait() -> None:
         signal.sigwait({signal.SIGTERM})
-        handler = signal.getsignal(signal.SIGTERM)
-        if callable(handler):  # else it does not serve yet
-            handler(signal.SIGTERM, None)
-            time.sleep(seconds)
-            log.error(
-                "Requests are still under way %s s after this worker was told to stop. It ends now.", seconds
-            )
+        if _stop:
+            _stop()
+            _wait_for_requests(seconds)
         os._exit(1)
 
     threading.Thread(target=wait, name="stop-watch", daemon=True).start()
+
+
+def _wait_for_requests(seconds: float) -> None:
+    """Until they are answered and the answers had time to go out."""
+    told = busy = now = time.monotonic()
+    while now - told < seconds and now - busy < min(seconds, SECONDS_TO_SEND):
+        time.sleep(0.02)
+        now = time.monotonic()
+        if _is_busy():
+            busy = now
+    if _is_busy():
+        log.error(
+            "Requests are still under way %s s after this worker was told to stop. It ends now.", seconds
+        )
 
 
 def _begin() -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +136,8 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 class Client:
     """One keep-alive connection with a key."""
 
-    def __init__(self, port: int, secret: str = "") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    def __init__(self, port: int, secret: str = "", timeout: float = PATIENCE) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
         self._headers = {"Authorization": secret} if secret else {}
 
     def close(self) -> None:
@@ -149,6 +149,18 @@ class Client:
         self._connection.request(method, path, data, sent)
         response = self._connection.getresponse()
         return response.status, response.read()
+
+
+@contextmanager
+def held_sockets(port: int, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
+    """So many connections that each send this and then nothing more."""
+    with ExitStack() as stack:
+        held = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE)) for _ in range(count)
+        ]
+        for connection in held:
+            connection.sendall(sent)
+        yield held
 
 
 def median_ms(work: Callable[[], Any], *, runs: int = 15, warm_up: int = 2) -> float:

@@ -12,8 +12,8 @@ from tests.live import PATIENCE
 from tests.paths import ROOT
 
 WORKER = """
-import logging, signal, threading
-from flagadmin.processes import stop_when_told
+import logging, threading
+from flagadmin.processes import stop_when_told, when_told
 
 logging.basicConfig()
 stop_when_told(0.1)
@@ -21,7 +21,7 @@ stop_when_told(0.1)
 print("ready", flush=True)
 threading.Event().wait()  # a request that takes for ever
 """
-HANDLER = 'signal.signal(signal.SIGTERM, lambda *_: print("handled", flush=True))'
+HANDLER = 'when_told(lambda: print("handled", flush=True), lambda: {})'
 
 
 def told(worker: str, number: signal.Signals = signal.SIGTERM, times: int = 1) -> tuple[int, str, str]:
@@ -42,9 +42,13 @@ def told(worker: str, number: signal.Signals = signal.SIGTERM, times: int = 1) -
 @pytest.mark.parametrize("times", [1, 5])
 def test_what_is_still_under_way_is_ended_and_told(times: int) -> None:
     """Signals that come together are one, later ones find it at work: the handler is called once."""
-    code, out, err = told(WORKER.format(HANDLER), times=times)
+    code, out, err = told(WORKER.format(HANDLER.format(True)), times=times)
     assert (code, out) == (1, "handled\n")
     assert "Requests are still under way 0.1 s after this worker was told to stop. It ends now." in err
+
+
+def test_one_without_requests_ends_and_says_nothing() -> None:
+    assert told(WORKER.format(HANDLER.format(False))) == (1, "handled\n", "")
 
 
 def test_one_that_does_not_serve_yet_ends_at_once() -> None:

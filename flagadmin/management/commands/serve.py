@@ -15,7 +15,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connection, connections
 from granian import Granian
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from flagadmin import runtime
@@ -23,6 +24,7 @@ from flagadmin.processes import SECONDS_TO_FINISH
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
+MILLISECONDS_FOR_HEADERS = 10_000  # and for which an idle connection is kept
 LONGEST_WAIT = 1.0  # seconds until the serving loop looks by itself
 EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
@@ -138,12 +140,14 @@ def server(host: str, port: int, workers: int) -> Any:
     for name, value in KEEP_FREED_MEMORY.items():
         os.environ.setdefault(name, value)
     granian = Granian(
-        "flagadmin.wsgi:application",
+        "flagadmin.rsgi:application",
         address=host,
         port=port,
-        interface=Interfaces.WSGI,
+        interface=Interfaces.RSGI,
         workers=workers,
-        blocking_threads=settings.SERVER_THREADS,
+        # HTTP/2 comes through a proxy if at all, and looking which one it is has no deadline.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(header_read_timeout=MILLISECONDS_FOR_HEADERS),
         websockets=False,
         respawn_failed_workers=True,
         # A worker ends by itself before, and says so. Granian's own warnings are left out: it takes one that has just

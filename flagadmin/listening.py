@@ -1,0 +1,38 @@
+"""The sockets that this process listens on."""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+
+SECONDS_WITHOUT_READING = 30
+
+
+def drop_stalled_readers() -> bool:
+    """Connections whose client has read nothing for a while, though an answer waits, are closed from now on.
+
+    Granian has no such limit, so the system does it (TCP_USER_TIMEOUT, which accepted connections inherit). False as
+    long as nothing listens.
+    """
+    found = False
+    for listener in _listeners():
+        with listener:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SECONDS_WITHOUT_READING * 1000)
+            found = True
+    return found
+
+
+def _listeners() -> Iterator[socket.socket]:
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            descriptor = os.dup(int(name))
+        except OSError:  # the listing's own, closed by now
+            continue
+        if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            found = socket.socket(fileno=descriptor)
+            if found.family != socket.AF_UNIX and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                yield found
+            else:
+                found.close()
+        else:
+            os.close(descriptor)

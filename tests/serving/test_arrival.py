@@ -1,0 +1,117 @@
+"""A body on its way in: how long it may take, how large it may be, how many large ones at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from granian.rsgi import ProtocolClosed
+
+from flagadmin import arrival, errors
+from flagadmin.arrival import Arrivals
+
+IMPORT = "/api/admin/features-batch/import"
+
+
+class Sender:
+    """Granian's protocol object, for a client that sends these chunks and then hangs, ends or goes away."""
+
+    def __init__(self, *chunks: bytes, then: str = "end") -> None:
+        self.chunks, self.then = chunks, then
+
+    async def __call__(self) -> bytes:
+        return b"".join([chunk async for chunk in self])
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self.chunks:
+            yield chunk
+        if self.then == "hang":
+            await asyncio.Event().wait()
+        if self.then == "leave":
+            raise ProtocolClosed
+
+
+def received(sender: Sender, length: int | None = None, path: str = "/api/admin/playground") -> bytes:
+    async def receive() -> bytes:
+        async with Arrivals().body(scope(length, path), sender) as body:
+            return body
+
+    return asyncio.run(receive())
+
+
+def scope(length: int | None, path: str) -> Any:
+    return SimpleNamespace(headers={} if length is None else {"content-length": str(length)}, path=path)
+
+
+@pytest.fixture
+def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "SECONDS", 0.01)
+    monkeypatch.setattr(arrival, "SECONDS_FOR_A_PLACE", 0.01)
+
+
+@pytest.mark.parametrize("length", [4, None])
+def test_a_whole_body(length: int | None) -> None:
+    assert received(Sender(b"ab", b"cd"), length) == b"abcd"
+
+
+@pytest.mark.parametrize("length", [1000, 100_000, None])
+def test_a_body_that_does_not_arrive(length: int | None, no_time: None) -> None:
+    with pytest.raises(errors.RequestTimeout):
+        received(Sender(b"{ ", then="hang"), length)
+
+
+def test_a_body_that_keeps_arriving_has_more_time(no_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "BYTES_PER_SECOND", 1000)
+
+    class Slow(Sender):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"a" * 100_000
+            await asyncio.sleep(0.05)
+            yield b"b"
+
+    assert len(received(Slow(), 100_001)) == 100_001
+
+
+@pytest.mark.parametrize(
+    ("length", "path"), [(None, "/api/admin/playground"), (None, IMPORT), (2, "/login/")]
+)
+def test_a_client_that_leaves(length: int | None, path: str) -> None:
+    with pytest.raises(EOFError):
+        received(Sender(b"{", then="leave"), length, path)
+
+
+def test_a_body_that_ends_early() -> None:
+    with pytest.raises(EOFError):
+        received(Sender(b"{"), 2)
+
+
+@pytest.mark.parametrize("length", [1_000_001, None])
+@pytest.mark.parametrize("path", ["/api/admin/playground", "/nowhere", "/api/admin/features-batch/nothing"])
+def test_too_large_a_body_is_not_read_to_its_end(length: int | None, path: str) -> None:
+    with pytest.raises(errors.PayloadTooLarge, match="larger than the 1 MB"):
+        received(Sender(*[b"a" * 100_000] * 11, then="hang"), length, path)
+
+
+@pytest.mark.parametrize("path", [IMPORT, IMPORT + "/"])
+def test_an_import_may_be_larger(path: str) -> None:
+    assert len(received(Sender(b"a" * 1_000_001), 1_000_001, path)) == 1_000_001
+
+
+def test_large_bodies_have_few_places(no_time: None) -> None:
+    async def receive() -> None:
+        arrivals = Arrivals()
+
+        def large() -> Any:
+            return arrivals.body(scope(2_000_000, IMPORT), Sender(b"a" * 2_000_000))
+
+        async with AsyncExitStack() as stack:
+            for _ in range(arrival.LARGE_BODIES):
+                await stack.enter_async_context(large())
+            with pytest.raises(errors.ServiceUnavailable, match="large bodies"):
+                await stack.enter_async_context(large())
+        async with large():
+            pass
+
+    asyncio.run(receive())
