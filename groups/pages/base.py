@@ -191,9 +191,7 @@ class ActionPage(ConsolePage):
         raise NotImplementedError
 
     def address(self) -> str:
-        wanted = self.request.POST.get("next", "")
-        fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-        return wanted if fits else self.back()
+        return next_page(self.request) or self.back()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         by_script = "HX-Request" in request.headers
@@ -205,9 +203,13 @@ class ActionPage(ConsolePage):
             messages.error(request, error.message)
             go = HttpResponseClientRedirect if by_script else HttpResponseRedirect
             return go(self.address())
-        if not by_script:  # it replaces the part that shows what was changed
-            messages.success(request, done)
+        self.tell(done)
         return HttpResponseRedirect(self.address())
+
+    def tell(self, done: str) -> None:
+        """A script replaces the part that shows what was changed, and that is all it takes of the page."""
+        if "HX-Request" not in self.request.headers:
+            messages.success(self.request, done)
 
 
 class ConfirmPage(ConsolePage):
@@ -238,6 +240,13 @@ class ConfirmPage(ConsolePage):
             return self.render_to_response(context, status=error.status)
         messages.success(request, done)
         return HttpResponseRedirect(address)
+
+
+def next_page(request: HttpRequest) -> str:
+    """The page of this installation that a form names as ``next``, "" where it names none."""
+    wanted = request.POST.get("next", "")
+    fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if fits else ""
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:

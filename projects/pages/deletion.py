@@ -1,6 +1,6 @@
-"""/projects/ID/delete/: archiving what blocks, then deleting the project by typing its id.
+"""/projects/ID/delete/: what has to be archived first, then deleting the project by typing its id.
 
-Both send the fingerprint of the plan that the page showed: what has changed since is refused, and told.
+The form sends the fingerprint of the plan that the page showed: what has changed since is refused, and told.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.actions.backup import back_up_project
 from projects.actions.deletion_plan import ActiveFlag, DeletionPlan, Use, plan_project_deletion
-from projects.actions.planned_deletion import archive_as_planned, delete_as_planned
+from projects.actions.planned_deletion import delete_as_planned
 from projects.events import readable_events
 from projects.models import ProjectApplication
 from projects.pages import deletion_words as words
@@ -45,7 +45,6 @@ class Blocker:
     last: Use | None
     others: int
     in_use: bool
-    chosen: bool
 
 
 class DeleteProjectPage(ListPage):
@@ -91,7 +90,7 @@ class DeleteProjectPage(ListPage):
         return (row.name, row.seen_at, ", ".join(use.application for use in row.used_by))
 
     def blockers(self, flags: Sequence[ActiveFlag]) -> list[Blocker]:
-        chosen, recent = set(self.request.POST.getlist("name")), timezone.now() - IN_USE
+        recent = timezone.now() - IN_USE
         return [
             Blocker(
                 name=flag.name,
@@ -100,7 +99,6 @@ class DeleteProjectPage(ListPage):
                 last=flag.used_by[0] if flag.used_by else None,
                 others=len(flag.used_by) - 1,
                 in_use=bool(flag.used_by) and flag.used_by[0].seen_at >= recent,
-                chosen=flag.name in chosen,
             )
             for flag in flags
         ]
@@ -131,25 +129,13 @@ class DeleteProjectPage(ListPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.seen = Seen.sent(request.POST)
         try:
-            return HttpResponseRedirect(
-                self.archive() if "archive" in request.POST else self.delete_project()
-            )
+            return HttpResponseRedirect(self.delete_project())
         except (NoAccess, NotFound):
             raise
         except AppError as error:
             self.refusal = None if self.confirm_error else error
             listing = self.listing()
             return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
-
-    def archive(self) -> str:
-        """Those ticked, or all that the page told of."""
-        project_id, names = self.kwargs["project_id"], self.request.POST.getlist("name")
-        if self.request.POST["archive"] != "all" and not names:
-            raise ValidationError("Choose flags first: none is ticked.")
-        wanted = None if self.request.POST["archive"] == "all" else names
-        done = archive_as_planned(project_id, wanted, self.seen.fingerprint, caller=self.caller)
-        messages.success(self.request, f"Archived {words.counted(len(done), 'flag')}.")
-        return self.request.get_full_path()
 
     def delete_project(self) -> str:
         project_id, typed = self.kwargs["project_id"], self.request.POST.get("confirm", "").strip()

@@ -30,8 +30,10 @@ def test_the_blockers_are_archived_and_the_project_is_deleted_by_typing_its_id(v
     expect(page.locator("#blocked")).to_have_text("2 flags are still active.")
 
     page.get_by_label("Choose portal-banner").check()
-    page.get_by_role("button", name="Archive the chosen flags").click()
-    expect(page.get_by_role("status")).to_contain_text("Archived 1 flag.")
+    page.get_by_role("button", name="Archive selected").click()
+    expect(page.get_by_role("status")).to_contain_text("Archived flag portal-banner.")
+    page.get_by_role("button", name="Archive flag portal-read-only…").click()
+    expect(page.locator("main")).to_contain_text("portal-read-only was asked for by portal-web")
     page.get_by_role("button", name="Archive flag portal-read-only").click()
 
     expect(page.locator("main")).to_contain_text(

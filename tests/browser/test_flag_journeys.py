@@ -39,15 +39,20 @@ def test_a_flag_is_created_switched_on_archived_and_revived(visit, script):
     expect(page.get_by_text("Created flag tip-jar, switched off in every environment.")).to_be_visible()
 
     place = page.get_by_role("region", name="production")
-    place.get_by_role("button", name="switch tip-jar on").click()
-    expect(place.get_by_role("button", name="switch tip-jar off")).to_be_visible()
+    place.get_by_role("switch", name="tip-jar in production").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Turn on tip-jar in production")
+    expect(page.locator("main")).to_contain_text("On for everyone.")
+    page.get_by_role("button", name="Turn on tip-jar in production").click()
+    expect(place.get_by_role("switch", name="tip-jar in production")).to_have_attribute(
+        "aria-checked", "true"
+    )
     expect(place).to_contain_text("On for everyone.")
 
     page.get_by_role("button", name="Archive").click()
     expect(page.get_by_text("Archived flag tip-jar.")).to_be_visible()
     page.get_by_role("link", name="Archived 1").click()
     page.get_by_label("Choose tip-jar").check()
-    page.get_by_role("button", name="Revive the chosen flags").click()
+    page.get_by_role("button", name="Revive selected").click()
     expect(page.get_by_text("Revived flag tip-jar, switched off in every environment.")).to_be_visible()
     expect(page.get_by_role("link", name="tip-jar", exact=True)).to_be_visible()
 
@@ -106,7 +111,27 @@ def test_the_switch_in_the_list_replaces_its_row_alone(visit):
     page = visit("admin", "/projects/checkout/")
     page.evaluate("window.sameDocument = true")
 
-    page.get_by_role("button", name="in production: switch apple-pay off").click()
+    toggle = page.get_by_role("switch", name="apple-pay in development")
+    was = toggle.get_attribute("aria-checked")
+    now = "false" if was == "true" else "true"
+    toggle.click()
 
-    expect(page.get_by_role("button", name="in production: switch apple-pay on")).to_be_focused()
+    expect(toggle).to_have_attribute("aria-checked", now)
+    expect(toggle).to_be_focused()
     assert page.evaluate("window.sameDocument")
+    page.get_by_role("button", name="Undo").click()
+    expect(toggle).to_have_attribute("aria-checked", was)
+
+
+def test_what_needs_selected_flags_is_off_without_any(visit):
+    page = visit("admin", "/projects/checkout/")
+    archive = page.get_by_role("button", name="Archive selected")
+    expect(archive).to_be_disabled()
+    expect(page.get_by_text("Select flags first")).to_be_visible()
+    page.get_by_label("Choose gift-cards").check()
+    expect(archive).to_be_enabled()
+    expect(page.get_by_text("Select flags first")).to_be_hidden()
+    page.get_by_label("Choose gift-cards").uncheck()
+    expect(archive).to_be_disabled()
+    page.get_by_label("All on this page").check()
+    expect(archive).to_be_enabled()

@@ -7,6 +7,7 @@
 //   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
 //   data-import="12"      a button that imports so many flags less those ticked to be excluded (data-exclude="create")
 //   data-carry            a list whose ticks go along to its other pages
+//   data-needs="name"     a button that is off until a checkbox of this name in its form is ticked
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
@@ -190,6 +191,7 @@ document.addEventListener("click", (event) => {
   }
   if (checkAll)
     for (const box of button.form.elements) if (box.name === checkAll) box.checked = button.checked;
+  updateNeeds();
 });
 
 // The button says what it does: import the rest, exclude what is ticked. A blocked flag that is not ticked stops it.
@@ -226,6 +228,11 @@ document.addEventListener("change", ({ target }) => {
   countExcluded();
   carryTicks();
 });
+
+function updateNeeds() {
+  for (const button of document.querySelectorAll("[data-needs]"))
+    button.disabled = ![...button.form.elements].some((box) => box.name === button.dataset.needs && box.checked);
+}
 
 document.addEventListener("submit", (event) => {
   if (event.target.matches("[data-theme-form]")) {
@@ -331,6 +338,8 @@ for (const button of document.querySelectorAll("[data-enable-after]"))
 document.addEventListener("htmx:load", (event) => { show(event.detail.elt); countExcluded(); });
 document.addEventListener("htmx:afterSettle", focusFirstError);
 document.addEventListener("htmx:afterSettle", showResults);
+document.addEventListener("htmx:afterSettle", updateNeeds);
+addEventListener("pageshow", updateNeeds); // after the browser has put back what was ticked
 show();
 countExcluded();
 themeDocs();

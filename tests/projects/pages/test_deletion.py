@@ -160,58 +160,105 @@ def test_a_project_one_may_not_see_is_not_there(browse, portal):
 # Archiving ------------------------------------------------------------------------------------------------
 
 
-def test_all_are_archived(browse, active):
-    answer = browse("owner").post(URL, {"archive": "all", "seen": seen(browse("owner"))}, follow=True)
+ARCHIVE = "/projects/legacy-portal/features/archive"
 
+
+def confirmed(page):
+    """What the confirm page's form sends."""
+    fields = dict(re.findall(r'type="hidden" name="(all|seen|next)" value="([^"]*)"', page.text))
+    return {**fields, "known": "yes"}
+
+
+def test_the_page_sends_flags_to_the_confirm_page(browse, active):
+    page = browse("owner").get(URL).text
+
+    assert f'action="{ARCHIVE}"' in page
+    assert f'name="next" value="{URL}"' in page
+    assert 'name="all"' in page
+
+
+def test_all_are_archived_after_a_page_that_names_them(browse, active):
+    use(active[1], "portal-web")
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"all": "yes", "next": URL})
+
+    assert "portal-banner, portal-read-only" in words(shown)
+    assert "portal-read-only was asked for by portal-web" in words(shown)
+    assert archived() == ["portal-export", "portal-login"]
+    answer = browser.post(ARCHIVE, confirmed(shown), follow=True)
+    assert answer.redirect_chain == [(URL, 302)]
     assert "Archived 2 flags." in words(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
     assert '<button class="irreversible">' in answer.text
 
 
+def test_all_are_confirmed_though_nobody_asks_for_them(browse, active):
+    browse("owner").post(ARCHIVE, {"all": "yes"})
+
+    assert archived() == ["portal-export", "portal-login"]
+
+
 def test_the_chosen_ones_are_archived(browse, active):
-    given = {"archive": "chosen", "name": "portal-banner", "seen": seen(browse("owner"))}
-    answer = browse("owner").post(URL, given, follow=True)
+    answer = browse("owner").post(ARCHIVE, {"name": "portal-banner", "next": URL}, follow=True)
 
     assert "1 flag is still active." in words(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login"]
 
 
-def test_none_chosen(browse, active):
-    answer = browse("owner").post(URL, {"archive": "chosen", "seen": seen(browse("owner"))})
+def test_none_chosen_is_told_where_one_came_from(browse, active):
+    answer = browse("owner").post(ARCHIVE, {"next": URL}, follow=True)
 
-    assert answer.status_code == 400
-    assert "Choose flags first: none is ticked." in words(answer)
+    assert answer.redirect_chain == [(URL, 302)]
+    assert "Select an active flag of this project first." in words(answer)
+
+
+def test_dependants_are_archived_too_where_that_is_asked_for(browse, active):
+    depend(active[0], active[1])
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"name": "portal-read-only"})
+    assert "Archive dependants too: portal-banner" in words(shown)
+
+    refused = browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes"})
+    assert refused.status_code == 403
+    assert "portal-read-only" not in archived()
+    browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes", "dependants": "yes"})
+    assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
 
 
 def test_a_parent_of_flags_elsewhere_is_not_archived(browse, active, shop):
     depend(make_flag("cart", shop), active[0])
-    answer = browse("owner").post(URL, {"archive": "all", "seen": seen(browse("owner"))})
+    shown = browse("owner").post(ARCHIVE, {"all": "yes"})
+    answer = browse("owner").post(ARCHIVE, {**confirmed(shown), "dependants": "yes"})
 
+    assert "Archive dependants too" not in words(shown)
     assert answer.status_code == 403
     assert "cart" in words(answer)
     assert "portal-banner" not in archived()
 
 
 def test_a_flag_that_came_since_is_not_archived_unseen(browse, active, callers):
-    before = seen(browse("owner"))
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"all": "yes"})
     create_flag("legacy-portal", NewFlag(name="portal-new"), caller=callers("admin"))
-    answer = browse("owner").post(URL, {"archive": "all", "name": "portal-banner", "seen": before})
+    answer = browser.post(ARCHIVE, confirmed(shown))
 
     assert answer.status_code == 409
-    assert "has changed since you opened this page. Nothing was archived." in words(answer)
-    assert "admin created flag portal-new" in words(answer)
+    assert "changed since you opened this page. Nothing was archived." in words(answer)
+    assert "portal-new" in words(answer)
     assert archived() == ["portal-export", "portal-login"]
-    assert re.search(r'value="portal-banner"[^>]* checked', answer.text)
 
 
 def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, django_assert_max_num_queries):
-    for number in range(120):
-        make_flag(f"many-{number:03}", portal)
+    flags = [make_flag(f"many-{number:03}", portal) for number in range(120)]
+    for flag in flags[:30]:
+        use(flag, "portal-web")
     assert browse("owner").get(f"{URL}?q=MANY-11&sort=-flag").text.count('name="name"') == 10
     browser = browse("owner")
     with django_assert_max_num_queries(25):
         assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
-    browse("owner").post(f"{URL}?page=2", {"archive": "all", "seen": seen(browse("owner"))})
+    shown = browser.post(ARCHIVE, {"all": "yes"})
+    assert "Applications asked for 10 more of these flags." in words(shown)
+    browser.post(ARCHIVE, confirmed(shown))
 
     assert not Flag.objects.filter(project=portal, archived_at=None).exists()
 

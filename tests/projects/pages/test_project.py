@@ -69,11 +69,42 @@ def test_a_project_one_may_not_see_is_not_there(browse, flags):
 def test_switching_on_gives_a_strategy_and_comes_back(browse, flags):
     given = {"environment": "production", "enabled": "on", "next": "/projects/shop/?type=release"}
 
-    answer = browse("member").post("/projects/shop/features/cart/switch", given)
+    answer = browse("member").post("/projects/shop/features/cart/switch", {**given, "confirmed": "yes"})
 
     assert answer["Location"] == "/projects/shop/?type=release"
     assert FlagEnvironment.objects.get(flag=flags[0], environment="production").enabled
     assert Strategy.objects.filter(flag=flags[0], environment="production").count() == 1
+
+
+def test_production_is_switched_after_a_page_that_says_what_changes(browse, flags):
+    used(flags[0])
+    depend(flags[1], flags[0])
+    given = {"environment": "production", "enabled": "on", "next": "/projects/shop/"}
+
+    page = words(browse("member").post("/projects/shop/features/cart/switch", given))
+
+    assert "Turn on cart in production" in page
+    assert "On for everyone." in page
+    assert "portal-web asked for it here just now." in page
+    assert "Depending on it: search." in page
+    assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
+
+
+def test_what_was_switched_can_be_undone(browse, flags):
+    browser, switch = browse("member"), "/projects/shop/features/cart/switch"
+    told = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
+    assert "Turned on cart in development." in words(told)
+    form = told.text[told.text.index(f'action="{switch}"') :]
+    undo = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("Undo")]))
+    browser.post(switch, undo)
+
+    assert undo["enabled"] == "off"
+    assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
+
+
+@pytest.mark.parametrize("query", ["", "?environment=nosuch", "?environment=staging&enabled=on"])
+def test_an_environment_that_is_not_there_is_not_switched(browse, flags, query):
+    assert browse("member").get(f"/projects/shop/features/cart/switch{query}").status_code == 404
 
 
 def test_switching_off(browse, flags):
@@ -101,7 +132,7 @@ def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
 def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
     answer = browse("reader").post(
         "/projects/shop/features/cart/switch",
-        {"environment": "production", "enabled": "on"},
+        {"environment": "development", "enabled": "on"},
         headers={"HX-Request": "true"},
     )
 
@@ -165,17 +196,17 @@ def test_who_may_not_archive_or_delete_is_told_why(browse, flags, verb):
     make_flag("old", archived=True)
     reader = browse("reader")
 
-    assert "chosen flags" not in reader.get("/projects/shop/").text
+    assert "Archive selected" not in reader.get("/projects/shop/").text
     given = {"name": ["cart", "old"], "known": "yes"}
     assert reader.post(f"/projects/shop/features/{verb}", given).status_code == 403
     assert archived() == ["old"]
 
 
 def test_choosing_nothing_is_told(browse, flags):
-    answer = browse("member").post("/projects/shop/features/archive", {})
+    answer = browse("member").post("/projects/shop/features/archive", {}, follow=True)
 
-    assert answer.status_code == 400
-    assert "Choose flags first" in answer.text
+    assert answer.redirect_chain == [("/projects/shop/", 302)]
+    assert "Select an active flag of this project first." in words(answer)
 
 
 def test_a_project_is_exported_as_a_file(browse, flags):
