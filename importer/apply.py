@@ -28,6 +28,7 @@ from importer.stale import Outdated, changed_since
 from importer.state import Document
 from importer.wire import Body
 from projects.access import lock_projects
+from projects.actions.scope import hold_segments
 from projects.models import ContextField, Segment, TagType
 
 P = ParamSpec("P")
@@ -69,7 +70,7 @@ def import_body(
     body: Body, *, caller: Caller, source: str = ImportRun.Source.API, watcher: Watcher | None = None
 ) -> ImportRun:
     """Plans and applies at once. Raises NoAccess, ValidationError: then nothing is written."""
-    lock_projects(caller, [body.project])
+    _lock(body, caller)
     plan = plan_import(body, caller=caller)
     plan.check()
     return _write(plan, ImportRun(source=source), caller, watcher or Silent())
@@ -89,7 +90,7 @@ def apply_checked(
 
     Raises NoAccess, ValidationError, and Outdated when something that the plan depends on has changed since.
     """
-    lock_projects(caller, [checked.body.project])
+    _lock(checked.body, caller)
     if run is not None:
         hold(run.id)
     plan = plan_import(checked.body, caller=caller)
@@ -99,6 +100,13 @@ def apply_checked(
         plan = _rest_of(plan, checked.excluded, caller)
     plan.check()
     return _write(plan, run or ImportRun(source=ImportRun.Source.API), caller, watcher or Silent())
+
+
+def _lock(body: Body, caller: Caller) -> None:
+    """The project, and the segments that its strategies may be given: they stay where the plan finds them."""
+    lock_projects(caller, [body.project])
+    names = {segment["name"] for segment in body.data.get("segments", ())}
+    hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
 def _rest_of(seen: Plan, excluded: frozenset[str], caller: Caller) -> Plan:

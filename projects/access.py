@@ -62,9 +62,15 @@ def access_project_for_update(
     if project is None:
         raise no_project(project_id)
     caller.check(permission, project=project_id, environment=environment)
-    if project.archived_at is not None and not archived:
-        raise NotFound(f"Project {project_id} is archived. Revive it first.")
+    if not archived:
+        check_not_archived(project)
     return project
+
+
+def check_not_archived(project: Project) -> None:
+    """Raises NotFound."""
+    if project.archived_at is not None:
+        raise NotFound(f"Project {project.pk} is archived. Revive it first.")
 
 
 def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:

@@ -1,6 +1,6 @@
 """A flag in an environment: its switch and its variants."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from flagadmin.audit.events import EventType
@@ -20,6 +20,8 @@ from projects.validation import (
     variants_document,
     variants_problems,
 )
+
+Variants = Sequence[Mapping[str, Any]]
 
 
 @transactional
@@ -65,18 +67,31 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
         set_switch(flag, place, False, caller=caller)
 
 
-@transactional
 def set_variants(
-    project_id: str, name: str, environment: str, given: Sequence[Mapping[str, Any]], *, caller: Caller
+    project_id: str, name: str, environment: str, given: Variants, *, caller: Caller
 ) -> list[dict[str, Any]]:
     """Replaces the flag's variants in the environment; answers them as stored. An empty list clears them.
 
     Raises NotFound, NoAccess, ValidationError.
     """
+    return edit_variants(project_id, name, environment, lambda before: given, caller=caller)
+
+
+@transactional
+def edit_variants(
+    project_id: str,
+    name: str,
+    environment: str,
+    edit: Callable[[list[dict[str, Any]]], Variants],
+    *,
+    caller: Caller,
+) -> list[dict[str, Any]]:
+    """The same with variants that depend on those there: ``edit`` is given the list, read under the lock."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
-    check_problems(variants_problems(given, ""))
     row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
+    given = edit(row.variants)
+    check_problems(variants_problems(given, ""))
     before, row.variants = row.variants, variants_document(given, row.variants)
     if row.variants != before:
         row.save(update_fields=["variants"])

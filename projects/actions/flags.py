@@ -1,6 +1,6 @@
 """Creating flags and changing what belongs to the flag itself."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,11 +122,19 @@ def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
         yield from tag_problems(kind, value, f"tags[{index}]", vocabulary=vocabulary)
 
 
-@transactional
 def update_flag(project_id: str, name: str, changes: Mapping[str, Any], *, caller: Caller) -> Flag:
     """Changes those of ``type description stale impression_data`` that are given. Raises NotFound, NoAccess."""
+    return edit_flag(project_id, name, lambda before: changes, caller=caller)
+
+
+@transactional
+def edit_flag(
+    project_id: str, name: str, edit: Callable[[dict[str, Any]], Mapping[str, Any]], *, caller: Caller
+) -> Flag:
+    """The same with changes that depend on what is there: ``edit`` is given the metadata, read under the lock."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     before = metadata_document(flag)
+    changes = edit(before)
     changed = {key: value for key, value in changes.items() if getattr(flag, key) != value}
     if not changed:
         return flag

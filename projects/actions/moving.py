@@ -12,7 +12,16 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_project_for_update, check_project, lock_projects
 from projects.actions.limits import check_room
-from projects.models import Dependency, Flag, FlagEnvironment, Project, ProjectEnvironment, Segment
+from projects.actions.scope import hold_segments
+from projects.models import (
+    Dependency,
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    StrategySegment,
+)
 
 
 @transactional
@@ -60,6 +69,8 @@ def _obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
         "flag__name", "parent__name"
     ):
         yield Problem("dependencies", f"{child} depends on {parent}")
+    used = StrategySegment.objects.filter(strategy__flag=flag)
+    hold_segments(used.values_list("segment_id", flat=True))
     segments = Segment.objects.filter(strategies__flag=flag, project__isnull=False).exclude(project=target)
     for segment in sorted(set(segments.values_list("name", flat=True))):
         yield Problem("segments", f"segment {segment} belongs to project {flag.project_id} alone")

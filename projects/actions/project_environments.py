@@ -10,7 +10,7 @@ from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_environment, access_project_for_update, check_environment
-from projects.actions.scope import name_is_free, one_held
+from projects.actions.scope import hold_segments, name_is_free, one_held
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
 from projects.validation import (
     Limits,
@@ -88,6 +88,7 @@ def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
     """A default strategy as it is stored; its group is left open, for the name of the flag. Raises ValidationError."""
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     document = strategy_document(given, defaults)
+    hold_segments(document["segments"])
     problems = strategy_problems(
         document, "", vocabulary=load_vocabulary(project.pk), limits=Limits.from_settings()
     )

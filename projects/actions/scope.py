@@ -1,17 +1,17 @@
 """Things that are global or belong to one project: who sees them, who changes them, what is locked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Model, Q, QuerySet
 
 from flagadmin.errors import NameExists
 from flagadmin.transactions import UNIQUE_VIOLATION, sqlstate
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.access import no_project
+from projects.access import check_not_archived, no_project
 from projects.models import Project
 
 M = TypeVar("M", bound=Model)
@@ -32,13 +32,29 @@ def check_scope(
     raise missing([in_project, everywhere] if project_id else [everywhere], project=project_id)
 
 
-def lock_scope(caller: Caller, project_id: str | None) -> None:
-    """The project's lock, before that of anything in it. Raises NotFound for one deleted meanwhile."""
-    if project_id is None:
-        return
-    locked = Project.objects.select_for_update(no_key=True).filter(pk=project_id).order_by("id").first()
-    if locked is None:
-        raise no_project(project_id)
+def lock_scope(*project_ids: str | None) -> None:
+    """The locks of these projects (None: of none), before that of anything in them. Raises NotFound for one that was
+    deleted meanwhile, or is archived: nothing in an archived project changes."""
+    wanted = {project_id for project_id in project_ids if project_id is not None}
+    rows = Project.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("id")
+    locked = {project.pk: project for project in rows}
+    for project_id in sorted(wanted):
+        if project_id not in locked:
+            raise no_project(project_id)
+        check_not_archived(locked[project_id])
+
+
+def hold_segments(ids: Iterable[int]) -> None:
+    """Keeps segments where they are until the end of the transaction: none is moved to a project or deleted.
+
+    Taken before anyone reads which segments a strategy may have. Shared, so that strategies do not wait for each other.
+    """
+    if wanted := sorted({pk for pk in ids if 0 < pk < 2**63}):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT FROM projects_segment WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
+                [wanted],
+            )
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
     check_may_create(caller, segment.project_id)
     if segment.project_id:
         check_project(caller, segment.project_id)
-    lock_scope(caller, segment.project_id)
+    lock_scope(segment.project_id)
     check_segment(segment)
     with name_is_free(f"A segment named {segment.name} already exists."):
         segment.save(force_insert=True)
@@ -42,7 +42,11 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
 @transactional
 def update_segment(segment_id: int, changes: Mapping[str, Any], *, caller: Caller) -> Segment:
     """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError, NameExists."""
-    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT)
+    target = changes.get("project_id")
+    if target and target != access_segment_with(caller, segment_id, Permission.UPDATE_SEGMENT).project_id:
+        check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
+        check_project(caller, target)
+    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
     before, old_project = segment_document(segment), segment.project_id
     for key, value in changes.items():
         setattr(segment, key, value)
@@ -63,7 +67,6 @@ def _check_move(segment: Segment, caller: Caller) -> None:
     check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, segment.project_id)
     if segment.project_id is None:
         return
-    check_project(caller, segment.project_id)
     flags = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
     defaults = default_strategies_with(segment.pk).exclude(project_id=segment.project_id)
     if projects := {row for rows in (flags, defaults) for row in rows.values_list("project_id", flat=True)}:
@@ -107,13 +110,16 @@ def access_segment_with(caller: Caller, segment_id: int, permission: Permission)
     return found
 
 
-def access_segment_for_update(caller: Caller, segment_id: int, permission: Permission) -> Segment:
-    """The segment, locked with its project. Raises NotFound, NoAccess.
+def access_segment_for_update(
+    caller: Caller, segment_id: int, permission: Permission, *, target: str | None = None
+) -> Segment:
+    """The segment, locked with its project and with the ``target`` it moves to. Raises NotFound, NoAccess.
 
-    The strong lock makes a strategy that is being given the segment wait, so that "in use" stays true.
+    The strong lock and a strategy that is being given the segment (``hold_segments``) wait for each other, so that
+    "in use" stays true.
     """
     found = access_segment_with(caller, segment_id, permission)
-    lock_scope(caller, found.project_id)
+    lock_scope(found.project_id, target)
     rows = Segment.objects.select_for_update(of=("self",))
     segment = rows.filter(pk=segment_id, project_id=found.project_id).first()
     if segment is None:

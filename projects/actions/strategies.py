@@ -1,7 +1,7 @@
 """Strategies of a flag in an environment: adding, changing, removing, ordering."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Max
@@ -13,6 +13,7 @@ from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
+from projects.actions.scope import hold_segments
 from projects.actions.switching import keep_off_without_strategies, project_environment
 from projects.documents.flags import strategy_documents
 from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
@@ -71,6 +72,7 @@ def checked_strategy(
     """The document that is stored for what was given. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
     document = strategy_document(given, defaults, stored_variants=stored_variants)
+    hold_segments(document["segments"])
     check_problems(
         strategy_problems(
             document,
@@ -83,7 +85,6 @@ def checked_strategy(
     return document
 
 
-@transactional
 def update_strategy(
     project_id: str,
     name: str,
@@ -93,17 +94,35 @@ def update_strategy(
     *,
     caller: Caller,
 ) -> Document:
-    """Changes those members that are given and not null (only a title may be); answers the strategy's document.
+    """Changes those members that are given and not null (only a title may be). Otherwise as ``edit_strategy``."""
+    changes = {key: value for key, value in given.items() if value is not None or key == "title"}
+    return edit_strategy(
+        project_id, name, environment, strategy_id, lambda before: before | changes, caller=caller
+    )
 
-    Where that disables the last enabled strategy, the flag is switched off there: without strategies it would be
-    on for everyone. Raises NotFound, NoAccess, ValidationError.
+
+@transactional
+def edit_strategy(
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    edit: Callable[[Document], Mapping[str, Any]],
+    *,
+    caller: Caller,
+) -> Document:
+    """Replaces the strategy by what ``edit`` makes of its document, which is read under the lock; answers the new one.
+
+    What is missing from it gets its default; the place stays. Where that disables the last enabled strategy, the flag
+    is switched off there: without strategies it would be on for everyone. Raises NotFound, NoAccess, ValidationError.
     """
     permission = Permission.UPDATE_FEATURE_STRATEGY
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
-    changes = {key: value for key, value in given.items() if value is not None or key == "title"}
-    document = checked_strategy(flag, before | changes, stored_variants=strategy.variants)
+    document = checked_strategy(flag, edit(before), stored_variants=strategy.variants)
+    if document["sortOrder"] is None:
+        document["sortOrder"] = strategy.sort_order
     _assign(strategy, document)
     strategy.save()
     _set_segments(strategy, document["segments"])

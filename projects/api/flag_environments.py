@@ -1,5 +1,6 @@
 """…/features/:name/environments/:environment: a flag's switch and variants in an environment."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.urls import path
@@ -103,14 +104,7 @@ class VariantsView(APIView):
     )
     def put(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Replace the variants; an empty list clears them."""
-        accessible(
-            request.user,
-            project_id,
-            name,
-            environment,
-            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
-        )
-        return self._set(request, project_id, name, environment, request.data)
+        return self._edit(request, project_id, name, environment, lambda before: request.data)
 
     @extend_schema(
         operation_id="patchEnvironmentsFeatureVariants",
@@ -120,22 +114,23 @@ class VariantsView(APIView):
     )
     def patch(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Change the list of variants by a JSON Patch."""
-        flag = accessible(
-            request.user,
-            project_id,
-            name,
-            environment,
-            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+        return self._edit(
+            request, project_id, name, environment, lambda before: patched(before, request.data)
         )
-        given = patched(_variants(flag, environment), request.data)
-        return self._set(request, project_id, name, environment, given)
 
-    def _set(self, request: ApiRequest, project_id: str, name: str, environment: str, given: Any) -> Response:
-        body = VariantBody(data=given, many=True)
-        body.is_valid(raise_exception=True)
-        return _answer(
-            actions.set_variants(project_id, name, environment, body.validated_data, caller=request.user)
-        )
+    def _edit(
+        self, request: ApiRequest, project_id: str, name: str, environment: str, edit: Callable[[Any], Any]
+    ) -> Response:
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
+        accessible(request.user, project_id, name, environment, permission)
+
+        def checked(before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            body = VariantBody(data=edit(before), many=True)
+            body.is_valid(raise_exception=True)
+            return list(body.validated_data)
+
+        stored = actions.edit_variants(project_id, name, environment, checked, caller=request.user)
+        return _answer(stored)
 
 
 def _variants(flag: Flag, environment: str) -> list[dict[str, Any]]:

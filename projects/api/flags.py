@@ -7,7 +7,6 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.errors import ValidationError
 from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -24,7 +23,7 @@ from projects.api.flag_bodies import (
     MoveBody,
     NewNameBody,
 )
-from projects.api.json_patch import PatchOperation, patched
+from projects.api.json_patch import PatchOperation, patched_object
 from projects.documents.flags import flag_document, flag_summaries, metadata_document
 from projects.models import Flag, Project
 
@@ -103,11 +102,13 @@ class FlagView(APIView):
     )
     def patch(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change the flag by a JSON Patch on type, description, stale and impressionData."""
-        flag = access_flag(
-            request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE
+        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
+        flag = flags.edit_flag(
+            project_id,
+            name,
+            lambda before: _patch_changes(before, request.data),
+            caller=request.user,
         )
-        changes = _patch_changes(metadata_document(flag), request.data)
-        flag = flags.update_flag(project_id, name, changes, caller=request.user)
         return Response(metadata_document(flag))
 
     @extend_schema(operation_id="archiveFeature", tags=TAGS, responses={202: None} | refusals(403, 404))
@@ -119,15 +120,10 @@ class FlagView(APIView):
 
 
 def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:
-    """What a patch changes, by model field. Raises ValidationError, also where it touches what cannot be changed."""
-    after = patched(before, operations)
-    if not isinstance(after, dict):
-        raise ValidationError("The patch replaces the whole flag; patch its members.")
-    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    if fixed := sorted(changed - set(PATCHABLE)):
-        raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(PATCHABLE)}.")
-    given = {key: after.get(key) for key in changed}
-    return validated(FlagChanges(data=given))
+    """What a patch changes, by model field. Raises ValidationError."""
+    after = patched_object(before, operations, PATCHABLE)
+    changed = [key for key in PATCHABLE if before.get(key) != after.get(key)]
+    return validated(FlagChanges(data={key: after.get(key) for key in changed}))
 
 
 class MoveFlagView(APIView):

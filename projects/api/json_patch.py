@@ -1,5 +1,6 @@
 """Bodies of PATCH: a JSON Patch (RFC 6902), applied to the document that GET shows."""
 
+from collections.abc import Collection
 from typing import Any
 
 import jsonpatch
@@ -32,3 +33,14 @@ def patched(document: Any, operations: Any) -> Any:
         return jsonpatch.apply_patch(document, operations, in_place=False)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
         raise ValidationError(f"The patch cannot be applied: {exc}") from exc
+
+
+def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
+    """The same for an object of which only these members may change; one that is removed is not there any more."""
+    after = patched(document, operations)
+    if not isinstance(after, dict):
+        raise ValidationError("The patch replaces the whole object; patch its members.")
+    changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
+    if fixed := sorted(changed.difference(changeable)):
+        raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(changeable)}.")
+    return after

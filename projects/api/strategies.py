@@ -16,7 +16,7 @@ from projects.actions import strategies as actions
 from projects.actions.switching import project_environment
 from projects.api.context_fields import validated
 from projects.api.flag_bodies import StrategyPlace, StrategyRecord
-from projects.api.json_patch import PatchOperation, patched
+from projects.api.json_patch import PatchOperation, patched_object
 from projects.api.strategy_bodies import StrategyBody, StrategyChanges
 from projects.documents.flags import strategy_documents
 from projects.models import Flag, Strategy
@@ -128,13 +128,16 @@ class StrategyView(APIView):
     def patch(
         self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
     ) -> Response:
-        """Change the strategy by a JSON Patch."""
-        before = _document(
+        """Change the strategy by a JSON Patch. A member that is removed gets its default; the place stays."""
+        _document(
             request.user, project_id, name, environment, strategy_id, Permission.UPDATE_FEATURE_STRATEGY
         )
-        given = validated(StrategyBody(data=patched(before, request.data)))
+
+        def edit(before: dict[str, Any]) -> dict[str, Any]:
+            return validated(StrategyBody(data=patched_object(before, request.data, StrategyBody().fields)))
+
         return Response(
-            actions.update_strategy(project_id, name, environment, strategy_id, given, caller=request.user)
+            actions.edit_strategy(project_id, name, environment, strategy_id, edit, caller=request.user)
         )
 
     @extend_schema(

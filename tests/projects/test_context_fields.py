@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.models import ContextField
+from projects.models import ContextField, Project
 from tests.cast import make_project
 from tests.projects.records import events, make_flag, make_strategy, refused
 
@@ -160,3 +160,17 @@ def test_the_right_in_one_project_reaches_no_other(api):
     refused(api["owner"].get(f"{URL}/crate"), 404, "NotFoundError")
     refused(api["owner"].delete(f"{URL}/crate"), 404, "NotFoundError")
     refused(api["owner"].delete("/api/admin/projects/shop/context/crate"), 404, "NotFoundError")
+
+
+def test_not_in_an_archived_project(api, shop):
+    ContextField.objects.create(name="basket", project=shop)
+    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
+    fields = "/api/admin/projects/shop/context"
+    for response in (
+        api["admin"].post(fields, {"name": "tier"}, format="json"),
+        api["admin"].post("/api/admin/context", {"name": "tier", "project": "shop"}, format="json"),
+        api["admin"].put(f"{fields}/basket", {"description": "new"}, format="json"),
+        api["admin"].delete(f"{fields}/basket"),
+    ):
+        refused(response, 404, "NotFoundError")
+    assert list(ContextField.objects.filter(project=shop).values_list("name", flat=True)) == ["basket"]

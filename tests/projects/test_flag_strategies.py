@@ -234,3 +234,40 @@ def test_a_permission_for_one_environment(api, people, cart, shop):
     Grant.objects.create(role=role, project=shop, user=people["outsider"])
     assert add(api["outsider"]).status_code == 200
     refused(add(api["outsider"], PATH.replace("development", "production")), 403, "NoAccessError")
+
+
+@pytest.mark.parametrize(
+    ("path", "left"),
+    [("/segments", []), ("/title", None), ("/constraints", []), ("/disabled", False), ("/variants", [])],
+)
+def test_a_json_patch_removes(api, cart, path, left):
+    segment = Segment.objects.create(name="vip")
+    strategy = add_strategy(
+        cart,
+        title="old",
+        disabled=True,
+        sort_order=3,
+        constraints=[{"contextName": "plan", "operator": "IN", "values": ["gold"]}],
+        variants=[{"name": "a", "weight": 1000, "weightType": "variable", "stickiness": "default"}],
+    )
+    strategy.segments.add(segment)
+    url = f"{PATH}/{strategy.pk}"
+    before = api["member"].get(url).json()
+    response = api["member"].patch(url, [{"op": "remove", "path": path}], format="json")
+    assert response.status_code == 200
+    assert api["member"].get(url).json() == response.json() == before | {path[1:]: left}
+
+
+@pytest.mark.parametrize("path", ["/name", "/id", "/nope"])
+def test_what_a_json_patch_cannot_remove(api, cart, path):
+    strategy = add_strategy(cart)
+    operations = [{"op": "remove", "path": path}]
+    response = api["member"].patch(f"{PATH}/{strategy.pk}", operations, format="json")
+    refused(response, 400, "ValidationError")
+
+
+def test_a_json_patch_adds_nothing_unknown(api, cart):
+    strategy = add_strategy(cart)
+    operations = [{"op": "add", "path": "/surprise", "value": 1}]
+    response = api["member"].patch(f"{PATH}/{strategy.pk}", operations, format="json")
+    assert "surprise" in refused(response, 400, "ValidationError")["message"]

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from projects.models import Segment, StrategySegment
+from projects.models import Project, Segment, StrategySegment
 from projects.revision import revisions
 from tests.cast import make_project
 from tests.projects.records import events, make_flag, make_strategy, refused
@@ -193,3 +193,16 @@ def test_a_project_nobody_may_see(api):
     make_project("depot")
     body = {"name": "crates", "constraints": [], "project": "depot"}
     refused(api["owner"].post(URL, body), 403, "NoAccessError")
+
+
+def test_not_in_an_archived_project(api, shop):
+    segment = Segment.objects.create(name="vip", project=shop)
+    free = Segment.objects.create(name="free")
+    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
+    body = {"name": "new", "constraints": [], "project": "shop"}
+    refused(api["admin"].post("/api/admin/segments", body, format="json"), 404, "NotFoundError")
+    for pk in (segment.pk, free.pk):
+        url = f"/api/admin/segments/{pk}"
+        refused(api["admin"].put(url, body, format="json"), 404, "NotFoundError")
+    refused(api["admin"].delete(f"/api/admin/segments/{segment.pk}"), 404, "NotFoundError")
+    assert sorted(Segment.objects.values_list("name", "project")) == [("free", None), ("vip", "shop")]

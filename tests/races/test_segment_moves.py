@@ -1,0 +1,100 @@
+"""A segment moves to a project of its own while a strategy elsewhere is being given it: one of the two is refused."""
+
+import pytest
+
+from groups.access import Caller
+from importer.apply import import_body
+from importer.wire import read_body
+from projects.actions.moving import move_flag
+from projects.actions.project_environments import set_default_strategy
+from projects.models import Segment, StrategySegment
+from tests.cast import client, make_project, make_token, make_user
+from tests.projects.flags import add_strategy, make_flag
+from tests.races.racing import BEFORE_COMMIT, race
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STRATEGIES = "/api/admin/projects/shop/features/cart/environments/development/strategies"
+
+
+@pytest.fixture
+def segment():
+    make_project("shop")
+    make_project("other")
+    make_flag("cart")
+    return Segment.objects.create(name="vip")
+
+
+@pytest.fixture
+def ask(segment):
+    """The two requests by name, each answering its status."""
+    secret = make_token("personal", user=make_user("admin", root_role=1))
+    body = {"name": "vip", "constraints": [], "project": "other"}
+    strategy = {"name": "default", "segments": [segment.pk]}
+
+    def put():
+        path = f"/api/admin/segments/{segment.pk}"
+        return client(secret).put(path, body, format="json").status_code
+
+    def post():
+        return client(secret).post(STRATEGIES, strategy, format="json").status_code
+
+    return {"move": put, "use": post}
+
+
+def is_sound(segment):
+    """No strategy of another project has it."""
+    segment.refresh_from_db()
+    used_in = set(StrategySegment.objects.values_list("strategy__flag__project_id", flat=True))
+    return segment.project_id is None or used_in <= {segment.project_id}
+
+
+def test_the_strategy_comes_first(ask, segment):
+    assert race(ask["use"], ask["move"], stop=BEFORE_COMMIT) == (200, 400)
+    assert segment.strategies.count() == 1
+    assert is_sound(segment)
+
+
+def test_the_move_comes_first(ask, segment):
+    assert race(ask["move"], ask["use"], stop=BEFORE_COMMIT) == (204, 400)
+    assert segment.strategies.count() == 0
+    assert is_sound(segment)
+
+
+def imports(segment):
+    strategy = {"name": "default", "featureName": "menu", "segments": [1]}
+    data = {
+        "features": [{"name": "menu"}],
+        "featureStrategies": [strategy],
+        "segments": [{"id": 1, "name": segment.name}],
+        "tagTypes": [],
+    }
+    body = read_body({"project": "shop", "environment": "development", "data": data})
+    return lambda: import_body(body, caller=Caller.system()).state
+
+
+def test_an_import_comes_first(ask, segment):
+    assert race(imports(segment), ask["move"], stop=BEFORE_COMMIT) == ("done", 400)
+    assert is_sound(segment)
+
+
+def test_a_flag_leaves_the_project_that_the_segment_moves_to(ask, segment):
+    flag = make_flag("menu", "other")
+    StrategySegment.objects.create(strategy=add_strategy(flag), segment=segment)
+
+    def leave():
+        return move_flag("other", "menu", "shop", caller=Caller.system()).project_id
+
+    assert race(leave, ask["move"], stop=BEFORE_COMMIT) == ("shop", 400)
+    assert is_sound(segment)
+
+
+def test_a_default_strategy_comes_first(ask, segment):
+    strategy = {"name": "default", "segments": [segment.pk]}
+
+    def set_default():
+        stored = set_default_strategy("shop", "development", strategy, caller=Caller.system())
+        return stored["segments"] if stored else None
+
+    assert race(set_default, ask["move"], stop=BEFORE_COMMIT) == ([segment.pk], 400)
+    assert is_sound(segment)
