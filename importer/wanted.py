@@ -9,6 +9,7 @@ from importer.state import Document
 from importer.target import Target
 from importer.words import Words
 from projects.validation import (
+    UnreadableValue,
     dependency_document,
     link_problems,
     normalised_url,
@@ -135,7 +136,9 @@ def _strategy_findings(
         limits=target.limits,
         given_variants=given.get("variants", ()),
     ):
-        if problem.path != f"{path}.name":
+        if isinstance(problem, UnreadableValue):
+            words.notes.append(f"{entry.name}: {problem.message} ({problem.path}).")
+        elif problem.path != f"{path}.name":
             yield Finding(Kind.VALUE, problem.path, problem.message, entry.name)
 
 

@@ -11,6 +11,7 @@ from importer.target import Target
 from importer.wire import Data
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.validation import (
+    UnreadableValue,
     Vocabulary,
     constraint_document,
     load_vocabulary,
@@ -147,6 +148,15 @@ def _segments(words: Words, listed: list[Any], users: Mapping[float, set[str]], 
     words.vocabulary = replace(words.vocabulary, segments=segments)
 
 
+def _readable(problems: Iterable[Problem], path: str, words: Words) -> Iterator[Problem]:
+    """Without the values that SDKs cannot read: these are kept, and noted."""
+    for problem in problems:
+        if isinstance(problem, UnreadableValue):
+            words.notes.append(f"{problem.message} ({path}.{problem.path}).")
+        else:
+            yield problem
+
+
 def _compare_segment(words: Words, given: Any, stored: Any) -> None:
     if "constraints" not in given:
         return
@@ -162,7 +172,7 @@ def _new_segment(words: Words, path: str, given: Any, target: Target) -> int:
         legal_values=words.vocabulary.legal_values,
         limits=target.limits,
     )
-    words.findings += _findings(problems, path, f"segment {given['name']}")
+    words.findings += _findings(_readable(problems, path, words), path, f"segment {given['name']}")
     words.new_segments.append({"id": identifier, "name": given["name"], "constraints": constraints})
     return identifier
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from playground.engine import literals, operators, patterns
+from playground.engine import literals, operators, patterns, unreadable
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.reading import objects_of, string_of, strings_of, text_of
-from playground.engine.sentences import met_phrase, quoted, unmet_phrase, untellable_pattern
+from playground.engine.sentences import met_phrase, probably_meant, quoted, unmet_phrase, untellable_pattern
 
 WHITESPACE: Final = " \t"
 
@@ -135,16 +135,17 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         return _broken(field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns)
     inverted = bool(document.get("inverted"))
     form, test, fault, shown = _bound(operator, document)
+    hint = probably_meant(unreadable.meant(operator, text_of(document.get("value"))))
     if fault is not None:
-        return _broken(field, operator, f"{operator} on {field} {fault}", columns)
+        return _broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
         field=intern(field),
         operator=intern(operator),
         column=columns.position(form, field),
         test=test,
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
-        unmet=unmet_phrase(operator, shown, inverted=inverted),
-        met=met_phrase(operator, shown, inverted=inverted),
+        unmet=unmet_phrase(operator, shown, inverted=inverted) + hint,
+        met=met_phrase(operator, shown, inverted=inverted) + hint,
         untold=untellable_pattern(field, patterns.fault(shown[0])) if form == "untold" else "",
     )
 

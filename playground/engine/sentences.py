@@ -60,6 +60,11 @@ def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
     return f" (not {phrase})" if inverted else f" ({phrase})"
 
 
+def probably_meant(value: str | None) -> str:
+    """Behind a constraint with a value that SDKs cannot read; nothing where what was meant is not known."""
+    return "" if value is None else f"; SDKs never match it, {value} was probably meant"
+
+
 def value_phrase(field: str, text: str | None) -> str:
     """The start of a constraint's sentence: "country is NO" or "country was not given"."""
     return f"{field} was not given" if text is None else f"{field} is {shown(text)}"

@@ -8,7 +8,12 @@ Documents are those of the API: ``contextName``, ``weightType``. That members ha
 business of the serializers and of the import's wire format; the rules come after.
 """
 
-from projects.validation.constraints import constraint_document, constraint_problems, constraints_problems
+from projects.validation.constraints import (
+    UnreadableValue,
+    constraint_document,
+    constraint_problems,
+    constraints_problems,
+)
 from projects.validation.dependencies import (
     FlagPlace,
     Wish,
@@ -36,6 +41,7 @@ __all__ = [
     "FlagPlace",
     "Limits",
     "StrategyDefaults",
+    "UnreadableValue",
     "Vocabulary",
     "Wish",
     "check_problems",

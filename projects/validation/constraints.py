@@ -6,10 +6,17 @@ from typing import Any
 from flagadmin.errors import Problem, choices
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
+from playground.engine.unreadable import meant
 from projects.validation.limits import Limits
 from projects.validation.texts import text_of
 
 Document = dict[str, Any]
+
+
+class UnreadableValue(Problem):
+    """A number or date that SDKs cannot read and never match, though it is clear what was meant. Imports keep it, so
+    that nobody's result changes; everything else refuses it."""
+
 
 # These look for a part of a value or for a set of them, so legal values, which are whole ones, do not bind them.
 PARTIAL = frozenset({"text", "regex", "network"})
@@ -100,7 +107,10 @@ def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator
 def _value_problems(
     operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
 ) -> Iterator[Problem]:
-    if value and (fault := problem(operator, value)):
+    if value and (intended := meant(operator, value)):
+        message = f"SDKs cannot read {operator} {value} and never match it; {intended} was probably meant"
+        yield UnreadableValue(path, message)
+    elif value and (fault := problem(operator, value)):
         yield Problem(path, f"{shortened(value)} {fault}")
     elif value and legal is not None and value not in legal:
         yield Problem(path, f"{shortened(value)} is no legal value of {field}. There are: {choices(legal)}")
