@@ -54,7 +54,6 @@ class VariantBar:
 def rollout_bar(rollout: RolloutExplanation) -> RolloutBar:
     threshold, bucket = min(max(rollout.threshold, 0), 100), rollout.bucket
     turns_on = ""
-    # A drawn bucket is another one on the next call: no percentage turns it on for good.
     if bucket is not None and not rollout.inside and rollout.field is not None:
         turns_on = f"It turns on when the rollout reaches {bucket} %."
     return RolloutBar(
@@ -63,7 +62,8 @@ def rollout_bar(rollout: RolloutExplanation) -> RolloutBar:
         ends=[
             _mark(end, text) for end, text in ((0, "1"), (100, "100")) if abs(end - threshold) > ROOM_FOR_NAME
         ],
-        bucket=None if bucket is None else _mark(bucket - 0.5, f"bucket {bucket}"),
+        # A drawn bucket is another one on the next call.
+        bucket=None if bucket is None or rollout.field is None else _mark(bucket - 0.5, f"bucket {bucket}"),
         inside=rollout.inside,
         sentence=rollout.sentence,
         turns_on=turns_on,

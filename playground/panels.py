@@ -7,8 +7,9 @@ from urllib.parse import quote, urlencode
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.bars import RolloutBar, VariantBar, rollout_bar, variant_bar
+from playground.engine.chance import Share, drawn_share, state_over_calls
 from playground.engine.constraints import CompiledConstraint
-from playground.engine.evaluator import Evaluation
+from playground.engine.evaluator import Evaluation, FlagOutcome
 from playground.engine.explanation import (
     ConstraintExplanation,
     FlagExplanation,
@@ -16,11 +17,11 @@ from playground.engine.explanation import (
     State,
     StrategyExplanation,
     explain,
-    state_of,
 )
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
+from playground.results import share_of_calls
 from projects.models import StrategyType
 
 
@@ -63,6 +64,7 @@ class ParentPanel:
     sentence: str
     result: str
     reason: str
+    share: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class FlagPanel:
     project: str
     environment: str
     result: str
+    share: str
     variant_name: str
     reason: str
     parents: list[ParentPanel]
@@ -96,37 +99,50 @@ class Panels:
     def flag(self, name: str) -> FlagPanel:
         """Raises KeyError if there is no such flag."""
         explained = explain(self.evaluation, name)
-        flag, _ = self.evaluation.pair(name)
+        flag, outcome = self.evaluation.pair(name)
+        state, share = state_over_calls(self.evaluation, flag, outcome)
         return FlagPanel(
             name=name,
             project=explained.project,
             environment=self.environment,
-            result=explained.state.value,
-            variant_name=explained.variant_name or "",
+            result=state.value,
+            share="" if share is None else share_of_calls(share),
+            variant_name="" if share is not None else explained.variant_name or "",
             reason=explained.reason,
             parents=[self.parent(parent) for parent in explained.parents],
-            strategies=self.strategies(flag, explained),
-            variant=variant_bar(explained.variant) if explained.variant else None,
+            strategies=self.strategies(flag, outcome, explained),
+            variant=variant_bar(explained.variant) if explained.variant and share is None else None,
         )
 
     def parent(self, parent: ParentExplanation) -> ParentPanel:
-        result = reason = ""
+        result = reason = words = ""
         if parent.name in self.evaluation.snapshot.positions:
             flag, outcome = self.evaluation.pair(parent.name)
-            result, reason = state_of(flag, outcome).value, self.reasons.flag(flag, outcome)
-        return ParentPanel(parent.name, parent.problem is None, parent.sentence, result, reason)
+            state, share = state_over_calls(self.evaluation, flag, outcome)
+            result, reason = state.value, self.reasons.flag(flag, outcome)
+            words = "" if share is None else share_of_calls(share)
+        return ParentPanel(parent.name, parent.problem is None, parent.sentence, result, reason, words)
 
-    def strategies(self, flag: CompiledFlag, explained: FlagExplanation) -> list[StrategyPanel]:
-        pairs = zip(flag.strategies, explained.strategies, strict=True)
+    def strategies(
+        self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
+    ) -> list[StrategyPanel]:
+        found = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
         return [
-            self.strategy(number, flag, compiled, strategy)
-            for number, (compiled, strategy) in enumerate(pairs, start=1)
+            self.strategy(
+                number, flag, compiled, strategy, drawn_share(self.evaluation, compiled, its_outcome)
+            )
+            for number, (compiled, its_outcome, strategy) in enumerate(found, start=1)
         ]
 
     def strategy(
-        self, number: int, flag: CompiledFlag, compiled: CompiledStrategy, strategy: StrategyExplanation
+        self,
+        number: int,
+        flag: CompiledFlag,
+        compiled: CompiledStrategy,
+        strategy: StrategyExplanation,
+        drawn: Share,
     ) -> StrategyPanel:
-        mark, words = _verdict(strategy)
+        mark, words = _verdict(strategy, drawn)
         segments = self.evaluation.snapshot.segments
         return StrategyPanel(
             number=number,
@@ -178,9 +194,11 @@ def _expected(constraint: CompiledConstraint) -> str:
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 
-def _verdict(strategy: StrategyExplanation) -> tuple[str, str]:
+def _verdict(strategy: StrategyExplanation, drawn: Share) -> tuple[str, str]:
     if strategy.disabled:
         return "off", "disabled"
+    if drawn is not None and 0 < drawn < 1:
+        return "random", share_of_calls(drawn)
     if strategy.state is State.UNKNOWN:
         return "unknown", "can't tell"
     return ("on", "matched") if strategy.state is State.ON else ("off", "not matched")

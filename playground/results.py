@@ -9,28 +9,40 @@ from urllib.parse import quote
 from django.http import QueryDict
 
 from flagadmin.pages import Column, Filter, Listing
-from playground.engine.evaluator import Evaluation
-from playground.engine.explanation import state_of
+from playground.engine.chance import state_over_calls
+from playground.engine.evaluator import Evaluation, FlagOutcome
 from playground.engine.reasons import Reasons
+from playground.engine.snapshot import CompiledFlag
 
 PER_PAGE = 50
 MOST_CHIPS = 8
-WORDS = {"on": "On", "off": "Off", "unknown": "Can't tell"}
+WORDS = {"on": "On", "off": "Off", "random": "On some calls", "unknown": "Can't tell"}
 
 
 class Row(NamedTuple):
-    """A flag's result in one evaluation. ``variant`` is None where it gives none."""
+    """A flag's result in one evaluation.
+
+    ``variant`` is None where it gives none, or not at every call; ``share`` is of the calls on which it is on, "" but
+    for the result "random".
+    """
 
     name: str
     project: str
     result: str
     variant: str | None
+    share: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.share or WORDS[self.result]
 
 
 class Cell(NamedTuple):
     result: str
+    share: str
     variant: str | None
     reason: str
+    words: str
 
 
 class Pairing(NamedTuple):
@@ -44,10 +56,20 @@ class Pairing(NamedTuple):
 
 def rows_of(evaluation: Evaluation) -> list[Row]:
     """Every flag's result, by name."""
-    return [
-        Row(flag.name, flag.project, state_of(flag, outcome).value, evaluation.variant(flag, outcome))
-        for flag, outcome in evaluation.pairs()
-    ]
+    return [_row(evaluation, flag, outcome) for flag, outcome in evaluation.pairs()]
+
+
+def _row(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> Row:
+    state, share = state_over_calls(evaluation, flag, outcome)
+    if share is not None:
+        return Row(flag.name, flag.project, state.value, None, share_of_calls(share))
+    return Row(flag.name, flag.project, state.value, evaluation.variant(flag, outcome))
+
+
+def share_of_calls(share: float) -> str:
+    """``≈ 30 % of calls``, never rounded to none or all of them."""
+    percent = round(share * 100)
+    return f"{'< 1' if percent < 1 else '> 99' if percent > 99 else f'≈ {percent}'} % of calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +104,12 @@ class Results:
         self.all = rows_of(evaluation)
         self.counts = Counter(row.result for row in self.all)
         self.variants = Counter(row.variant for row in self.all if row.variant is not None)
+        # A link stays good when no flag gives this variant any more: it then shows that none does.
+        asked = given.get("variant", "").strip()
         filters = (
             Filter("q", "Find a flag"),
             Filter("result", "Result", list(WORDS.items())),
-            Filter("variant", "Variant", [(name, name) for name in sorted(self.variants)]),
+            Filter("variant", "Variant", [(name, name) for name in sorted({*self.variants, asked} - {""})]),
         )
         self.values = {field.name: field.value(given) for field in filters}
         self.listing: Listing[Row] = Listing(
@@ -105,7 +129,10 @@ class Results:
     @property
     def chips(self) -> Iterator[Chip]:
         chosen, url = self.values["result"], self.listing.url
-        for result, label in (("on", "on"), ("off", "off"), ("unknown", "can't tell")):
+        for result, words in WORDS.items():
+            if result == "random" and not self.counts[result] and chosen != result:
+                continue
+            label = words[0].lower() + words[1:]
             href = url(result=None if chosen == result else result)
             yield Chip(self.counts[result], label, href, chosen == result, result)
 
@@ -134,7 +161,7 @@ class Results:
 
     def csv_rows(self) -> Iterator[list[str | None]]:
         for row in self.listing.all_rows:
-            yield [row.name, row.project, WORDS[row.result], row.variant, self.reason(row)]
+            yield [row.name, row.project, row.words, row.variant, self.reason(row)]
 
 
 class Matrix:
@@ -187,7 +214,9 @@ class Matrix:
 
     def cells(self, pair: Pairing) -> list[Cell | None]:
         return [
-            Cell(row.result, row.variant, reasons.flag(*evaluation.pair(row.name))) if row else None
+            Cell(row.result, row.share, row.variant, reasons.flag(*evaluation.pair(row.name)), row.words)
+            if row
+            else None
             for row, reasons, evaluation in zip(pair.rows, self.reasons, self.evaluations, strict=True)
         ]
 
@@ -198,8 +227,7 @@ class Matrix:
     def csv_rows(self) -> Iterator[list[Any]]:
         for pair in self.listing.all_rows:
             cells = [
-                (WORDS[cell.result], cell.variant, cell.reason) if cell else ("", "", "")
-                for cell in self.cells(pair)
+                (cell.words, cell.variant, cell.reason) if cell else ("", "", "") for cell in self.cells(pair)
             ]
             yield [
                 pair.name,
@@ -213,6 +241,6 @@ def _paired(tables: Iterable[list[Row]]) -> Iterator[Pairing]:
     by_name = [{row.name: row for row in table} for table in tables]
     for name in dict.fromkeys(name for table in by_name for name in table):
         rows = [table.get(name) for table in by_name]
-        found = {(row.result, row.variant) if row else None for row in rows}
+        found = {(row.result, row.share, row.variant) if row else None for row in rows}
         project = next(row.project for row in rows if row)
         yield Pairing(name, project, len(found) > 1, rows)

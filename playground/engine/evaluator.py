@@ -81,10 +81,7 @@ class Evaluation:
 
     def _held(self) -> list[bool]:
         """Whether each segment holds."""
-        return [
-            bits == segment.conditions.all_hold
-            for bits, segment in zip(self.segment_bits, self.snapshot.segments, strict=True)
-        ]
+        return [self.holds(position) for position in range(len(self.segment_bits))]
 
     def _apply_parents(self) -> None:
         """Takes the parents into account. Parents have none themselves, so one pass is enough."""
@@ -96,6 +93,10 @@ class Evaluation:
             if unmet:
                 outcome = FlagOutcome(*self.outcomes[position])
                 self.outcomes[position] = outcome._replace(on=False, pick=NONE, unmet=unmet)
+
+    def holds(self, segment: int) -> bool:
+        """Whether the segment at a position holds."""
+        return self.segment_bits[segment] == self.snapshot.segments[segment].conditions.all_hold
 
     def __len__(self) -> int:
         return len(self.outcomes)

@@ -18,11 +18,12 @@ from playground.engine.variants import NONE, CompiledVariants
 
 
 class State(Enum):
-    """What a person reads: On, Off or Can't tell."""
+    """What a person reads: On, Off, Can't tell, or on a share of calls (``playground.engine.chance``)."""
 
     ON = "on"
     OFF = "off"
     UNKNOWN = "unknown"
+    RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+"""Flags that are on by chance: a rollout without an identifier is drawn anew at each call.
+
+One evaluation shows one draw; what a person wants to know is the share of calls on which the flag is on.
+"""
+
+from __future__ import annotations
+
+from playground.engine.dependencies import Problem
+from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.explanation import State, state_of
+from playground.engine.program import BITS, VERDICT, StrategyOutcome
+from playground.engine.snapshot import CompiledFlag
+from playground.engine.strategies import CompiledStrategy
+
+Share = float | None
+"""Of all calls those on which a flag is on; None where every call has the same result."""
+
+
+def state_over_calls(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[State, Share]:
+    """The state of a flag over many calls with the same context: State.RANDOM has a share above 0 and below 1."""
+    if not flag.enabled or flag.fault is not None or not _draws(evaluation, flag):
+        return state_of(flag, outcome), None
+    own, told = _own_share(evaluation, flag, outcome)
+    share = own * _parents_share(evaluation, flag, outcome)
+    if not 0 < share < 1:
+        return state_of(flag, outcome), None
+    return (State.RANDOM, share) if told else (State.UNKNOWN, None)
+
+
+def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome) -> Share:
+    """The share of calls on which a strategy passes whose rollout is drawn; None where nothing is drawn."""
+    rollout = strategy.rollout
+    if rollout is None or not rollout.draws or evaluation.values[rollout.column] is not None:
+        return None
+    if outcome[BITS] != strategy.all_hold or not all(map(evaluation.holds, strategy.segments)):
+        return None
+    return min(max(rollout.threshold, 0), 100) / 100
+
+
+def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
+    """Whether its result, or that of a parent, may be drawn. Nearly all flags are done with here."""
+    drawn = any(
+        strategy.rollout is not None
+        and strategy.rollout.draws
+        and evaluation.values[strategy.rollout.column] is None
+        for strategy in flag.strategies
+    )
+    positions, flags = evaluation.snapshot.positions, evaluation.snapshot.flags
+    parents = [flags[positions[parent.name]] for parent in flag.parents if parent.name in positions]
+    return drawn or any(_draws(evaluation, parent) for parent in parents if not parent.parents)
+
+
+def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[float, bool]:
+    """The share of calls on which a strategy passes, and whether all of them can be told."""
+    if not flag.strategies:
+        return 1.0, True
+    off, told = 1.0, True
+    for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
+        if not strategy.counts:
+            continue
+        if found[VERDICT] is None:
+            told = False
+            continue
+        drawn = drawn_share(evaluation, strategy, found)
+        off *= 1 - (float(bool(found[VERDICT])) if drawn is None else drawn)
+    return 1 - off, told or off == 0
+
+
+def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:
+    """The share of calls on which every parent is as the flag needs it."""
+    share = 1.0
+    unmet = {each.parent: each.problem for each in outcome.unmet}
+    for parent in flag.parents:
+        problem = unmet.get(parent)
+        if problem in (Problem.MISSING, Problem.CHAINED):
+            return 0.0
+        state, on = state_over_calls(evaluation, *evaluation.pair(parent.name))
+        if state is State.RANDOM and on is not None:
+            share *= on if parent.enabled else 1 - on
+        elif problem is not None:
+            return 0.0
+    return share
