@@ -17,6 +17,7 @@ from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
+SHORTEST_SECRET = 16  # characters of a key's secret part that somebody else chose
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
 

@@ -271,8 +271,8 @@ def _as(account: Account | None) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Without the PG* variables of somebody's other server, and with messages in English."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))}
+    """Nothing of ours: other processes of the account that runs the server may read it, and it holds keys."""
+    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return kept | {"LC_ALL": "C"}
 
 

@@ -1,6 +1,6 @@
 from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
 from groups.models.roles import Grant, Role, RolePermission
-from groups.models.tokens import ApiToken, ApiTokenProject
+from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey
 
 __all__ = [
     "ApiToken",
@@ -12,5 +12,6 @@ __all__ = [
     "LoginLink",
     "Role",
     "RolePermission",
+    "StartUpKey",
     "User",
 ]

@@ -66,3 +66,13 @@ class ApiTokenProject(models.Model):
 
     def __str__(self) -> str:
         return f"{self.token} for {self.project_id}"
+
+
+class StartUpKey(models.Model):
+    """A key of the INIT_*_API_TOKENS that was created once: if its token is revoked, no start creates it again."""
+
+    secret_hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"key from the environment, {self.created_at:%Y-%m-%d}"

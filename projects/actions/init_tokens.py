@@ -4,6 +4,7 @@
 (older name ``INIT_CLIENT_API_TOKENS``), ``INIT_FRONTEND_API_TOKENS``.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 
@@ -13,9 +14,11 @@ from django.db import connection
 from flagadmin.errors import ValidationError
 from flagadmin.transactions import transactional
 from groups.access import Caller
-from groups.models import ApiToken
-from groups.tokens import hash_secret, scope_of_key
+from groups.models import ApiToken, StartUpKey
+from groups.tokens import SHORTEST_SECRET, hash_secret, scope_of_key
 from projects.actions.tokens import NewToken, create_token
+
+log = logging.getLogger("flagadmin.setup")
 
 VARIABLES = {
     "INIT_ADMIN_API_TOKENS": ApiToken.Kind.ADMIN,
@@ -30,7 +33,8 @@ _LOCK = 5_172_031
 
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
-    """Makes those that are not there yet; answers how many. Tokens are never changed or removed by this.
+    """Makes those that were never made before; answers how many. Tokens are never changed or removed by this, and one
+    that was revoked stays revoked.
 
     Raises ImproperlyConfigured naming the variable and the place in it, never the key itself.
     """
@@ -40,9 +44,13 @@ def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     for variable, number, secret in _given(os.environ if environ is None else environ):
         where = f"{variable}, token {number}"
         kind = VARIABLES[variable]
-        present = ApiToken.objects.filter(secret_hash=hash_secret(secret)).first()
-        if present is None:
+        digest = hash_secret(secret)
+        present = ApiToken.objects.filter(secret_hash=digest).first()
+        if present is None and StartUpKey.objects.filter(secret_hash=digest).exists():
+            log.warning("%s was revoked. It is not created again; remove it from the environment.", where)
+        elif present is None:
             _create(kind, variable, secret, where)
+            StartUpKey.objects.create(secret_hash=digest)
             created += 1
         elif present.kind != kind:
             raise ImproperlyConfigured(f"{where}: this key is there already, as a {present.kind} token.")
@@ -67,6 +75,10 @@ def _create(kind: str, variable: str, secret: str, where: str) -> None:
         raise ImproperlyConfigured(f"{where}: a {kind} token has the form {form}.") from None
     if kind == ApiToken.Kind.ADMIN and (project, environment) != (EVERY, EVERY):
         raise ImproperlyConfigured(f"{where}: a {kind} token has the form {form}.")
+    if len(secret.partition(".")[2]) < SHORTEST_SECRET:
+        raise ImproperlyConfigured(
+            f"{where}: the part after the dot must have at least {SHORTEST_SECRET} characters."
+        )
     new = NewToken(
         name=f"from {variable}",
         kind=kind,

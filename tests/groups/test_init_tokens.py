@@ -7,22 +7,25 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
+from groups.access import Caller
 from groups.models import ApiToken
+from groups.tokens import hash_secret, visible_prefix
 from projects.actions.init_tokens import create_init_tokens
+from projects.actions.tokens import delete_token
 from tests.cast import client, make_user
 
 ADMIN, BACKEND, FRONTEND = (
     "*:*.unleash-admin-secret",
-    "*:development.one-secret",
-    "default:production.two-secret",
+    "*:development.one-long-secret-0001",
+    "default:production.two-long-secret-0002",
 )
 
 
 def test_each_variable_makes_its_kind(db):
     environ = {
         "INIT_ADMIN_API_TOKENS": ADMIN,
-        "INIT_CLIENT_API_TOKENS": f"{BACKEND}, default:production.three-secret",
-        "INIT_BACKEND_API_TOKENS": "*:development.four-secret",
+        "INIT_CLIENT_API_TOKENS": f"{BACKEND}, default:production.three-long-secret-0003",
+        "INIT_BACKEND_API_TOKENS": "*:development.four-long-secret-0004",
         "INIT_FRONTEND_API_TOKENS": FRONTEND,
     }
     assert create_init_tokens(environ) == 5
@@ -47,23 +50,25 @@ def test_nothing_given(db):
 @pytest.mark.parametrize(
     ("variable", "key"),
     [
-        ("INIT_ADMIN_API_TOKENS", "topsecret"),
-        ("INIT_ADMIN_API_TOKENS", "default:*.topsecret"),
-        ("INIT_ADMIN_API_TOKENS", "*:development.topsecret"),
-        ("INIT_CLIENT_API_TOKENS", "topsecret"),
-        ("INIT_CLIENT_API_TOKENS", "*:topsecret"),
-        ("INIT_CLIENT_API_TOKENS", "*:*.topsecret"),
-        ("INIT_CLIENT_API_TOKENS", "[]:development.topsecret"),
-        ("INIT_FRONTEND_API_TOKENS", "nosuch:development.topsecret"),
-        ("INIT_FRONTEND_API_TOKENS", "*:nosuch.topsecret"),
+        ("INIT_ADMIN_API_TOKENS", "topsecret-topsecret"),
+        ("INIT_ADMIN_API_TOKENS", "default:*.topsecret-topsecret"),
+        ("INIT_ADMIN_API_TOKENS", "*:development.topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "*:topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "*:*.topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "[]:development.topsecret-topsecret"),
+        ("INIT_FRONTEND_API_TOKENS", "nosuch:development.topsecret-topsecret"),
+        ("INIT_FRONTEND_API_TOKENS", "*:nosuch.topsecret-topsecret"),
         ("INIT_FRONTEND_API_TOKENS", "*:development."),
     ],
 )
 def test_malformed(db, variable, key):
     with pytest.raises(ImproperlyConfigured) as caught, transaction.atomic():
-        create_init_tokens({variable: f"{'*:*' if 'ADMIN' in variable else '*:development'}.fine,{key}"})
+        create_init_tokens(
+            {variable: f"{'*:*' if 'ADMIN' in variable else '*:development'}.fine-and-long-enough,{key}"}
+        )
     assert f"{variable}, token 2" in str(caught.value)
-    assert "topsecret" not in str(caught.value)
+    assert "topsecret-topsecret" not in str(caught.value)
     assert not ApiToken.objects.exists()
 
 
@@ -72,9 +77,27 @@ def test_one_key_of_two_kinds(db):
         create_init_tokens({"INIT_CLIENT_API_TOKENS": BACKEND, "INIT_FRONTEND_API_TOKENS": BACKEND})
 
 
-def test_a_short_key_is_not_shown_whole(db):
-    create_init_tokens({"INIT_ADMIN_API_TOKENS": "*:*.abc"})
-    assert ApiToken.objects.get().prefix == "*:*."
+def test_a_revoked_key_stays_revoked(db, caplog):
+    environ = {"INIT_ADMIN_API_TOKENS": ADMIN}
+    create_init_tokens(environ)
+    delete_token(ADMIN, caller=Caller.system())
+    assert create_init_tokens(environ) == 0
+    assert client(ADMIN).get("/api/admin/api-tokens").status_code == 401
+    assert "INIT_ADMIN_API_TOKENS, token 1 was revoked" in caplog.text
+    assert ADMIN not in caplog.text
+
+
+def test_a_short_key_is_refused(db):
+    with pytest.raises(ImproperlyConfigured, match="token 1: the part after the dot must have at least 16"):
+        create_init_tokens({"INIT_ADMIN_API_TOKENS": "*:*.fifteen-letters"})
+
+
+def test_a_short_key_of_an_earlier_version_still_works(db):
+    short = "*:*.abc"
+    make = ApiToken.objects.create
+    make(kind="admin", name="from INIT_ADMIN_API_TOKENS", secret_hash=hash_secret(short), all_projects=True)
+    assert create_init_tokens({"INIT_ADMIN_API_TOKENS": short}) == 0
+    assert visible_prefix(short) == "*:*."
 
 
 def token(*args):
