@@ -77,6 +77,14 @@ STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS
 STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
+# What the reports of SDKs may create in an hour, a worker (projects/actions/report_limits.py).
+REPORT_APPLICATIONS_LIMIT = environment.integer("FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1)  # a token
+REPORT_INSTANCES_LIMIT = environment.integer(
+    "FLAGADMIN_REPORT_INSTANCES", 5_000, at_least=1
+)  # an application
+REPORT_VARIANTS_LIMIT = environment.integer(
+    "FLAGADMIN_REPORT_VARIANTS", 100, at_least=1
+)  # a flag in an application
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
 SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # a worker

@@ -207,7 +207,7 @@ class FrontendRegisterView(FrontendView):
         report = Report()
         place = Place(body.appName, str(body.instanceId), environment_of(request))
         report.saw(place, instance_of(body, request, sdk_type="frontend"), body.strategies)
-        inbox.submit(report)
+        inbox.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 
@@ -222,7 +222,8 @@ class FrontendMetricsView(FrontendView):
         """What a frontend SDK counted since its last post."""
         body = wire.read(wire.Metrics, request.data)
         instance = instance_of(body, request, sdk_type="frontend")
-        inbox.submit(metrics_report(body, environment_of(request), instance))
+        report = metrics_report(body, environment_of(request), instance)
+        inbox.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 

@@ -59,13 +59,19 @@ class Count:
 class Report:
     """``used`` has the latest time of each use, ``hours`` its counts by the hour's beginning (UTC).
 
-    ``strategies`` names every application of the report, with the strategies it said it knows.
+    ``strategies`` names every application of the report, with the strategies it said it knows; ``tokens`` has the id
+    of the token that told of an application.
     """
 
     instances: dict[Place, Instance] = field(default_factory=dict)
     strategies: dict[str, set[str]] = field(default_factory=dict)
     used: dict[Use, datetime] = field(default_factory=dict)
     hours: dict[tuple[Use, datetime], Count] = field(default_factory=dict)
+    tokens: dict[str, int] = field(default_factory=dict)
+
+    def told_by(self, token: int) -> "Report":
+        self.tokens = dict.fromkeys(self.strategies, token)
+        return self
 
     def saw(self, place: Place, instance: Instance, strategies: Iterable[str] = ()) -> None:
         known = self.instances.get(place)
@@ -91,6 +97,7 @@ class Report:
             self._used(use, at)
         for hour, count in other.hours.items():
             self.hours.setdefault(hour, Count()).add(count)
+        self.tokens = other.tokens | self.tokens
 
     def _used(self, use: Use, at: datetime) -> None:
         self.strategies.setdefault(use.application, set())

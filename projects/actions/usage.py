@@ -4,6 +4,7 @@ What is known is not written again within a minute, so a steady fleet costs read
 of ``projects.usage_rows``, each in key order, so that bursts never wait for each other in a circle.
 """
 
+from collections import Counter
 from dataclasses import astuple, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from flagadmin.transactions import transactional
 from projects.actions.report import Report
+from projects.actions.report_limits import VARIANT, Subject, allowed, write_ignored
 from projects.actions.usage_plan import (
     STEP,
     STRATEGIES_KEPT,
@@ -51,26 +53,33 @@ def keep_report(
     now = now or timezone.now()
     with connection.cursor() as cursor:
         known = read_known(cursor, report)
+        within = allowed(report, known, now=now)
+        report, ignored = within.report, within.ignored
         writes = plan_writes(report, known, now=now)
         if lock_wait is not None and (writes or report.hours):
             wait = f"{lock_wait.total_seconds() * 1000:.0f}ms"
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [wait])
         _hold_flags(cursor, known, writes, skip_locked=skip_locked)
-        apply_writes(cursor, report, known, writes, now=now)
+        ignored += apply_writes(cursor, report, known, writes, now=now)
+        write_ignored(cursor, ignored, now=now)
 
 
 # Writes, in the order of locks --------------------------------------------------------------------------
 
 
-def apply_writes(cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime) -> None:
+def apply_writes(
+    cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime
+) -> Counter[Subject]:
+    """Answers the variants beyond the limit, which were not written."""
     _write_flags_seen(cursor, writes)
     known.applications |= _make_applications(cursor, writes, now)
     _hold_applications(cursor, known, writes)
     _write_strategies(cursor, known, writes)
     _write_instances(cursor, known, writes, now)
     _write_usage(cursor, known, writes)
-    _write_hours(cursor, report, known)
+    ignored = _write_hours(cursor, report, known)
     _write_lines(cursor, known, writes, now)
+    return ignored
 
 
 def _hold_flags(cursor: Any, known: Known, writes: Writes, *, skip_locked: bool) -> None:
@@ -184,13 +193,18 @@ def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
         cursor.execute(statement, columns(rows, 4))
 
 
-def _write_hours(cursor: Any, report: Report, known: Known) -> None:
-    rows = sorted(
-        (known.flags[use.flag], use.environment, hour, known.applications[use.application],
-         count.yes, count.no, orjson.dumps(count.variants).decode())
+def _write_hours(cursor: Any, report: Report, known: Known) -> Counter[Subject]:
+    """A flag's variants are those of its definition, so a row keeps a limited number of names: the first ones told."""
+    limit = settings.REPORT_VARIANTS_LIMIT
+    told = {
+        (known.flags[use.flag], use.environment, hour, known.applications[use.application]): (use, count)
         for (use, hour), count in report.hours.items()
         if use.flag in known.flags
-    )  # fmt: skip
+    }
+    rows = [
+        (*key, count.yes, count.no, orjson.dumps(dict(sorted(count.variants.items())[:limit])).decode())
+        for key, (_, count) in sorted(told.items())
+    ]
     statement = """
         INSERT INTO projects_usagehour AS known (flag_id, environment, hour, application_id, yes, no, variants)
         SELECT * FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::bigint[],
@@ -202,10 +216,16 @@ def _write_hours(cursor: Any, report: Report, known: Known) -> None:
                     SELECT key AS name, sum(value::bigint) AS total
                       FROM (SELECT * FROM jsonb_each_text(known.variants)
                             UNION ALL SELECT * FROM jsonb_each_text(excluded.variants)) AS counts
-                     GROUP BY key) AS summed) END
+                     GROUP BY key ORDER BY NOT known.variants ? key, key LIMIT %s) AS summed) END
+        RETURNING flag_id, environment, hour, application_id,
+                  CASE WHEN (SELECT count(*) FROM jsonb_object_keys(variants)) >= %s THEN variants END
     """
-    if rows:
-        cursor.execute(statement, columns(rows, 7))
+    ignored: Counter[Subject] = Counter()
+    for *key, full in fetch(cursor, statement, *columns(rows, 7), limit, limit) if rows else ():
+        use, count = told[tuple(key)]
+        if full is not None and (beyond := count.variants.keys() - orjson.loads(full).keys()):
+            ignored[Subject(VARIANT, application=use.application)] += len(beyond)
+    return ignored
 
 
 def _write_lines(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:

@@ -55,6 +55,7 @@ def clean_usage(*, now: datetime | None = None) -> Forgotten:
     now = now or timezone.now()
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
     hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))
+    _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     instances = _delete_in_parts(_INSTANCES, long_ago)
     _delete(_ORPHANS)
     return Forgotten(

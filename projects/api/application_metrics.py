@@ -18,6 +18,7 @@ from projects.actions.applications import delete_application, update_application
 from projects.api.list_queries import ListFilter, list_parameters, sort_keys, terms_of
 from projects.documents import application_details as documents
 from projects.documents.flag_usage import flag_usage_document, raw_usage_document
+from projects.documents.ignored_reports import ignored_documents, ignored_of
 from projects.models import ApplicationInstance, Flag
 
 TAGS = ["Metrics"]
@@ -80,6 +81,24 @@ class ApplicationDetail(ApplicationBase):
     instanceCount = serializers.IntegerField()
     seenToggles = SeenFlag(many=True)
     links = serializers.DictField(child=serializers.CharField())
+    ignored = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="New instances and variants that were beyond a limit in the last two days, and not kept.",
+    )
+
+
+class IgnoredReport(serializers.Serializer):
+    hour = serializers.DateTimeField(help_text="Beginning of the hour.")
+    kind = serializers.ChoiceField(choices=["application", "instance", "variant"])
+    tokenName = serializers.CharField(allow_null=True, help_text="Token whose new applications were ignored.")
+    appName = serializers.CharField(
+        allow_null=True, help_text="Application whose instances or variants were."
+    )
+    count = serializers.IntegerField()
+
+
+class IgnoredReports(serializers.Serializer):
+    ignored = IgnoredReport(many=True)
 
 
 class ApplicationNotes(Body):
@@ -173,7 +192,8 @@ class ApplicationView(APIView):
     def get(self, request: ApiRequest, name: str) -> Response:
         """One application: its instances, and the flags it asked for."""
         application = documents.access_application(request.user, name)
-        return Response(documents.detail_document(request.user, application))
+        record = documents.detail_document(request.user, application)
+        return Response(record | {"ignored": ignored_of(application)})
 
     @extend_schema(
         operation_id="createApplication",
@@ -202,6 +222,15 @@ class ApplicationView(APIView):
         """Forget an application with its instances and usage. It comes back with its next report."""
         delete_application(name, caller=request.user)
         return Response()
+
+
+class IgnoredReportsView(APIView):
+    @extend_schema(
+        operation_id="getIgnoredReports", tags=TAGS, responses={200: IgnoredReports} | refusals(403)
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """What SDKs reported beyond the limits of an hour in the last two days, by token or application."""
+        return Response({"ignored": ignored_documents(request.user)})
 
 
 class InstancesView(APIView):
@@ -256,6 +285,7 @@ def readable_flag(caller: Caller, name: str) -> Flag:
 urlpatterns = [
     path("metrics/applications", ApplicationsView.as_view()),
     path("metrics/applications/<str:name>", ApplicationView.as_view()),
+    path("metrics/ignored", IgnoredReportsView.as_view()),
     path("metrics/instances/<str:name>/environment/<str:environment>", InstancesView.as_view()),
     path("client-metrics/features/<str:name>", FeatureUsageView.as_view()),
     path("client-metrics/features/<str:name>/raw", RawFeatureUsageView.as_view()),

@@ -49,9 +49,12 @@ class Inbox:
         self._alone = BoundedSemaphore(max(1, settings.SERVER_THREADS // 4))
         self._crowded = False
 
-    def submit(self, report: Report) -> None:
-        """Returns once the report is committed. Raises what stood against it, and against it alone."""
-        entry = _Entry(report)
+    def submit(self, report: Report, *, token: int = 0) -> None:
+        """Returns once the report is committed; ``token`` is the id of the token it came with.
+
+        Raises what stood against it, and against it alone.
+        """
+        entry = _Entry(report.told_by(token))
         with self._adding:
             self._waiting.append(entry)
         if not self._writing.acquire(blocking=False):

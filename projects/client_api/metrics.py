@@ -12,7 +12,7 @@ from groups.authentication import ApiRequest
 from groups.tokens import note_uses
 from projects.actions.report import Count, Instance, Place, Report, Use
 from projects.client_api import wire
-from projects.client_api.base import TAGS, ClientView, environment_of
+from projects.client_api.base import TAGS, ClientView, environment_of, token_of
 from projects.client_api.inbox import inbox
 from projects.client_api.register import ACCEPTED, instance_of
 
@@ -56,7 +56,8 @@ class MetricsView(ClientView):
         Counts of flags that do not exist are accepted and not kept. Impact metrics are accepted and not kept.
         """
         body = wire.read(wire.Metrics, request.data)
-        inbox.submit(metrics_report(body, environment_of(request), instance_of(body, request)))
+        report = metrics_report(body, environment_of(request), instance_of(body, request))
+        inbox.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 
@@ -94,7 +95,8 @@ class BulkMetricsView(ClientView):
         lists = wire.read(wire.BulkLists, request.data)
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
-        inbox.submit(_bulk_report(applications, metrics, environment_of(request), timezone.now()))
+        report = _bulk_report(applications, metrics, environment_of(request), timezone.now())
+        inbox.submit(report, token=token_of(request).pk)
         note_uses(lists.seenTokens or ())
         if problems or more:
             raise ValidationError.of(problems + more)

@@ -7,7 +7,7 @@ from flagadmin.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.actions.report import Instance, Place, Report
 from projects.client_api import wire
-from projects.client_api.base import TAGS, ClientView, environment_of
+from projects.client_api.base import TAGS, ClientView, environment_of, token_of
 from projects.client_api.inbox import inbox
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
@@ -38,7 +38,7 @@ class RegisterView(ClientView):
         report = Report()
         place = Place(body.appName, str(body.instanceId), environment_of(request))
         report.saw(place, instance_of(body, request), body.strategies)
-        inbox.submit(report)
+        inbox.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 

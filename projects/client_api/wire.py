@@ -21,7 +21,8 @@ StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], 
 Secret = Annotated[str, Field(max_length=1000)]
 SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
 CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
-VariantCounts = Annotated[dict[str, CountNumber], Field(max_length=MOST_VARIANTS)]
+VariantName = Annotated[str, Field(max_length=LONGEST_WORD)]
+VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MOST_VARIANTS)]
 
 
 def _aware(moment: datetime) -> datetime:

@@ -12,6 +12,7 @@ from projects.models.applications import (  # isort: split
     Application,
     ApplicationInstance,
     FlagUsage,
+    IgnoredReport,
     ProjectApplication,
     UsageHour,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "FlagTag",
     "FlagType",
     "FlagUsage",
+    "IgnoredReport",
     "LifecycleStage",
     "Project",
     "ProjectApplication",

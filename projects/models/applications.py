@@ -94,6 +94,26 @@ class UsageHour(models.Model):
         return f"{self.flag_id} by {self.application_id} in {self.environment} at {self.hour}"
 
 
+class IgnoredReport(models.Model):
+    """How much of the reports of an hour was beyond a limit and not kept (``projects.actions.report_limits``).
+
+    Of a token, or of an application: the other one is 0 or empty.
+    """
+
+    pk = models.CompositePrimaryKey("hour", "kind", "token_id", "application")
+    hour = models.DateTimeField()
+    kind = models.TextField()
+    token_id = models.BigIntegerField(default=0)
+    application = models.TextField(default="")
+    number = models.BigIntegerField(default=0)
+
+    class Meta:
+        indexes = [models.Index(fields=["application"], name="ignored_report_application")]
+
+    def __str__(self) -> str:
+        return f"{self.number} of kind {self.kind} at {self.hour}"
+
+
 class ProjectApplication(models.Model):
     """One line of a project's applications list, kept at write time by ``projects_refresh_applications``.
 

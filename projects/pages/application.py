@@ -15,6 +15,7 @@ from groups.pages.base import ListPage
 from groups.permissions import Permission
 from projects.actions.applications import delete_application
 from projects.documents.application_details import access_application, asked_flags, instances_of, lines_of
+from projects.documents.ignored_reports import ignored_of
 from projects.pages.base import flag_url, project_url
 
 
@@ -81,6 +82,7 @@ class ApplicationPage(ListPage):
             projects=[
                 (line, project_url(line.project_id)) for line in lines_of(self.caller, self.application)
             ],
+            ignored=ignored_of(self.application),
             may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
             **kwargs,
         )
