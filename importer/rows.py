@@ -1,6 +1,5 @@
 """A plan's flags as rows: each kind of them written or removed in one statement."""
 
-import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,7 @@ from flagadmin.bulk import allocate_ids, copy_rows
 from groups.access import Caller
 from importer.outcome import FlagPlan
 from importer.state import Document
+from projects.models.flags import time_ordered_id
 
 Numbered = tuple[int, FlagPlan]
 """A flag's id with its plan."""
@@ -138,16 +138,12 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
     for flag_id, flag in flags:
         gone, new = _strategy_changes(flag)
         removed += gone
-        added += zip(sorted(_new_id() for _ in new), [flag_id] * len(new), new, strict=True)
+        added += zip(sorted(str(time_ordered_id()) for _ in new), [flag_id] * len(new), new, strict=True)
     if removed:
         _run("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", removed)
         _run("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", removed)
     if added:
         _copy_strategies(added, environment, now)
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
 
 
 def _strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
@@ -227,7 +223,7 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
         rows = (
             (identifier, flag_id, link["url"], link["title"], now)
             for flag_id, links in wanted
-            for identifier, link in zip(sorted(_new_id() for _ in links), links, strict=True)
+            for identifier, link in zip(sorted(str(time_ordered_id()) for _ in links), links, strict=True)
         )
         copy_rows("projects_flaglink", ("id", "flag_id", "url", "title", "created_at"), rows)
 

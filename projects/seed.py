@@ -104,7 +104,9 @@ def _seed_vocabulary(using: str, models: dict[str, Any]) -> None:
         )
     if not models["ContextField"].objects.using(using).exists():
         models["ContextField"].objects.using(using).bulk_create(
-            models["ContextField"](name=name, description=description, sort_order=order)
+            models["ContextField"](
+                name=name, description=description, sort_order=order, stickiness=name == "sessionId"
+            )
             for name, description, order in CONTEXT_FIELDS
         )
     if not models["TagType"].objects.using(using).exists():

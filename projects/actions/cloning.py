@@ -19,6 +19,7 @@ def clone_flag(
 ) -> Flag:
     """A new flag, off in every environment, with the other's metadata, strategies, variants, tags and parents.
 
+    With ``replace_group_id`` its strategies are grouped by its own name, whatever the other's were grouped by.
     Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
@@ -70,7 +71,7 @@ def _copy_strategies(source: Flag, flag: Flag, replace_group_id: bool) -> None:
     copies = {}
     for strategy in Strategy.objects.filter(flag=source):
         parameters = dict(strategy.parameters)
-        if replace_group_id and parameters.get("groupId") == source.name:
+        if replace_group_id and "groupId" in parameters:
             parameters["groupId"] = flag.name
         copies[strategy.pk] = Strategy(
             flag=flag,

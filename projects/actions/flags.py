@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
-from flagadmin.errors import NameExists, Problem
+from flagadmin.errors import NameExists, Problem, choices
 from flagadmin.transactions import UNIQUE_VIOLATION, sqlstate, transactional
 from groups.access import Caller
 from groups.permissions import Permission
@@ -20,6 +20,7 @@ from projects.models import (
     Flag,
     FlagEnvironment,
     FlagTag,
+    FlagType,
     LifecycleStage,
     Project,
     ProjectEnvironment,
@@ -49,7 +50,9 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
     Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
-    check_problems([*new_name_problems(new.name, project), *_tags_problems(new.tags)])
+    check_problems(
+        [*new_name_problems(new.name, project), *_type_problems(new.type), *_tags_problems(new.tags)]
+    )
     check_room(project, 1)
     flag = insert_flag(project, new, caller=caller)
     record(
@@ -114,6 +117,12 @@ def name_taken(name: str, caller: Caller) -> NameExists:
     return NameExists(f"A flag named {name} already exists (in project {flag.project_id}{state}).")
 
 
+def _type_problems(kind: str) -> Iterable[Problem]:
+    types = FlagType.objects.values_list("id", flat=True)
+    if kind and kind not in types:
+        yield Problem("type", f"there is no flag type {kind}. There are: {choices(types)}")
+
+
 def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
     if not tags:
         return
@@ -123,7 +132,10 @@ def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
 
 
 def update_flag(project_id: str, name: str, changes: Mapping[str, Any], *, caller: Caller) -> Flag:
-    """Changes those of ``type description stale impression_data`` that are given. Raises NotFound, NoAccess."""
+    """Changes those of ``type description stale impression_data`` that are given.
+
+    A type that an import brought stays until it is changed. Raises NotFound, NoAccess, ValidationError.
+    """
     return edit_flag(project_id, name, lambda before: changes, caller=caller)
 
 
@@ -140,6 +152,7 @@ def edit_flag(
         return flag
     if unknown := changed.keys() - CHANGEABLE:
         raise TypeError(f"these cannot be changed: {sorted(unknown)}")
+    check_problems(_type_problems(changed.get("type", "")))
     for key, value in changed.items():
         setattr(flag, key, value)
     flag.save(update_fields=list(changed))

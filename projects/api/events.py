@@ -25,7 +25,11 @@ from projects.events import EventFilter, narrowed, readable_events
 TAGS = ["Events"]
 OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
 PARAMETERS = [
-    OpenApiParameter("type", str, description=OPERATORS),
+    OpenApiParameter(
+        "type",
+        str,
+        description=f"{OPERATORS} A type that does not exist matches nothing: clients ask for many.",
+    ),
     OpenApiParameter("project", str, description=OPERATORS),
     OpenApiParameter("environment", str, description=OPERATORS),
     OpenApiParameter("feature", str, description=OPERATORS),

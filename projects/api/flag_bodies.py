@@ -202,7 +202,7 @@ class FlagRecord(FlagMetadata):
 class CloneBody(Body):
     name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
     replaceGroupId = serializers.BooleanField(
-        default=True, help_text="Rollouts grouped by the old name are grouped by the new one."
+        default=True, help_text="Rollouts are grouped by the new name, whatever they were grouped by."
     )
 
 

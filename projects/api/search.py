@@ -51,6 +51,9 @@ class SearchQuery(serializers.Serializer):
 class FoundEnvironment(EnvironmentSummary):
     yes = serializers.IntegerField()
     no = serializers.IntegerField()
+    changeRequestIds = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Always empty: there are no change requests here."
+    )
 
 
 class FoundFlag(FlagSummary):

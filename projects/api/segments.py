@@ -57,6 +57,12 @@ class SegmentList(serializers.Serializer):
     segments = SegmentRecord(many=True)
 
 
+class UsesOfSegment(SegmentUses):
+    changeRequestStrategies = serializers.ListField(
+        child=serializers.DictField(), help_text="Always empty: there are no change requests here."
+    )
+
+
 class SegmentsView(APIView):
     @extend_schema(operation_id="getSegments", tags=TAGS, responses={200: SegmentList} | refusals(403))
     def get(self, request: ApiRequest) -> Response:
@@ -166,12 +172,12 @@ class SegmentStrategiesView(APIView):
     @extend_schema(
         operation_id="getStrategiesBySegmentId",
         tags=TAGS,
-        responses={200: SegmentUses} | refusals(400, 403, 404),
+        responses={200: UsesOfSegment} | refusals(400, 403, 404),
     )
     def get(self, request: ApiRequest, segment_id: str) -> Response:
         """The strategies of active flags, and the default strategies, that have this segment."""
         segment = actions.access_segment(request.user, path_id(segment_id))
-        return Response(segment_uses(segment.pk, request.user))
+        return Response(segment_uses(segment.pk, request.user) | {"changeRequestStrategies": []})
 
 
 class StrategySegmentsView(APIView):

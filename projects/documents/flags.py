@@ -171,7 +171,9 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
             "dependencyType": kinds.get(flag.pk),
             "segments": segments.get(flag.pk, []),
             "environments": [
-                environment | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+                environment
+                | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+                | {"changeRequestIds": []}
                 for environment in summary["environments"]
             ],
             "createdBy": creator_document(flag),

@@ -188,16 +188,18 @@ def environment_summaries(
     environments: Iterable[Environment], *, projects: Sequence[str] | None
 ) -> list[Document]:
     """Environments with their counts over these projects (None: over all). Three queries."""
-    links = _counted(ProjectEnvironment.objects.all(), "project_id", projects)
-    tokens = _counted(ApiToken.objects.all(), "scopes__project_id", projects)
-    switched_on = FlagEnvironment.objects.filter(enabled=True, flag__archived_at=None)
-    enabled = _counted(switched_on, "flag__project_id", projects)
+    links, tokens = ProjectEnvironment.objects.all(), ApiToken.objects.all()
+    flags = FlagEnvironment.objects.filter(enabled=True, flag__archived_at=None)
+    if projects is not None:
+        links, flags = links.filter(project__in=projects), flags.filter(flag__project__in=projects)
+        tokens = tokens.filter(Q(scopes__project__in=projects) | Q(all_projects=True))
+    link_counts, token_counts, enabled_counts = map(_by_environment, (links, tokens, flags))
     return [
         environment_document(environment)
         | {
-            "projectCount": links.get(environment.pk, 0),
-            "apiTokenCount": tokens.get(environment.pk, 0),
-            "enabledToggleCount": enabled.get(environment.pk, 0),
+            "projectCount": link_counts.get(environment.pk, 0),
+            "apiTokenCount": token_counts.get(environment.pk, 0),
+            "enabledToggleCount": enabled_counts.get(environment.pk, 0),
         }
         for environment in environments
     ]
@@ -225,8 +227,6 @@ def project_environment_summaries(project: Project) -> list[Document]:
     ]
 
 
-def _counted(rows: Any, project_path: str, projects: Sequence[str] | None) -> dict[str, int]:
-    if projects is not None:
-        rows = rows.filter(**{f"{project_path}__in": projects})
+def _by_environment(rows: Any) -> dict[str, int]:
     counted = rows.order_by().values("environment_id").annotate(count=Count("id", distinct=True))
     return dict(counted.values_list("environment_id", "count"))

@@ -33,9 +33,10 @@ def segment_document(segment: Segment) -> Document:
 
 
 def strategy_type_document(strategy_type: StrategyType) -> Document:
+    """``title`` is what people gave a custom type; built-in ones have a display name alone."""
     return {
         "name": strategy_type.name,
-        "title": strategy_type.title or None,
+        "title": None if strategy_type.built_in else strategy_type.title or None,
         "displayName": strategy_type.title or None,
         "description": strategy_type.description or None,
         "editable": not strategy_type.built_in,

@@ -1,3 +1,5 @@
+import secrets
+import time
 import uuid
 
 from django.db import models
@@ -70,10 +72,18 @@ class FlagEnvironment(models.Model):
         return f"{self.flag} in {self.environment_id}"
 
 
+def time_ordered_id() -> uuid.UUID:
+    """A UUID of version 7 (RFC 9562): later ones are greater, so that equal sort orders mean order of creation."""
+    milliseconds = time.time_ns() // 1_000_000
+    return uuid.UUID(
+        int=milliseconds << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
+    )
+
+
 class Strategy(models.Model):
     """One way a flag can be on in an environment. Strategies are tried in ``sort_order``, then by id."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    id = models.UUIDField(primary_key=True, default=time_ordered_id)
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
     name = models.CharField("strategy type", max_length=255)

@@ -8,8 +8,6 @@ from groups.pages.base import ActionPage as ActionPage
 from groups.permissions import Permission
 from projects.models import Flag, Project
 
-FLAG_TYPES = ("release", "experiment", "operational", "kill-switch", "permission")
-
 
 def project_url(project_id: str) -> str:
     return f"/projects/{quote(project_id, '')}/"

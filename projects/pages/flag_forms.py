@@ -13,8 +13,8 @@ from groups.pages.base import FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.actions.flags import NewFlag, create_flag, update_flag
-from projects.models import Flag, Project, TagType
-from projects.pages.base import FLAG_TYPES, api_path, flag_crumbs, flag_url, project_crumbs, project_url
+from projects.models import Flag, FlagType, Project, TagType
+from projects.pages.base import api_path, flag_crumbs, flag_url, project_crumbs, project_url
 
 
 class MetadataForm(forms.Form):
@@ -31,7 +31,8 @@ class MetadataForm(forms.Form):
 
     def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        types = dict.fromkeys([*FLAG_TYPES, *([here] if here else [])])
+        known = FlagType.objects.values_list("id", flat=True)
+        types = dict.fromkeys([*known, *([here] if here else [])])
         self.fields["type"].choices = [(name, name) for name in types]  # type: ignore[attr-defined]
 
 

@@ -21,9 +21,10 @@ from projects.models import (
     Flag,
     FlagEnvironment,
     FlagTag,
+    FlagType,
     ProjectApplication,
 )
-from projects.pages.base import FLAG_TYPES, allowed, api_path, project_url
+from projects.pages.base import allowed, api_path, project_url
 from projects.pages.switches import flag_rows
 
 NAME, TYPE = Column("name", "Flag", by=("name",)), Column("type", "Type", by=("type",))
@@ -55,7 +56,8 @@ class ProjectPage(ListPage):
 
     def get_filters(self) -> Sequence[Filter]:
         here = Flag.objects.filter(project=self.project)
-        types = {*FLAG_TYPES, *here.order_by().values_list("type", flat=True).distinct()}
+        in_use = here.order_by().values_list("type", flat=True).distinct()
+        types = {*FlagType.objects.values_list("id", flat=True), *in_use}
         pairs = FlagTag.objects.filter(flag__project=self.project).order_by("tag_type", "value")
         tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
         return (

@@ -15,6 +15,7 @@ def test_listed_in_their_order_with_counts(api):
         flag=make_flag("shop", "old", archived=True), environment_id="production", enabled=True
     )
     make_token("backend", projects=["shop"], environment="production")
+    make_token("backend", environment="production")  # for all projects
     listed = api["viewer"].get(URL).json()["environments"]
     assert [environment["name"] for environment in listed] == ["development", "production"]
     assert listed[1] == {
@@ -24,11 +25,13 @@ def test_listed_in_their_order_with_counts(api):
         "enabled": True,
         "protected": False,
         "projectCount": 2,
-        "apiTokenCount": 1,
+        "apiTokenCount": 2,
         "enabledToggleCount": 1,
     }
     mine = api["outsider"].get(URL).json()["environments"][1]
-    assert (mine["projectCount"], mine["apiTokenCount"], mine["enabledToggleCount"]) == (0, 0, 0)
+    assert (mine["projectCount"], mine["apiTokenCount"], mine["enabledToggleCount"]) == (0, 1, 0)
+    in_shop = api["reader"].get(f"{URL}/project/shop").json()["environments"][1]
+    assert in_shop["projectApiTokenCount"] == 2
 
 
 def test_created_changed_and_deleted(api):

@@ -37,7 +37,7 @@ def test_everything_but_the_switch(api, cart):
     [strategy] = development["strategies"]
     assert strategy["parameters"] == {"rollout": "5", "groupId": "copy"}
     assert strategy["segments"] == [Segment.objects.get().pk]
-    assert [s["parameters"] for s in production["strategies"]] == [{"groupId": "shared"}]
+    assert [s["parameters"] for s in production["strategies"]] == [{"groupId": "copy"}]
     assert production["variants"] == [VARIANT]
     assert record["dependencies"] == [{"feature": "parent", "enabled": True, "variants": ["x"]}]
     assert (record["description"], record["impressionData"]) == ("d", True)

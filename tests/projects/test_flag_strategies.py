@@ -1,6 +1,7 @@
 """Strategies of a flag in an environment: add, read, change, remove, order."""
 
 import uuid
+from itertools import count
 
 import pytest
 
@@ -186,6 +187,13 @@ def test_ordering(api, cart):
     assert [s["id"] for s in api["member"].get(PATH).json()] == [str(second.pk), str(first.pk)]
     [event] = events("strategy-order-changed")
     assert event.after == {"strategyIds": [str(second.pk), str(first.pk)]}
+
+
+def test_strategies_of_one_place_stand_in_order_of_creation(api, cart, monkeypatch):
+    moments = count(1_800_000_000_000_000_000, 1_000_000)  # a millisecond apart
+    monkeypatch.setattr("projects.models.flags.time.time_ns", lambda: next(moments))
+    made = [str(add_strategy(cart, sort_order=3).pk) for _ in range(4)]
+    assert [strategy["id"] for strategy in api["member"].get(PATH).json()] == made
 
 
 def test_ordering_what_is_not_there(api, cart):

@@ -84,6 +84,17 @@ def test_patches_that_are_refused(api, cart, operation):
     assert Flag.objects.get().description == "old"
 
 
+def test_a_type_that_does_not_exist(api, cart):
+    record = refused(put(api["member"], type="bogus"), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == ["type"]
+
+
+def test_a_type_that_an_import_brought_stays(api, cart):
+    Flag.objects.update(type="toggle")
+    assert put(api["member"], type="toggle", description="new").status_code == 200
+    assert Flag.objects.get().type == "toggle"
+
+
 def test_a_patch_is_a_list(api, cart):
     refused(api["member"].patch(PATH, {"op": "remove"}, format="json"), 400, "ValidationError")
 

@@ -33,6 +33,8 @@ def test_listed_with_the_built_in_ones(api):
     shown = {item["name"]: item["editable"] for item in listed["strategies"]}
     assert shown["flexibleRollout"] is False
     assert shown["default"] is False
+    rollout = next(item for item in listed["strategies"] if item["name"] == "flexibleRollout")
+    assert (rollout["title"], rollout["displayName"]) == (None, "Gradual rollout")
 
 
 def test_changed_deprecated_and_reactivated(api):
