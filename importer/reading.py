@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic_core import core_schema
 
+from projects.validation.texts import is_scalar, text_of
 from projects.validation.variants import TOTAL_WEIGHT
 
 WANTED = "wanted"
@@ -42,15 +43,9 @@ class Reads:
 
 
 def as_text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
-    raise ValueError(value)
+    if not is_scalar(value):
+        raise ValueError(value)
+    return text_of(value)
 
 
 def as_boolean(value: Any) -> bool:

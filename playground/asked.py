@@ -3,9 +3,10 @@
 In an address, ``environment`` and ``project`` may stand several times; ``context.NAME`` is a field of the context,
 ``name`` and ``value`` (several times, in pairs) are fields added by hand, and ``json`` is a whole context as JSON,
 which then replaces the fields (``as=json`` and ``as=fields`` turn the one into the other). A field's text may hold
-several values between commas: each combination is a context of its own, as in the advanced API; in JSON a comma is
-a comma. Two questions in one address have a prefix each (``a.environment``), and the projects in common. ``kept``
-names a context that is too long for an address by its digest.
+several values between commas: each combination is a context of its own, as in the advanced API. Commas in JSON do that
+where there are several environments, which only that API takes, and are part of a value elsewhere. Two questions in
+one address have a prefix each (``a.environment``), and the projects in common. ``kept`` names a context that is too
+long for an address by its digest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,10 +70,9 @@ class Asked:
     def body(self) -> dict[str, Any]:
         """The body of the same question for the API (the advanced one where there are several)."""
         projects: Any = self.projects if self.projects is not None else "*"
-        lone = self.contexts[0] if len(self.contexts) == 1 else document(self.fields)
         if not self.several:
-            return {"environment": self.environments[0], "projects": projects, "context": lone}
-        return {"environments": self.environments, "projects": projects, "context": lone}
+            return {"environment": self.environments[0], "projects": projects, "context": self.contexts[0]}
+        return {"environments": self.environments, "projects": projects, "context": _whole(self)}
 
 
 def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") -> Asked:
@@ -123,9 +123,10 @@ def _with_offset(text: str) -> str:
 
 def _contexts(asked: Asked) -> list[dict[str, Any]]:
     """Raises ValidationError."""
-    if asked.json is not None:
-        return [_understood(_decoded(asked.json))]
-    values = {name: _values(text) for name, text in asked.fields.items()}
+    whole = _whole(asked)
+    if asked.json is not None and len(asked.environments) == 1:
+        return [whole]
+    values = combinations.split_context(whole)
     count = combinations.count_contexts(values) * len(asked.environments)
     if count > MOST_COLUMNS:
         raise ValidationError.at(
@@ -146,8 +147,11 @@ def as_json(context: Mapping[str, Any]) -> str:
     return orjson.dumps(context, option=orjson.OPT_INDENT_2).decode()
 
 
-def _values(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] or [text]
+def _whole(asked: Asked) -> dict[str, Any]:
+    """The context as it was entered, with all the values of its fields. Raises ValidationError."""
+    if asked.json is not None:
+        return _understood(_decoded(asked.json))
+    return document(asked.fields)
 
 
 def _decoded(text: str) -> Any:

@@ -129,7 +129,7 @@ class FrontendTogglesView(FrontendView):
     )
     def get(self, request: ApiRequest) -> HttpResponse:
         """The flags that are on for a context in the query. Other parameters count as properties."""
-        return toggles(request, query_context(request))
+        return toggles(request, body_context({"context": query_context(request)}))
 
     @extend_schema(
         operation_id="getFrontendFeaturesForContext",

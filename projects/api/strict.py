@@ -18,7 +18,7 @@ class TextField(serializers.CharField):
         super().__init__(**kwargs)
 
     def to_internal_value(self, data: Any) -> str:
-        return super().to_internal_value(text_of(data) if isinstance(data, bool | float) else data)
+        return super().to_internal_value(text_of(data) if isinstance(data, bool | int | float) else data)
 
 
 class StrictSerializer(Body):

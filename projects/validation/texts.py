@@ -2,18 +2,17 @@
 
 from typing import Any
 
+from playground.engine import reading
+
 
 def text_of(value: Any) -> str:
-    """A scalar as the text that is stored: ``true``, ``5`` (also for 5.0), and "" for null, as the reference does."""
+    """A scalar as the text that is stored: ``true``, ``5`` (also for 5.0), and "" for null, as the reference does.
+
+    Numbers read as those of a context do, so that the same number on both sides is equal however large it is.
+    """
     if isinstance(value, str):
         return value
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return str(value)
+    return reading.text_of(value) if is_scalar(value) else str(value)
 
 
 def is_scalar(value: Any) -> bool:
