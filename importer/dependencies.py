@@ -23,6 +23,13 @@ SELECT c.name, p.name
 """
 
 
+def present_dependencies(project: str) -> list[tuple[str, str]]:
+    """The (child, parent) pairs of the project's active children."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PRESENT, [project])
+        return cursor.fetchall()
+
+
 def dependency_findings(
     plan: Plan, entries: Mapping[str, Entry], stored: Mapping[str, StoredFlag], caller: Caller
 ) -> Iterator[Finding]:
@@ -31,9 +38,9 @@ def dependency_findings(
     archived = [flag for flag in plan.flags.values() if flag.before and flag.after and flag.after["archived"]]
     if plan.target is None or not (any(entry.parents for entry in said.values()) or archived):
         return
-    with connection.cursor() as cursor:
-        cursor.execute(_PRESENT, [plan.target.project.id])
-        kept = [(child, parent) for child, parent in cursor.fetchall() if child not in said]
+    kept = [
+        (child, parent) for child, parent in present_dependencies(plan.target.project.id) if child not in said
+    ]
     places = dict(_places(plan, stored, caller))
     wishes = [
         Wish(entry.name, parent["feature"], f"{path}.feature")

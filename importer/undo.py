@@ -8,20 +8,23 @@ from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, copy_all
-from flagadmin.errors import Conflict, NotFound
+from flagadmin.errors import Conflict, NotFound, choices
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.permissions import Permission
 from importer import rows
 from importer.apply import digest
+from importer.dependencies import present_dependencies
 from importer.models import ImportRun
 from importer.outcome import Action, FlagPlan
 from importer.permissions import missing_permissions, no_access
 from importer.stale import last_change
 from importer.state import StoredFlag, read_flags
-from projects.access import access_project_for_update
-from projects.actions.removal import check_no_children
-from projects.models import Flag, Segment, TagType
+from projects.access import access_project_for_update, readable_flags
+from projects.actions.limits import check_room
+from projects.actions.removal import check_no_children, remove_flags
+from projects.models import Flag
+from projects.validation import FlagPlace, Wish, dependency_problems, load_vocabulary
 
 _ELSEWHERE = """
 SELECT f.name FROM projects_flag f
@@ -37,14 +40,16 @@ SELECT f.name FROM projects_flag f
 
 @transactional
 def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
-    """Puts changed flags back and archives created ones. Context fields, tag types and segments that it made stay.
+    """Puts changed flags back and deletes created ones; those of them that somebody has used since are archived.
+    Context fields, tag types and segments that it made stay.
 
-    Raises NotFound, NoAccess, and Conflict where something has changed since, naming it.
+    Raises NotFound, NoAccess, Conflict where something has changed since, naming it, and the refusals of archiving
+    and reviving.
     """
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
         raise NotFound(f"There is no import {run_id}.")
-    access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
+    project = access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
     run = ImportRun.objects.select_for_update().get(id=run_id)
     if run.state != ImportRun.State.DONE:
         raise Conflict(
@@ -54,7 +59,9 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     _check_unchanged(run, stored)
     plans = [_back(stored[name], run) for name in run.after]
     _check_permissions(plans, run, caller)
-    _check_words(plans)
+    _check_references(plans, run.project)
+    _check_parents(plans, run.project, caller)
+    check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
     _write(plans, run, caller)
     run.state = ImportRun.State.UNDONE
     run.save(update_fields=["state"])
@@ -105,23 +112,70 @@ def _differ(plans: list[FlagPlan], part: str) -> bool:
     return any(plan.before and plan.after and plan.before[part] != plan.after[part] for plan in plans)
 
 
-def _check_words(plans: list[FlagPlan]) -> None:
-    """What the flags referred to before may have been deleted since."""
+def _check_references(plans: list[FlagPlan], project: str) -> None:
+    """What the flags referred to before may have been deleted since, or moved to another project."""
+    known = load_vocabulary(project)
     documents = [plan.after for plan in plans if plan.after is not None]
-    segments = {
-        s for document in documents for strategy in document["strategies"] for s in strategy["segments"]
-    }
+    strategies = [strategy for document in documents for strategy in document["strategies"]]
+    segments = {segment for strategy in strategies for segment in strategy["segments"]}
+    gone = [f"segment {key}" for key in sorted(segments - known.segments.keys())]
     tag_types = {tag[0] for document in documents for tag in document["tags"]}
-    parents = {parent["feature"] for document in documents for parent in document["parents"]}
-    gone = [f"segment {key}" for key in sorted(segments - set(_present(Segment, "id", segments)))]
-    gone += [f"tag type {key}" for key in sorted(tag_types - set(_present(TagType, "name", tag_types)))]
-    gone += [f"flag {key}" for key in sorted(parents - set(_present(Flag, "name", parents)))]
+    gone += [f"tag type {name}" for name in sorted(tag_types - known.tag_types)]
+    types = {strategy["name"] for strategy in strategies}
+    gone += [f"strategy type {name}" for name in sorted(types - known.strategy_types)]
     if gone:
-        raise Conflict(f"This needs {', '.join(gone[:20])}, deleted after the import: it cannot be undone.")
+        raise Conflict(
+            f"This import cannot be undone: it needs {choices(gone)}, which {project} no longer has."
+        )
 
 
-def _present(model: type[Segment] | type[TagType] | type[Flag], key: str, wanted: set) -> Iterator:
-    return model.objects.filter(**{f"{key}__in": wanted}).values_list(key, flat=True).iterator()
+def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
+    """Parents may have been archived, moved or given parents since: the rules for adding one count here too."""
+    said = {plan.name: plan for plan in plans if _needs_parents(plan)}
+    wishes = [
+        Wish(name, parent["feature"], name)
+        for name, plan in said.items()
+        for parent in (plan.after or {})["parents"]
+    ]
+    if not wishes:
+        return
+    parents = readable_flags(caller).filter(name__in={wish.parent for wish in wishes})
+    places = {flag.name: FlagPlace(flag.project_id, flag.is_archived) for flag in parents}
+    places |= {
+        plan.name: FlagPlace(project, plan.after["archived"]) for plan in plans if plan.after is not None
+    }
+    kept = [(child, parent) for child, parent in present_dependencies(project) if child not in said]
+    if problems := list(dependency_problems(wishes, project=project, flags=places, existing=kept)):
+        first = problems[0]
+        message = (
+            f"This import cannot be undone: {first.path} would depend on a flag that cannot be its parent now"
+        )
+        raise Conflict(f"{message}: {first.message}.", details=problems)
+
+
+def _needs_parents(plan: FlagPlan) -> bool:
+    """Whether it gets other parents than it has now, or comes back to those it has."""
+    if plan.before is None or plan.after is None or plan.after["archived"]:
+        return False
+    return plan.before["parents"] != plan.after["parents"] or _becomes(plan, archived=False)
+
+
+_USED = """
+SELECT f.id FROM projects_flag f
+ WHERE f.id = ANY(%(flags)s)
+   AND (EXISTS (SELECT FROM projects_flagusage u WHERE u.flag_id = f.id)
+        OR EXISTS (SELECT FROM projects_flaglastseen s WHERE s.flag_id = f.id)
+        OR EXISTS (SELECT FROM projects_favouriteflag v WHERE v.flag_id = f.id)
+        OR EXISTS (SELECT FROM audit_auditevent e WHERE e.feature = f.name AND e.created_at > %(since)s))
+"""
+
+
+def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
+    """The ids of created flags that nobody has used or changed since: nothing is lost with them."""
+    created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
+    with connection.cursor() as cursor:
+        cursor.execute(_USED, {"flags": list(created), "since": run.finished_at})
+        return created - {flag_id for (flag_id,) in cursor.fetchall()}
 
 
 def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
@@ -135,7 +189,10 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     rows.end_archived_stage(revived)
     rows.write_stages([], archived, now)
     check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
-    copy_all(_events(plans, run), actor=caller)
+    deleted = _untouched(plans, run)
+    remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
+    rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
+    copy_all(_events(rest, run), actor=caller)
 
 
 def _becomes(plan: FlagPlan, *, archived: bool) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import Conflict, InvalidOperation, NoAccess, NotFound
@@ -10,7 +11,9 @@ from importer.models import ImportRun
 from importer.state import read_flags
 from importer.undo import undo_import
 from importer.wire import read_body
-from projects.models import Dependency, Flag, FlagEnvironment, Strategy
+from projects.actions.archiving import archive_flags
+from projects.actions.dependencies import add_dependency
+from projects.models import Dependency, Flag, FlagEnvironment, FlagLastSeen, Segment, Strategy
 from tests.importer.bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +36,7 @@ def rich(rollout: str):
     )
 
 
-def test_puts_changed_flags_back_and_archives_created_ones(callers):
+def test_puts_changed_flags_back_and_deletes_created_ones(callers):
     import_body(read_body(rich("10")), caller=callers("admin"))
     before = state("one", "two")
     given = rich("20")
@@ -45,9 +48,93 @@ def test_puts_changed_flags_back_and_archives_created_ones(callers):
 
     assert undone.state == ImportRun.State.UNDONE
     assert state("one", "two") == before
-    assert Flag.objects.get(name="three").archived_at is not None
+    assert not Flag.objects.filter(name="three").exists()
     kinds = list(AuditEvent.objects.order_by("-id").values_list("type", "feature")[:3])
-    assert kinds == [("import-undone", None), ("feature-archived", "three"), ("import-undone", "one")]
+    assert kinds == [("import-undone", None), ("import-undone", "one"), ("feature-deleted", "three")]
+
+
+def test_the_file_can_be_imported_again_afterwards(callers):
+    run = import_body(read_body(rich("10")), caller=callers("admin"))
+    undo_import(run.id, caller=callers("admin"))
+    again = import_body(read_body(rich("10")), caller=callers("admin"))
+    assert again.counts["create"] == 2
+
+
+@pytest.mark.parametrize("use", ["evaluated", "favourite", "changed and changed back"])
+def test_a_created_flag_that_somebody_has_used_is_archived(use, callers, api):
+    run = import_body(read_body(body("one", "two")), caller=callers("admin"))
+    flag = Flag.objects.get(name="one")
+    if use == "evaluated":
+        FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
+    elif use == "favourite":
+        assert api["admin"].post("/api/admin/projects/shop/features/one/favorites").status_code == 200
+    else:
+        for switched in ("on", "off"):
+            path = f"/api/admin/projects/shop/features/one/environments/production/{switched}"
+            assert api["admin"].post(path).status_code == 200
+        Strategy.objects.filter(flag=flag).delete()
+    undo_import(run.id, caller=callers("admin"))
+    assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
+    assert Flag.objects.get().is_archived
+
+
+@pytest.fixture
+def without_parent(callers):
+    """An import that took ``one`` its parent ``two``."""
+    import_body(read_body(rich("10")), caller=callers("admin"))
+    given = body("one", dependencies=[{"feature": "one", "dependencies": []}])
+    return import_body(read_body(given), caller=callers("admin"))
+
+
+def check_refused(run, caller, match):
+    before = state("one", "two")
+    with pytest.raises(Conflict, match=match), transaction.atomic():
+        undo_import(run.id, caller=caller)
+    assert state("one", "two") == before
+    assert ImportRun.objects.get(id=run.id).state == ImportRun.State.DONE
+
+
+def test_refuses_a_parent_that_was_archived_since(without_parent, callers):
+    archive_flags("shop", ["two"], caller=callers("admin"))
+    check_refused(without_parent, callers("admin"), "two is archived; a parent must be active")
+
+
+def test_refuses_a_parent_that_was_moved_since(without_parent, callers):
+    Flag.objects.filter(name="two").update(project="default")
+    check_refused(without_parent, callers("admin"), "two is in project default; a parent must be in the same")
+
+
+def test_refuses_a_parent_that_was_given_a_parent_since(without_parent, callers):
+    import_body(read_body(body("top")), caller=callers("admin"))
+    add_dependency("shop", "two", {"feature": "top"}, caller=callers("admin"))
+    check_refused(without_parent, callers("admin"), "two itself depends on top")
+
+
+def test_refuses_a_parent_for_a_flag_that_is_one_since(without_parent, callers):
+    import_body(read_body(body("child")), caller=callers("admin"))
+    add_dependency("shop", "child", {"feature": "one"}, caller=callers("admin"))
+    check_refused(without_parent, callers("admin"), "child depends on one")
+
+
+def test_refuses_to_revive_a_flag_whose_parent_was_archived_since(callers):
+    import_body(read_body(rich("10")), caller=callers("admin"))
+    given = rich("10")
+    given["data"]["features"] = [{"name": "one", "archived": True}, {"name": "two"}]
+    given["data"]["featureEnvironments"] = []
+    run = import_body(read_body(given), caller=callers("admin"))
+    ImportRun.objects.filter(id=run.id).update(after={"one": run.after["one"]})
+    archive_flags("shop", ["two"], caller=callers("admin"))
+    check_refused(run, callers("admin"), "two is archived")
+
+
+def test_refuses_a_segment_that_moved_to_another_project_since(callers):
+    segment = Segment.objects.create(name="vip")
+    used = body("one", segments=[{"id": 7, "name": "vip"}], featureStrategies=[strategy("one", segments=[7])])
+    import_body(read_body(used), caller=callers("admin"))
+    run = import_body(read_body(body("one")), caller=callers("admin"))
+    Segment.objects.filter(id=segment.id).update(project="default")
+    with pytest.raises(Conflict, match=f"it needs segment {segment.id}, which shop no longer has"):
+        undo_import(run.id, caller=callers("admin"))
 
 
 def test_brings_back_what_the_import_archived(callers):
