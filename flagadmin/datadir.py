@@ -25,11 +25,16 @@ def make_data_dir(path: Path) -> Path:
         folder.chmod(mode)
         give_to_owner_of(folder.parent, folder)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise PermissionError(
-            f"The data directory {path} belongs to another user. Start as that user,"
-            " or name another directory in FLAGADMIN_DATA_DIR."
-        )
+        raise PermissionError(f"The data directory {path} {_why_not(path)}")
     return path
+
+
+def _why_not(path: Path) -> str:
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return "is on a read-only file system."
+    if path.stat().st_uid != os.geteuid():
+        return "belongs to another user. Start as that user, or name another directory in FLAGADMIN_DATA_DIR."
+    return "cannot be read and written by its owner. Change its mode to 0700."
 
 
 def give_to_owner_of(folder: Path, made: Path) -> None:
@@ -41,6 +46,8 @@ def give_to_owner_of(folder: Path, made: Path) -> None:
 
 def kept_secret_key(data_dir: Path) -> str:
     """The key kept in `secret_key`, generated on first use; all processes that start at once agree.
+
+    Raises ValueError if the file is empty, OSError if it cannot be read.
 
     It is written whole under another name and then linked: the first link wins, and nobody ever reads
     half a key.
@@ -59,4 +66,10 @@ def kept_secret_key(data_dir: Path) -> str:
             pass
         finally:
             os.unlink(drafted)
-    return kept.read_text().strip()
+    key = kept.read_text().strip()
+    if not key:
+        raise ValueError(
+            f"The secret key file {kept} is empty. Restore it from a backup, or delete it:"
+            " a new key is made then, and everybody has to log in again."
+        )
+    return key

@@ -214,6 +214,10 @@ def raised_by(*checks: Callable[[], object]) -> list[AppError]:
     return found
 
 
+class DiskFull(ServiceUnavailable):
+    default_message = "The disk of the database is full: nothing can be written until there is space again."
+
+
 def choices(names: Iterable[str], *, limit: int = 20) -> str:
     """The valid choices of an error message, in code-point order: ``development, production``."""
     ordered = sorted(names)

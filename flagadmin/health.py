@@ -1,16 +1,26 @@
 """Probes for whoever runs the service: is the process there, and can it serve?"""
 
 import logging
+import os
+import time
 import uuid
+from collections import deque
 
+import psycopg
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
 
-from flagadmin.errors import ServiceUnavailable
+from flagadmin.errors import DiskFull, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
+
+LEAST_SPACE = 32_000_000  # bytes; the next segment of PostgreSQL's write-ahead log takes 16 MB
+SECONDS_UNTIL_FORGOTTEN = 60.0
+
+# When the database last refused a statement for want of space.
+_refused_for_space: deque[float] = deque(maxlen=1)
 
 
 @require_safe
@@ -21,14 +31,34 @@ def healthz(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponseBase:
-    """200 when the database answers and is migrated; else 503 with an error record."""
+    """200 when the database answers, is migrated and has space; else 503 with an error record."""
     try:
         waiting = unapplied_migrations()
-    except DatabaseError:
-        return _not_ready(ServiceUnavailable())
+    except DatabaseError as error:
+        return _not_ready(unavailable(error))
+    if _has_no_space():
+        return _not_ready(DiskFull())
     if waiting:
         return _not_ready(ServiceUnavailable(f"Migrations are missing: {', '.join(waiting)}."))
     return JsonResponse({"health": "GOOD"})
+
+
+def unavailable(error: BaseException) -> ServiceUnavailable:
+    """The refusal that a failure of the database stands for, with the reason where it is known."""
+    if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.DiskFull.sqlstate:
+        _refused_for_space.append(time.monotonic())
+    return DiskFull() if _has_no_space() else ServiceUnavailable()
+
+
+def _has_no_space() -> bool:
+    """As the bundled database's disk says, or as any database said a moment ago."""
+    if any(time.monotonic() - then < SECONDS_UNTIL_FORGOTTEN for then in _refused_for_space):
+        return True
+    data_dir = connection.settings_dict["OPTIONS"].get("data_dir")
+    if data_dir is None:
+        return False
+    disk = os.statvfs(data_dir)
+    return disk.f_bavail * disk.f_frsize < LEAST_SPACE
 
 
 def _not_ready(error: ServiceUnavailable) -> JsonResponse:

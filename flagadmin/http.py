@@ -20,7 +20,7 @@ from django.urls import resolve
 from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
-from flagadmin import errors
+from flagadmin import errors, health
 from flagadmin.errors import AppError, Problem
 from flagadmin.logs import request_id, without_secrets
 
@@ -94,7 +94,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
         (django_errors.BadRequest, django_errors.SuspiciousOperation),
         lambda _: errors.ValidationError("Bad request."),
     ),
-    ((OperationalError, InterfaceError), lambda _: errors.ServiceUnavailable()),
+    ((OperationalError, InterfaceError), health.unavailable),
 ]
 
 

@@ -27,7 +27,7 @@ try:
                 " every machine that uses this database needs the same one."
             )
         SECRET_KEY = datadir.kept_secret_key(DATA_DIR)
-except OSError as error:
+except (OSError, ValueError) as error:
     raise ImproperlyConfigured(str(error)) from error
 
 # Where it is reached ------------------------------------------------------------------------------------
@@ -109,6 +109,9 @@ _POOL: dict[str, Any] = {
     # Seconds until a request that gets no connection is answered with 503.
     "timeout": environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1),
     "max_lifetime": 3600,
+    # Seconds after which an unused connection is closed, one at a time: what a burst opened is given back soon, and
+    # others of the same server find room.
+    "max_idle": 1,
 }
 
 

@@ -1,8 +1,10 @@
 """Settings: safe without any variable set, and clear about what is missing or wrong."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +73,38 @@ def test_a_wrong_variable_is_named(tmp_path: Path, variables: dict[str, str], co
     refused = run(tmp_path, "-c", SHOW, **variables)
     assert refused.returncode != 0
     assert complaint in refused.stderr
+
+
+def test_an_empty_secret_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").touch()
+    refused = run(tmp_path, "manage.py", "serve")
+    assert refused.returncode != 0
+    assert f"The secret key file {tmp_path}/secret_key is empty" in refused.stderr
+
+
+def test_an_unreadable_secret_key_is_named(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").mkdir()  # root reads every file
+    refused = run(tmp_path, "manage.py", "serve")
+    assert refused.returncode != 0
+    assert f"Is a directory: '{tmp_path}/secret_key'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "owner", "reason"),
+    [
+        (os.ST_RDONLY, 0, "is on a read-only file system"),
+        (0, 1, "belongs to another user"),
+        (0, 0, "Change its mode to 0700"),
+    ],
+)
+def test_why_the_data_directory_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: int, owner: int, reason: str
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + owner)
+    with pytest.raises(PermissionError, match=reason):
+        make_data_dir(tmp_path)
 
 
 def test_the_deployment_check_is_clean_behind_https(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
@@ -49,6 +50,7 @@ class Command(BaseCommand):
         check_free(host, port)
         runtime.address = settings.PUBLIC_URL or address_of(host, port)
         try:
+            check_database()
             migrate()
             runtime.run_at_start()
         except OperationalError as error:
@@ -99,6 +101,12 @@ def address_of(host: str, port: int) -> str:
 
 def in_address(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def check_database() -> None:
+    """Raises OperationalError with the server's own words; a pool would only tell that it got no connection."""
+    with connection.wrap_database_errors, psycopg.connect(**connection.get_connection_params()):
+        pass
 
 
 def migrate() -> None:
