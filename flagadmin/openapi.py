@@ -13,9 +13,25 @@ from rest_framework import serializers
 
 from flagadmin import errors
 
+NUMBERED = frozenset(
+    {
+        "groupId",
+        "roleId",
+        *(f"{kind}_id" for kind in ("role", "user", "account", "segment", "holder", "token")),
+    }
+)
+"""Ids that count rows: strings in an address, as the specification says, but of digits alone."""
+
 
 class BoundedSchema(AutoSchema):
-    """Says of lists of objects in request bodies how long they may be."""
+    """Says how long lists of objects in request bodies may be, and which ids in addresses are numbers."""
+
+    def _get_parameters(self) -> list[dict[str, Any]]:
+        parameters = super()._get_parameters()
+        for parameter in parameters:
+            if parameter["in"] == "path" and parameter["name"] in NUMBERED:
+                parameter["schema"]["pattern"] = "^[0-9]{1,19}$"
+        return parameters
 
     def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._unwrap_list_serializer(serializer, direction)
@@ -97,6 +113,23 @@ def refusal(status: int, description: str | None = None, *, name: str | None = N
         description=message,
         examples=[OpenApiExample(name or kind.name, value=example, response_only=True)],
     )
+
+
+def usual_refusals(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A postprocessing hook: what any operation may answer, where its own description does not say more."""
+    for path, item in result["paths"].items():
+        for operation in item.values():
+            statuses = [400, 401, 403, 404, 409] if path.startswith("/api/admin") else [400, 401, 403]
+            if "requestBody" in operation:
+                statuses += [413, 415]
+            for status in statuses:
+                operation["responses"].setdefault(str(status), _usual(status))
+    return result
+
+
+def _usual(status: int) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/ErrorRecord"}
+    return {"description": _KINDS[status][1], "content": {"application/json": {"schema": schema}}}
 
 
 # What this is for; a reader finds these without scrolling.

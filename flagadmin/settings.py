@@ -270,6 +270,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "flagadmin.openapi.usual_refusals",
         "flagadmin.openapi.main_operations_first",
     ],
     "CAMELIZE_NAMES": True,  # path parameters as the specification spells them
