@@ -1,15 +1,16 @@
-# make install | demo | test | check | bench | screenshots | browser | lock | clean
+# make install | demo | test | check | bench | attack | screenshots | browser | lock | clean
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
 BENCHMARKS = $(basename $(notdir $(wildcard tests/benchmarks/bench_*.py)))
 INSTALLED := .venv/.installed
+MINUTES := 25
 
 # As production runs it, with nothing but HTTPS said.
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test check bench screenshots lock clean
+.PHONY: help install browser demo test check bench attack screenshots lock clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
@@ -17,6 +18,7 @@ help:
 	@echo "make test         run all tests (browser tests need Chromium: make browser)"
 	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
 	@echo "make bench        measure, beside the floor each figure cannot pass"
+	@echo "make attack       attack a server of its own for 25 minutes (MINUTES=...), and tell what held"
 	@echo "make screenshots  take pictures of every page, light and dark"
 	@echo "make lock         compile requirements/*.in to pinned requirements/*.txt"
 	@echo "make clean        remove .venv and caches; data stay"
@@ -49,6 +51,9 @@ check: install
 
 bench: install
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(PYTHON) -m tests.benchmarks.$$name || exit 1; done
+
+attack: install
+	$(PYTHON) -m tests.attack --minutes $(MINUTES)
 
 screenshots: install
 	$(PYTHON) -m tests.browser.screenshots

@@ -1,12 +1,12 @@
 """What pydantic found wrong with an import body, as problems that a person can act on."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import orjson
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import is_typeddict
 
 from flagadmin import errors
@@ -19,10 +19,51 @@ LONGEST_KEY = 60
 """Of a key that somebody made up, this much is told and compared."""
 
 
-def schema_refusal(invalid: ValidationError, raw: Any, shape: Any) -> errors.ValidationError:
-    """Every fault with its JSON path; where it lies within a flag's entry, the message begins with the flag's name."""
-    faults = invalid.errors(include_url=False, include_input=True, include_context=True)
-    return refusal((_problem(fault, raw, shape) for fault in faults[:MOST_DETAILS]), len(faults))
+CHUNK = 1_000
+"""Entries of each list that are looked at together: what is wrong with them must fit into memory."""
+
+
+def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
+    """The body as its shape reads it.
+
+    Raises ValidationError with the first faults and their JSON paths, and the number of all; where one lies within a
+    flag's entry, its message begins with the flag's name.
+    """
+    read, problems, count, outside = None, list[Problem](), 0, 0
+    for start, part in _parts(raw):
+        try:
+            found = adapter.validate_python(part)
+        except ValidationError as invalid:
+            # What is wrong outside the lists is wrong with every part.
+            count += invalid.error_count() - outside
+            if len(problems) < MOST_DETAILS:
+                faults = invalid.errors(include_url=False, include_input=True, include_context=True)
+                inside = [fault for fault in faults if len(fault["loc"]) > 2]
+                outside = len(faults) - len(inside)
+                listed = inside if start else faults
+                problems += (_problem(fault, raw, shape, start) for fault in listed[:MOST_DETAILS])
+            continue
+        if read is None:
+            read = found
+        else:
+            for name, entries in found["data"].items():
+                read["data"][name] += entries
+    if count:
+        raise refusal(problems, count)
+    return read
+
+
+def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
+    """The body with some entries of each list at a time, and the index of the first of them."""
+    data = raw.get("data") if isinstance(raw, dict) else None
+    lists = {k: v for k, v in data.items() if isinstance(v, list)} if isinstance(data, dict) else {}
+    longest = max(map(len, lists.values()), default=0)
+    if longest <= CHUNK:
+        yield 0, raw
+        return
+    for start in range(0, longest, CHUNK):
+        entries = {name: found[start : start + CHUNK] for name, found in lists.items()}
+        yield start, {**raw, "data": {**data, **entries}}  # type: ignore[dict-item]
 
 
 def refusal(problems: Iterable[Problem], count: int) -> errors.ValidationError:
@@ -49,8 +90,10 @@ def shown(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _problem(fault: Mapping[str, Any], raw: Any, shape: Any) -> Problem:
+def _problem(fault: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
     location = tuple(step for step in fault["loc"] if step != "[key]")
+    if len(location) > 2 and isinstance(location[2], int):
+        location = (*location[:2], location[2] + start, *location[3:])
     flag = flag_at(raw, location)
     message = _message(fault, location, shape)
     return Problem(json_path(location), f"{flag}: {message}" if flag else message)

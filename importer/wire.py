@@ -6,14 +6,14 @@ exports write beside it (``links``, ``color``, ``project`` of a context field) a
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired, Required
+from typing import Annotated, Any, NotRequired, Required, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from flagadmin import errors
 from flagadmin.bodies import parse_json
-from importer.faults import schema_refusal
+from importer.faults import validated
 from importer.heavy import heavy_work
 from importer.reading import (
     Boolean,
@@ -29,8 +29,11 @@ from importer.reading import (
 from playground.engine.operators import OPERATORS
 from projects.validation.variants import PAYLOAD_TYPES, WEIGHT_TYPES
 
-Texts = Annotated[list[Text], Field(fail_fast=True)]
-Numbers = Annotated[list[Number], Field(fail_fast=True)]
+T = TypeVar("T")
+# Of a list within an entry the first fault is told: an entry's faults must not be as many as its bytes.
+Inner = Annotated[list[T], Field(fail_fast=True)]
+Texts = Inner[Text]
+Numbers = Inner[Number]
 PayloadType = Annotated[str, one_of(*PAYLOAD_TYPES)]
 WeightType = Annotated[str, one_of(*WEIGHT_TYPES)]
 Operator = Annotated[str, one_of(*OPERATORS)]
@@ -69,7 +72,7 @@ class FeatureVariant(TypedDict):
     weightType: NotRequired[WeightType]
     stickiness: NotRequired[Text]
     payload: NotRequired[Payload]
-    overrides: NotRequired[list[Override]]
+    overrides: NotRequired[Inner[Override]]
 
 
 @strict
@@ -91,8 +94,8 @@ class Strategy(TypedDict, total=False):
     featureName: Text
     sortOrder: Number
     segments: Numbers
-    constraints: list[Constraint]
-    variants: list[StrategyVariant]
+    constraints: Inner[Constraint]
+    variants: Inner[StrategyVariant]
     parameters: dict[str, Text]
 
 
@@ -105,8 +108,8 @@ class FeatureEnvironment(TypedDict, total=False):
     enabled: Required[Boolean]
     sortOrder: Number
     variantCount: Number
-    strategies: list[Strategy]
-    variants: list[FeatureVariant]
+    strategies: Inner[Strategy]
+    variants: Inner[FeatureVariant]
     lastSeenAt: Moment | None
     hasStrategies: Boolean
     hasEnabledStrategies: Boolean
@@ -152,14 +155,14 @@ class Feature(TypedDict, total=False):
     createdAt: Moment | None
     archivedAt: Moment | None
     lastSeenAt: Moment | None
-    environments: list[FeatureEnvironment]
-    variants: list[FeatureVariant]
-    strategies: list[Strategy]
-    tags: list[Tag] | None
+    environments: Inner[FeatureEnvironment]
+    variants: Inner[FeatureVariant]
+    strategies: Inner[Strategy]
+    tags: Inner[Tag] | None
     children: Texts
     lifecycle: Lifecycle
-    dependencies: list[Parent]
-    links: list[Link]
+    dependencies: Inner[Parent]
+    links: Inner[Link]
 
 
 @strict
@@ -177,7 +180,7 @@ class ContextField(TypedDict, total=False):
     createdAt: Moment | None
     usedInFeatures: Integer | None
     usedInProjects: Integer | None
-    legalValues: list[LegalValue]
+    legalValues: Inner[LegalValue]
     project: Text
 
 
@@ -195,7 +198,7 @@ class FeatureTag(TypedDict, total=False):
 class Segment(TypedDict):
     id: Number
     name: Text
-    constraints: NotRequired[list[Constraint]]
+    constraints: NotRequired[Inner[Constraint]]
 
 
 @strict
@@ -209,13 +212,13 @@ class TagType(TypedDict, total=False):
 @strict
 class Dependencies(TypedDict):
     feature: Text
-    dependencies: list[Parent]
+    dependencies: Inner[Parent]
 
 
 @strict
 class Links(TypedDict):
     feature: Text
-    links: list[Link]
+    links: Inner[Link]
 
 
 @strict
@@ -269,10 +272,7 @@ def read_body(raw: Any, *, project: str | None = None, environment: str | None =
         given = {"project": project, "environment": environment}
         raw = {**raw, **{name: value for name, value in given.items() if value}}
     _check_size(raw)
-    try:
-        wire = _BODY.validate_python(raw)
-    except ValidationError as invalid:
-        raise schema_refusal(invalid, raw, WireBody) from None
+    wire = validated(_BODY, raw, WireBody)
     return Body(wire["project"], wire["environment"], wire["data"])
 
 

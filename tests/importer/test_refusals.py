@@ -413,3 +413,12 @@ def test_too_large(api: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(BatchView, "body_limit", 100)
     response = api["admin"].post(IMPORT, body("one"))
     assert (response.status_code, json.loads(response.content)["name"]) == (413, "PayloadTooLargeError")
+
+
+def test_faults_far_down_a_long_list_keep_their_places(api: Any) -> None:
+    sent = body()
+    sent["data"] |= {"features": [{"name": f"n{n}"} for n in range(2500)], "odd": 1}
+    sent["data"]["features"][2400] = {"stale": False}
+    record = json.loads(api["admin"].post(IMPORT, sent).content)
+    assert {problem["path"] for problem in record["details"]} == {"data.odd", "data.features[2400].name"}
+    assert record["message"].startswith("The request has 2 problems.")

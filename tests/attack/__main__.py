@@ -1,0 +1,61 @@
+"""Attacks a server of its own, on 127.0.0.1 and with its own data, and tells in a table what held.
+
+    python -m tests.attack [--minutes 25] [--seed 1] [--only NAME ...]
+
+The exit status is 1 when anything fell.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from tests.attack import crawler, described, kills, races, resources
+from tests.attack.installation import Installation, installation
+from tests.attack.result import Result, table
+
+# Each attack's share of the time.
+SHARES = {"resources": 0.3, "described": 0.35, "forms": 0.1, "races": 0.08, "backups": 0.05, "kills": 0.12}
+
+
+def manage(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "manage.py", *arguments], capture_output=True, check=False)
+
+
+def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]) -> Iterator[Result]:
+    spans = {name: share * seconds for name, share in SHARES.items()}
+    each = spans["resources"] / (len(resources.BODIES) + 3)
+    kinds: dict[str, Callable[[], Iterable[Result]]] = {
+        "resources": lambda: resources.attacks(target, each),
+        "described": lambda: described.attacks(target, spans["described"], seed),
+        "forms": lambda: crawler.attacks(target, spans["forms"], seed),
+        "races": lambda: races.attacks(target, spans["races"]),
+        "backups": lambda: [kills.backup_under_writers(target, spans["backups"], manage)],
+        "kills": lambda: kills.attacks(target, spans["kills"], seed),
+    }
+    for name in only or kinds:
+        yield from kinds[name]()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*", choices=SHARES, default=())
+    options = parser.parse_args()
+    results = []
+    began = time.monotonic()
+    with installation() as target:
+        for result in attacks(target, options.minutes * 60, options.seed, options.only):
+            results.append(result)
+            print(table([result]), flush=True)
+    fell = [result for result in results if not result.held]
+    print(
+        f"\n{table(results)}\n\n{len(results)} attacks in {(time.monotonic() - began) / 60:.0f} minutes, {len(fell)} fell"
+    )
+    return 1 if fell else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

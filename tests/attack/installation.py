@@ -1,0 +1,82 @@
+"""The installation that is attacked: a data directory, a server and keys of its own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.live import data_directory, started
+
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    port: int
+    group: int  # of the server's processes
+    folder: Path
+    keys: dict[str, str]  # admin, viewer, backend, frontend
+    session: str  # of an administrator's browser
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def worker_megabytes(self) -> float:
+        """What the largest of the server's processes holds now."""
+        return max((_megabytes(pid) for pid in self.processes()), default=0.0)
+
+    def processes(self) -> list[int]:
+        """The server's own processes; the database's are in another group."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and os.getpgid(int(entry.name)) == self.group:
+                    found.append(int(entry.name))
+            except OSError:
+                continue  # gone meanwhile
+        return found
+
+
+def _megabytes(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    return next(
+        (int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")), 0.0
+    )
+
+
+@contextmanager
+def installation() -> Iterator[Installation]:
+    # Attackers of one address are to reach the code behind the throttle.
+    with data_directory() as folder:
+        keys, session = _fill()
+        from django.db import connections
+
+        connections.close_all()
+        with started(WORKERS, FLAGADMIN_DATABASE_SECONDS="3") as (port, group):
+            yield Installation(port, group, Path(folder), keys, session)
+
+
+def _fill() -> tuple[dict[str, str], str]:
+    from django.test import Client
+
+    from groups.permissions import BuiltIn
+    from tests.cast import make_token, make_user
+    from tests.scenery import make_scenery
+
+    make_scenery()
+    admin = make_user("attacker-admin", root_role=BuiltIn.ADMIN, name="Admin")
+    viewer = make_user("attacker-viewer", root_role=BuiltIn.VIEWER, name="Viewer")
+    browser = Client()
+    browser.force_login(admin)
+    keys = {
+        "admin": make_token("personal", user=admin),
+        "viewer": make_token("personal", user=viewer),
+        "backend": make_token("backend", environment="production"),
+        "frontend": make_token("frontend", environment="production"),
+    }
+    return keys, browser.cookies["sessionid"].value
