@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import exceptions
 from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.forms.models import BaseInlineFormSet
@@ -22,6 +23,8 @@ from flagadmin.http import problems_of
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.authentication import caller_of
+
+MOST_NEW_ROWS = 50  # in one form of the rows below an object
 
 
 class PrettyJsonField(forms.JSONField):
@@ -163,6 +166,20 @@ class Fix(Verbs, admin.ModelAdmin):
             tell(request, error)
             return HttpResponseRedirect(request.get_full_path())
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """By its primary key too where an address has an empty ``_to_field``."""
+        return super().get_object(request, object_id, from_field or None)
+
+    def response_action(self, request: HttpRequest, queryset: Any) -> Any:
+        for selected in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            try:
+                self.model._meta.pk.to_python(selected or "-")
+            except exceptions.ValidationError:
+                raise ValidationError.at(
+                    ACTION_CHECKBOX_NAME, f"{selected!r} is not one of these rows."
+                ) from None
+        return super().response_action(request, queryset)
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         verb = self.change if change else self.create
         if verb is None:
@@ -240,7 +257,13 @@ class Fix(Verbs, admin.ModelAdmin):
 
 
 class Fixes(BaseInlineFormSet):
+    """Takes as many rows as there are and some more, however many a form claims to have."""
+
     page: ClassVar[Any] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.absolute_max = len(self.get_queryset()) + MOST_NEW_ROWS
 
 
 class FixInline(Verbs, admin.StackedInline):

@@ -117,3 +117,11 @@ def test_a_segment_comes_back_with_its_conditions(ada):
 
     assert 'value="nordic"' in browser.get("/segments/new").text
     assert User.objects.filter(username="ada").exists()
+
+
+@pytest.mark.parametrize("current", ["http://[", "nonsense", "", "//evil.example/x"])
+def test_a_part_asked_for_from_an_odd_page_leads_to_the_login(shop, current):
+    response = Client().get("/playground/", headers={"HX-Request": "true", "HX-Current-URL": current})
+
+    assert response["HX-Redirect"].startswith("/login/?next=")
+    assert "evil" not in response["HX-Redirect"]
