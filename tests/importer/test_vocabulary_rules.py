@@ -1,6 +1,7 @@
 """What a file brings besides flags obeys the rules by which the API creates it."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.importer.bodies import body, strategy
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
 LONG = "x" * 101
-OF_KIND = {
+OF_KIND: dict[str, tuple[str, Any]] = {
     "tagTypes": ("/api/admin/tag-types", TagType),
     "contextFields": ("/api/admin/context", ContextField),
     "segments": ("/api/admin/segments", Segment),

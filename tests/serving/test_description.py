@@ -12,9 +12,12 @@ ADDRESS = "/api/openapi.json"
 def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
     build = SchemaGenerator.get_schema
-    monkeypatch.setattr(
-        SchemaGenerator, "get_schema", lambda *args, **kwargs: built.append(1) or build(*args, **kwargs)
-    )
+
+    def count_and_build(*args, **kwargs):
+        built.append(1)
+        return build(*args, **kwargs)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", count_and_build)
     description._openapi_document.cache_clear()
     answers = [client().get(ADDRESS) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {200}

@@ -4,7 +4,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from projects.models import StrategyType
@@ -45,6 +45,7 @@ def test_typed_values(typed, values):
     assert read_values(typed) == values
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.one_of(st.sampled_from(' ,"\\\n\r\t\u2028\u00a0'), st.characters(codec="utf-8")))))
 def test_every_list_of_values_can_be_typed(values):
     typed = values_text(values)
@@ -59,7 +60,9 @@ class Form(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.sent: dict[str, list[str]] = {}
-        self.inside = self.select = self.area = None
+        self.inside = False
+        self.select: str | None = None
+        self.area: str | None = None
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):

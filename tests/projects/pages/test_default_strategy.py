@@ -36,7 +36,8 @@ def test_a_flag_switched_on_without_a_strategy_gets_it(browse, place):
     browse("owner").post(PAGE, QUARTER)
     flag = make_flag("cart")
     browse("owner").post(
-        "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}
+        "/projects/shop/features/cart/switch",
+        {"environment": "production", "enabled": "on", "confirmed": "yes"},
     )
 
     strategy = flag.strategies.get(environment="production")
