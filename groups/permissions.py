@@ -15,16 +15,20 @@ class Scope(StrEnum):
 
 
 class Permission(StrEnum):
-    """The permissions of the product; ``.scope`` and ``.display`` say where each is held and how it is called."""
+    """The permissions of the product; ``.scope`` and ``.display`` say where each is held and how it is called,
+    ``.id`` is its number."""
 
     scope: Scope
     display: str
+    id: int
 
     def __new__(cls, name: str, scope: Scope, display: str) -> "Permission":
         member = str.__new__(cls, name)
         member._value_ = name
         member.scope = scope
         member.display = display
+        # What the reference's clients call the id. Permissions are stored by name, so it may change with this list.
+        member.id = len(cls.__members__) + 1
         return member
 
     ADMIN = "ADMIN", Scope.ROOT, "Admin"

@@ -1,5 +1,6 @@
 """People, service accounts and roles on the wire, in the reference's shape."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -7,7 +8,8 @@ from rest_framework import serializers
 
 from flagadmin.fields import LONGEST_NAME, Body
 from flagadmin.times import iso
-from groups.models import Role, User
+from groups.api.personal_tokens import PersonalToken, personal_token_record
+from groups.models import ApiToken, Role, User
 
 
 @extend_schema_field(
@@ -85,6 +87,16 @@ class AccountRecord(serializers.Serializer):
     isActive = serializers.BooleanField()
     seenAt = serializers.DateTimeField(allow_null=True)
     createdAt = serializers.DateTimeField()
+    imageUrl = serializers.CharField(help_text="Always empty: nothing is fetched from a picture service.")
+    loginAttempts = serializers.IntegerField(help_text="Always 0: attempts are counted by address too.")
+    scimId = serializers.CharField(allow_null=True, help_text="Always null.")
+    seatType = serializers.CharField(allow_null=True, help_text="Always null.")
+    companyRole = serializers.CharField(allow_null=True, help_text="Always null.")
+    productUpdatesEmailConsent = serializers.BooleanField(allow_null=True, help_text="Always null.")
+
+
+class ServiceAccountRecord(AccountRecord):
+    tokens = PersonalToken(many=True, help_text="Its tokens, without their secrets.")
 
 
 class CreatedPersonRecord(AccountRecord):
@@ -94,13 +106,17 @@ class CreatedPersonRecord(AccountRecord):
     emailSent = serializers.BooleanField()
 
 
+class ListedPersonRecord(AccountRecord):
+    inviteLink = serializers.CharField(help_text="Always empty: a link is shown once, when it is created.")
+
+
 class PeopleList(serializers.Serializer):
-    users = AccountRecord(many=True)
+    users = ListedPersonRecord(many=True)
     rootRoles = RoleRecord(many=True)
 
 
 class ServiceAccountList(serializers.Serializer):
-    serviceAccounts = AccountRecord(many=True)
+    serviceAccounts = ServiceAccountRecord(many=True)
     rootRoles = RoleRecord(many=True)
 
 
@@ -126,4 +142,14 @@ def account_record(user: User) -> dict[str, Any]:
         "isActive": user.is_active,
         "seenAt": iso(user.seen_at),
         "createdAt": iso(user.created_at),
+        "imageUrl": "",
+        "loginAttempts": 0,
+        "scimId": None,
+        "seatType": None,
+        "companyRole": None,
+        "productUpdatesEmailConsent": None,
     }
+
+
+def service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:
+    return account_record(user) | {"tokens": [personal_token_record(token) for token in tokens]}

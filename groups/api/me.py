@@ -15,6 +15,7 @@ from groups.actions.passwords import change_password, check_own_password
 from groups.actions.personal_tokens import own_user
 from groups.actions.roles import environment_names
 from groups.api.account_documents import account_record
+from groups.api.permission_documents import PermissionRecord, permission_record
 from groups.authentication import ApiRequest, client_address
 from groups.permissions import Permission, Scope
 
@@ -42,12 +43,6 @@ class Me(serializers.Serializer):
     permissions = HeldPermission(many=True)
     feedback = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
     splash = serializers.DictField(help_text="Always empty.")
-
-
-class PermissionRecord(serializers.Serializer):
-    name = serializers.CharField()
-    displayName = serializers.CharField()
-    type = serializers.CharField(help_text="root, project or environment.")
 
 
 class EnvironmentPermissions(serializers.Serializer):
@@ -134,11 +129,9 @@ class PermissionsView(APIView):
     @extend_schema(operation_id="getPermissions", tags=TAGS, responses={200: AllPermissions} | refusals(403))
     def get(self, request: ApiRequest) -> Response:
         """Every permission there is, by where it is held."""
-        by_scope: dict[Scope, list[dict[str, str]]] = {scope: [] for scope in Scope}
+        by_scope: dict[Scope, list[dict[str, Any]]] = {scope: [] for scope in Scope}
         for permission in Permission:
-            by_scope[permission.scope].append(
-                {"name": permission.value, "displayName": permission.display, "type": permission.scope.value}
-            )
+            by_scope[permission.scope].append(permission_record(permission))
         environments = [
             {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in environment_names()
         ]

@@ -14,6 +14,7 @@ from groups.actions import roles as actions
 from groups.actions.roles import Held
 from groups.api.account_documents import RoleRecord, role_record
 from groups.api.path_ids import path_id
+from groups.api.permission_documents import HeldRecord, held_records
 from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.permissions import Permission
@@ -64,15 +65,15 @@ class RoleBody(RoleUpdateBody):
     name = serializers.CharField(max_length=255)
 
 
-class HeldRecord(serializers.Serializer):
-    name = serializers.CharField()
-    environment = serializers.CharField(required=False)
-
-
 class RoleWithPermissionsRecord(RoleRecord):
-    """A role and what it permits; no `environment` means every environment."""
+    """A role and what it permits."""
 
     permissions = HeldRecord(many=True)
+
+
+class ChangedRole(serializers.Serializer):
+    version = serializers.IntegerField()
+    roles = RoleWithPermissionsRecord(help_text="The one role.")
 
 
 class RoleList(serializers.Serializer):
@@ -81,7 +82,11 @@ class RoleList(serializers.Serializer):
 
 
 def full_record(role: Role) -> dict[str, Any]:
-    return role_record(role) | {"permissions": actions.document(role)["permissions"]}
+    return role_record(role) | {"permissions": held_records(role)}
+
+
+def _changed(role: Role) -> Response:
+    return Response({"version": 1, "roles": full_record(role)})
 
 
 class RolesView(APIView):
@@ -95,7 +100,7 @@ class RolesView(APIView):
         operation_id="createRole",
         tags=TAGS,
         request=RoleBody,
-        responses={201: RoleWithPermissionsRecord} | refusals(400, 403, 409, 415),
+        responses={200: ChangedRole} | refusals(400, 403, 409, 415),
         examples=[EXAMPLE],
     )
     def post(self, request: ApiRequest) -> Response:
@@ -111,7 +116,7 @@ class RolesView(APIView):
             permissions=changes.get("permissions", []),
             caller=request.user,
         )
-        return Response(full_record(role), status=201)
+        return _changed(role)
 
 
 class ValidateRoleView(APIView):
@@ -145,7 +150,7 @@ class RoleView(APIView):
         operation_id="updateRole",
         tags=TAGS,
         request=RoleUpdateBody,
-        responses={200: RoleWithPermissionsRecord} | refusals(400, 403, 404, 409, 415),
+        responses={200: ChangedRole} | refusals(400, 403, 404, 409, 415),
         examples=[EXAMPLE],
     )
     def put(self, request: ApiRequest, role_id: str) -> Response:
@@ -154,7 +159,7 @@ class RoleView(APIView):
         body = RoleUpdateBody(data=request.data)
         body.is_valid(raise_exception=True)
         role = actions.update_role(path_id(role_id), body.changes(), caller=request.user)
-        return Response(full_record(role))
+        return _changed(role)
 
     @extend_schema(operation_id="deleteRole", tags=TAGS, responses={200: None} | refusals(400, 403, 404))
     def delete(self, request: ApiRequest, role_id: str) -> Response:

@@ -1,5 +1,7 @@
 """/api/admin/service-account: accounts of programs, with keys of their own."""
 
+from typing import Any
+
 from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -12,15 +14,16 @@ from groups.actions.personal_tokens import (
     create_personal_token,
     delete_personal_token,
     personal_tokens,
+    tokens_by_user,
 )
 from groups.actions.root_roles import root_roles
 from groups.api.account_documents import (
-    AccountRecord,
     ServiceAccountBody,
     ServiceAccountList,
+    ServiceAccountRecord,
     ServiceAccountUpdateBody,
-    account_record,
     role_record,
+    service_account_record,
 )
 from groups.api.path_ids import path_id
 from groups.api.personal_tokens import (
@@ -43,14 +46,16 @@ class ServiceAccountsView(APIView):
     def get(self, request: ApiRequest) -> Response:
         """All service accounts, and the root roles there are."""
         found = actions.accounts(request.user, is_service=True)
+        tokens = tokens_by_user(found)
         roles = [role_record(role) for role in root_roles()]
-        return Response({"serviceAccounts": [account_record(user) for user in found], "rootRoles": roles})
+        records = [service_account_record(user, tokens.get(user.pk, ())) for user in found]
+        return Response({"serviceAccounts": records, "rootRoles": roles})
 
     @extend_schema(
         operation_id="createServiceAccount",
         tags=TAGS,
         request=ServiceAccountBody,
-        responses={201: AccountRecord} | refusals(400, 403, 409, 415),
+        responses={201: ServiceAccountRecord} | refusals(400, 403, 409, 415),
     )
     def post(self, request: ApiRequest) -> Response:
         """Add a service account. It cannot log in; its keys are made below it."""
@@ -64,24 +69,24 @@ class ServiceAccountsView(APIView):
             root_role=data.get("rootRole"),
             is_service=True,
         )
-        return Response(account_record(actions.create_account(new, caller=request.user)), status=201)
+        return Response(_record(actions.create_account(new, caller=request.user)), status=201)
 
 
 class ServiceAccountView(APIView):
     @extend_schema(
         operation_id="getServiceAccount",
         tags=TAGS,
-        responses={200: AccountRecord} | refusals(400, 403, 404),
+        responses={200: ServiceAccountRecord} | refusals(400, 403, 404),
     )
     def get(self, request: ApiRequest, account_id: str) -> Response:
         """One service account."""
-        return Response(account_record(_account(request, account_id)))
+        return Response(_record(_account(request, account_id)))
 
     @extend_schema(
         operation_id="updateServiceAccount",
         tags=TAGS,
         request=ServiceAccountUpdateBody,
-        responses={200: AccountRecord} | refusals(400, 403, 404, 415),
+        responses={200: ServiceAccountRecord} | refusals(400, 403, 404, 415),
     )
     def put(self, request: ApiRequest, account_id: str) -> Response:
         """Change a service account; what is not named stays."""
@@ -91,7 +96,7 @@ class ServiceAccountView(APIView):
         account = actions.update_account(
             path_id(account_id), body.changes(), is_service=True, caller=request.user
         )
-        return Response(account_record(account))
+        return Response(_record(account))
 
     @extend_schema(
         operation_id="deleteServiceAccount", tags=TAGS, responses={200: None} | refusals(400, 403, 404)
@@ -145,6 +150,10 @@ class ServiceAccountTokenView(APIView):
         account = _account(request, account_id)
         delete_personal_token(account, path_id(token_id), caller=request.user)
         return Response()
+
+
+def _record(user: User) -> dict[str, Any]:
+    return service_account_record(user, personal_tokens(user))
 
 
 def _account(request: ApiRequest, account_id: str) -> User:

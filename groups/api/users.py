@@ -39,7 +39,8 @@ class PeopleView(APIView):
         """All people, and the root roles there are."""
         people = actions.accounts(request.user, is_service=False)
         roles = [role_record(role) for role in root_roles()]
-        return Response({"users": [account_record(user) for user in people], "rootRoles": roles})
+        users = [account_record(user) | {"inviteLink": ""} for user in people]
+        return Response({"users": users, "rootRoles": roles})
 
     @extend_schema(
         operation_id="createUser",

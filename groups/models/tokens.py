@@ -18,6 +18,9 @@ class ApiToken(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     kind = models.CharField(max_length=16, choices=Kind.choices)
+    type_name = models.CharField(
+        max_length=16, blank=True, editable=False, help_text='The kind as its creator calls it: "client".'
+    )
     name = models.CharField(max_length=255)
     secret_hash = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(max_length=255, editable=False, help_text="The visible start of the secret.")

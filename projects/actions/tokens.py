@@ -33,10 +33,11 @@ Kind = ApiToken.Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """``projects`` None means every project, present and future."""
+    """``projects`` None means every project, present and future. ``type_name``: the kind as its creator calls it."""
 
     name: str
     kind: str
+    type_name: str = ""
     projects: tuple[str, ...] | None
     environment: str | None = None
     expires_at: datetime | None = None
@@ -131,6 +132,7 @@ def _create(new: NewToken, *, caller: Caller, secret: str | None = None) -> tupl
     )
     token = ApiToken.objects.create(
         kind=new.kind,
+        type_name=new.type_name,
         name=new.name,
         secret_hash=hash_secret(secret),
         prefix=visible_prefix(secret),

@@ -1,6 +1,6 @@
 """API tokens on the wire, in the reference's shape."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -17,15 +17,15 @@ KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend"
 
 
 class KindField(serializers.CharField):
-    """backend (older name: client), frontend or admin, in any case."""
+    """backend (older name: client), frontend or admin, in any case. As it is named, in lower case."""
 
     def to_internal_value(self, data: Any) -> str:
-        kind = KINDS.get(super().to_internal_value(data).lower())
-        if kind is None:
+        name = super().to_internal_value(data).lower()
+        if name not in KINDS:
             raise serializers.ValidationError(
                 f"There is no type {data}. There are: admin, backend, client, frontend."
             )
-        return kind
+        return name
 
 
 class ProjectsField(ListOf):
@@ -57,7 +57,7 @@ class TokenCreateBody(Body):
         help_text="One project, or *. Use projects for several.",
     )
     projects = ProjectsField(
-        required=False, allow_null=True, help_text='Project ids, or ["*"] for every one.'
+        required=False, allow_null=True, help_text='Project ids; ["*"], for every one, when not given.'
     )
     expiresAt = serializers.DateTimeField(required=False, allow_null=True)
     alias = serializers.CharField(max_length=255, required=False, allow_null=True, allow_blank=True)
@@ -73,28 +73,24 @@ class TokenCreateBody(Body):
             )
         return attrs | {"tokenName": named}
 
-    def new_token(self, *, default_projects: list[str] | None = None) -> NewToken:
-        """What was asked for. Raises ValidationError where it says nothing of projects and must."""
+    def new_token(self, *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
+        """What was asked for, with the defaults of what was not."""
         data = self.validated_data
+        kind = KINDS[data["type"]]
         projects = data.get("projects")
-        if projects is None and data.get("project") is not None:
-            projects = [data["project"]]
         if projects is None:
-            projects = [EVERY] if data["type"] == ApiToken.Kind.ADMIN else default_projects
-        if projects is None:
-            raise serializers.ValidationError(
-                {"projects": 'Name the projects this token is for, or say ["*"] for every one.'}
-            )
+            projects = default_projects if data.get("project") is None else [data["project"]]
         environment = data.get("environment")
-        if data["type"] == ApiToken.Kind.ADMIN:
+        if kind == ApiToken.Kind.ADMIN:
             environment = None if environment == EVERY else environment
         elif environment is None:
             environment = "development"
         return NewToken(
             name=data["tokenName"],
-            kind=data["type"],
+            kind=kind,
+            type_name=data["type"],
             environment=environment,
-            projects=None if projects == [EVERY] else tuple(dict.fromkeys(projects)),
+            projects=None if list(projects) == [EVERY] else tuple(dict.fromkeys(projects)),
             expires_at=data.get("expiresAt"),
             alias=data.get("alias") or None,
         )
@@ -112,9 +108,11 @@ class TokenRecord(serializers.Serializer):
     environment = serializers.CharField(help_text="* for every environment.")
     projects = serializers.ListField(child=serializers.CharField())
     secret = serializers.CharField()
-    type = serializers.CharField(help_text="admin, backend or frontend.")
+    type = serializers.CharField(help_text="admin, backend or frontend; client where it was created as such.")
     alias = serializers.CharField(allow_null=True)
-    project = serializers.CharField(help_text="The one project, * for every one, [] for several or none.")
+    project = serializers.CharField(
+        help_text="The projects, with commas between them; * for every one, [] for none."
+    )
     createdAt = serializers.DateTimeField()
     expiresAt = serializers.DateTimeField(allow_null=True)
     seenAt = serializers.DateTimeField(allow_null=True)
@@ -136,9 +134,9 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
         "environment": token.environment_id or EVERY,
         "projects": named,
         "secret": secret or token.prefix + ELLIPSIS,
-        "type": token.kind,
+        "type": token.type_name or token.kind,
         "alias": token.alias,
-        "project": named[0] if len(named) == 1 else "[]",
+        "project": ",".join(named) or "[]",
         "createdAt": iso(token.created_at),
         "expiresAt": iso(token.expires_at),
         "seenAt": iso(token.seen_at),

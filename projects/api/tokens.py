@@ -52,7 +52,8 @@ class TokensView(APIView):
     def post(self, request: ApiRequest) -> Response:
         """Make a token. The answer is the only place where its whole key is ever shown.
 
-        Projects must be named; `["*"]` gives every project, present and future.
+        Without projects it is for every project, present and future, as with `["*"]`; without an environment it is
+        for development.
         """
         actions.check_any_kind(request.user, "CREATE")
         body = TokenCreateBody(data=request.data)

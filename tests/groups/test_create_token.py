@@ -41,7 +41,10 @@ def test_backend_token(api):
 @pytest.mark.parametrize("given", ["client", "CLIENT", "Backend"])
 def test_client_is_the_older_name_of_backend(api, given):
     response = api["admin"].post(URL, BACKEND | {"type": given})
-    assert response.json()["type"] == "backend"
+    assert response.json()["type"] == given.lower()
+    assert ApiToken.objects.get(name="checkout").kind == "backend"
+    (listed,) = api["admin"].get(f"{URL}/checkout").json()["tokens"]
+    assert listed["type"] == given.lower()
 
 
 def test_a_single_project_is_honoured(api):
@@ -53,7 +56,7 @@ def test_several_projects(api):
     response = api["admin"].post(URL, BACKEND | {"projects": ["shop", "default", "shop"]})
     token = response.json()
     assert token["projects"] == ["default", "shop"]
-    assert token["project"] == "[]"
+    assert token["project"] == "default,shop"
     assert token["secret"].startswith("[]:production.")
 
 
@@ -65,11 +68,18 @@ def test_every_project_is_said_in_so_many_words(api, said):
     assert ApiToken.objects.get(id=token["id"]).all_projects
 
 
-@pytest.mark.parametrize("said", [{}, {"projects": []}, {"projects": None}, {"project": None}])
-def test_without_projects_it_is_refused(api, said):
-    body = {"tokenName": "none", "type": "frontend", "environment": "production"} | said
-    check_problem(api["admin"].post(URL, body), "projects")
-    assert not ApiToken.objects.filter(name="none").exists()
+@pytest.mark.parametrize("said", [{}, {"projects": None}, {"project": None, "environment": None}])
+def test_without_projects_and_environment(api, said):
+    response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | said)
+    assert response.status_code == 201
+    token = response.json()
+    assert (token["projects"], token["environment"]) == (["*"], "development")
+    assert token["secret"].startswith("*:development.")
+
+
+def test_no_project_at_all_is_refused(api):
+    check_problem(api["admin"].post(URL, BACKEND | {"projects": []}), "projects")
+    assert not ApiToken.objects.filter(name="checkout").exists()
 
 
 @pytest.mark.parametrize(

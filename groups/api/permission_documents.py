@@ -1,0 +1,43 @@
+"""Permissions on the wire, in the reference's shape."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from groups.models import Role
+from groups.permissions import Permission
+
+
+class PermissionRecord(serializers.Serializer):
+    id = serializers.IntegerField(
+        help_text="A number for clients that want one; a permission is named by name."
+    )
+    name = serializers.CharField()
+    displayName = serializers.CharField()
+    type = serializers.CharField(help_text="root, project or environment.")
+
+
+class HeldRecord(PermissionRecord):
+    """A permission of a role; no `environment` means every environment."""
+
+    environment = serializers.CharField(required=False)
+
+
+def permission_record(permission: Permission) -> dict[str, Any]:
+    return {
+        "id": permission.id,
+        "name": permission.value,
+        "displayName": permission.display,
+        "type": permission.scope.value,
+    }
+
+
+def held_records(role: Role) -> list[dict[str, Any]]:
+    """What the role permits, by name and environment."""
+    rows = role.permissions.order_by("permission", "environment_id")
+    return [
+        permission_record(Permission[row.permission])
+        | ({"environment": row.environment_id} if row.environment_id else {})
+        for row in rows
+        if row.permission in Permission.__members__
+    ]
