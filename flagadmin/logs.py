@@ -19,6 +19,13 @@ _MAY_SHOW_LINKS = "flagadmin.setup"
 _SECRETS = (
     (re.compile(r"\b([0-9a-f]{6})[0-9a-f]{50}\b"), r"\1…"),  # the random part of an API key
     (re.compile(r"(/api-tokens/)(?![0-9]{1,18}(?![^\s?\"'/]))[^\s?\"'/]+"), r"\1…"),
+    # Any other key, "project:environment.secret", in an address with its characters as they are or percent-encoded.
+    (
+        re.compile(
+            r"(?<![\w*\[\]%-])([\w*\[\]%-]{1,200}(?::|%3[Aa])[\w*%-]{1,200}(?:\.|%2[Ee]))[\w~%+-]{8,}"
+        ),
+        r"\1…",
+    ),
     (re.compile(r"(/login/link/)[^\s?\"'/]+"), r"\1…"),
 )
 

@@ -1,10 +1,12 @@
 """Which API tokens a caller may see, make and revoke. Admin tokens are for admins alone."""
 
+from datetime import datetime
 from typing import Literal
 
 from django.db.models import QuerySet
 
-from flagadmin.errors import NotFound
+from flagadmin.errors import NotFound, ValidationError
+from flagadmin.times import iso
 from groups.access import Caller, missing
 from groups.models import ApiToken
 from groups.permissions import Permission
@@ -65,3 +67,12 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
 
 def _visible(caller: Caller, token: ApiToken) -> bool:
     return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
+
+
+def check_expiry(caller: Caller, expires_at: datetime | None) -> None:
+    """A token that expires makes no key to the same rights that lasts longer. Raises ValidationError."""
+    end = caller.token.expires_at if caller.token else None
+    if end is not None and (expires_at is None or expires_at > end):
+        raise ValidationError.at(
+            "expiresAt", f"must not be later than {iso(end)}, when the token that you use here expires"
+        )

@@ -73,6 +73,7 @@ class EventType(StrEnum):
     USER_UPDATED = "user-updated"
     USER_DELETED = "user-deleted"
     USER_LOGGED_IN = "user-logged-in"
+    USER_LOGIN_FAILED = "user-login-failed"
     USER_LOGGED_OUT_EVERYWHERE = "user-logged-out-everywhere"
     USER_PASSWORD_CHANGED = "user-password-changed"
     SERVICE_ACCOUNT_CREATED = "service-account-created"

@@ -48,6 +48,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_IMPORTED: "imported flag {feature} into {environment}",
     E.IMPORT_UNDONE: "undid an import into {project} / {environment}",
     E.USER_LOGGED_IN: "logged in",
+    E.USER_LOGIN_FAILED: "refused a login as {subject}",
     E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",
     E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
     E.PROJECT_ACCESS_ADDED: "gave {subject} access to project {project}",

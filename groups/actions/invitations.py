@@ -1,14 +1,14 @@
 """One-time links for other people: to get in for the first time, or again."""
 
-from django.utils import timezone
-
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.errors import InvalidOperation, NotFound
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.actions.login_links import INVITE_LIFETIME, create_login_link
-from groups.models import LoginLink, User
+from groups.actions.passwords import end_links
+from groups.actions.personal_tokens import delete_personal_tokens
+from groups.models import User
 from groups.permissions import Permission
 
 NEXT = "/account/password/"
@@ -16,7 +16,8 @@ NEXT = "/account/password/"
 
 @transactional
 def reset_password(user_id: int, *, caller: Caller) -> str:
-    """The path of a one-time link to a new password; the present password, links and sessions end.
+    """The path of a one-time link to a new password; the present password, links, sessions and
+    personal tokens end.
 
     Raises NoAccess, NotFound, InvalidOperation (oneself, a disabled account).
     """
@@ -30,6 +31,7 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
         raise InvalidOperation(f"{user} is disabled. Enable the account first.")
     user.set_unusable_password()
     user.save(update_fields=["password"])
-    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+    end_links(user)
+    delete_personal_tokens(user, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
     return create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)

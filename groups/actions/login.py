@@ -1,5 +1,7 @@
 """Logging in with a password."""
 
+import logging
+
 from django.contrib.auth import authenticate
 from django.utils import timezone
 
@@ -10,6 +12,8 @@ from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.actions.throttle import Try, count_try, forget_tries
 from groups.models import User
+
+log = logging.getLogger("flagadmin.login")
 
 WRONG = "The user name or the password is not right."
 
@@ -23,9 +27,22 @@ def check_login(name: str, password: str, *, address: str) -> User:
     count_try(attempt)
     user = authenticate(username=name, password=password)
     if not isinstance(user, User):
+        _note_failure(User.objects.named(name), address)
         raise AuthenticationRequired(WRONG)
     forget_tries(attempt)
     return user
+
+
+@transactional
+def _note_failure(user: User | None, address: str) -> None:
+    """Never what was typed: some type their password into the name field. Tries that must wait are not counted here."""
+    log.warning("Login failed from %s: %s", address, f"wrong password of {user}" if user else "unknown name")
+    event = Event(
+        type=EventType.USER_LOGIN_FAILED,
+        subject=user.username if user else "an unknown name",
+        after={"address": address},
+    )
+    record(event, actor=Caller.system())
 
 
 @transactional

@@ -3,14 +3,23 @@
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as Refused
 from django.db.models import F
+from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.errors import AuthenticationRequired, InvalidOperation, NotFound, Problem, ValidationError
+from flagadmin.errors import (
+    AuthenticationRequired,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    Problem,
+    ValidationError,
+)
 from flagadmin.transactions import transactional
 from groups.access import Caller
+from groups.actions.personal_tokens import delete_personal_tokens
 from groups.actions.throttle import Try, count_try, forget_tries
-from groups.models import User
+from groups.models import LoginLink, User
 from groups.permissions import Permission
 
 
@@ -25,7 +34,8 @@ def problems_of_password(password: str, user: User, *, path: str = "password") -
 
 @transactional
 def change_password(user: User, password: str, *, caller: Caller) -> None:
-    """Sets it and logs the account out everywhere. For oneself, or by an admin.
+    """Sets it, logs the account out everywhere and ends its open links. For oneself, or by an admin, which ends the
+    account's personal tokens too: whoever held one may not stay.
 
     Raises NoAccess, NotFound, InvalidOperation (a service account has none), ValidationError.
     """
@@ -36,12 +46,25 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         raise NotFound(f"There is no account {user}.")
     if locked.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
+    # It would outlive the token.
+    if caller.token is not None and caller.id == user.pk and not locked.has_usable_password():
+        raise NoAccess(
+            "A personal token cannot set the first password. Log in with a link, and choose it there."
+        )
     if problems := problems_of_password(password, locked):
         raise ValidationError.of(problems)
     user.set_password(password)  # so that its present session can be kept: see keep_session
     locked.password = user.password
     locked.save(update_fields=["password"])
+    end_links(locked)
+    if caller.id != user.pk:
+        delete_personal_tokens(locked, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=locked.username), actor=caller)
+
+
+def end_links(user: User) -> None:
+    """Its links and invitations that are still open."""
+    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
 
 
 def check_own_password(user: User, password: str, *, path: str, address: str) -> None:

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any
 
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
+from flagadmin.audit.record import Event, record, record_all
 from flagadmin.errors import NameExists, NoAccess, NotFound
 from flagadmin.times import iso
 from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.models import ApiToken, User
 from groups.permissions import Permission
+from groups.token_access import check_expiry
 from groups.tokens import hash_secret, new_secret, visible_prefix
 
 Kind = ApiToken.Kind
@@ -43,9 +44,10 @@ def create_personal_token(
 ) -> tuple[ApiToken, str]:
     """The token and its secret, which is not kept. For oneself, or by an admin.
 
-    Raises NoAccess, NotFound, NameExists.
+    Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token that makes it).
     """
     _lock(user, caller)
+    check_expiry(caller, expires_at)
     if user.tokens.filter(kind=Kind.PERSONAL, name=name).exists():
         raise NameExists(f'{user} has a token named "{name}" already.')
     secret = new_secret(Kind.PERSONAL)
@@ -71,6 +73,16 @@ def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
         raise NotFound(f"{user} has no token with id {token_id}.")
     record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)), actor=caller)
     token.delete()
+
+
+def delete_personal_tokens(user: User, *, caller: Caller) -> None:
+    """All of them; ``user`` is locked."""
+    tokens = personal_tokens(user)
+    record_all(
+        (Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)) for token in tokens),
+        actor=caller,
+    )
+    user.tokens.filter(kind=Kind.PERSONAL).delete()
 
 
 def _lock(user: User, caller: Caller) -> None:

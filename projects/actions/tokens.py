@@ -17,7 +17,13 @@ from flagadmin.transactions import transactional
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission
-from groups.token_access import access_token_for_update, check_any_kind, permission_for, with_key
+from groups.token_access import (
+    access_token_for_update,
+    check_any_kind,
+    check_expiry,
+    permission_for,
+    with_key,
+)
 from groups.tokens import hash_secret, new_secret, visible_prefix
 from projects.access import (
     access_project,
@@ -66,6 +72,8 @@ def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) ->
     """
     check_any_kind(caller, "CREATE")
     caller.check(permission_for("CREATE", new.kind))
+    if new.kind == Kind.ADMIN:
+        check_expiry(caller, new.expires_at)
     locked = lock_projects(caller, new.projects or ())
     problems = [*_problems_of_kind(new), *_problems_of_projects(new, caller, locked)]
     if problems:
@@ -91,6 +99,8 @@ def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> t
 def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> ApiToken:
     """Changes when it expires (None: never). Raises NotFound, NoAccess."""
     token = access_token_for_update(caller, key, "UPDATE")
+    if token.kind == Kind.ADMIN:
+        check_expiry(caller, expires_at)
     projects = scope_of(token)
     before = document(token, projects)
     token.expires_at = expires_at

@@ -7,6 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from flagadmin.audit.models import AuditEvent
+from groups.actions.throttle import FREE_TRIES_ACCOUNT
 from groups.models import LoginFailure
 from tests.cast import make_user
 
@@ -144,3 +145,20 @@ def test_a_disabled_person_is_out_at_once(client, anna):
 def test_no_password_is_kept_of_a_failed_try(client, anna):
     log_in(client, name="my secret password", password="x")
     assert "my secret password" not in repr(list(LoginFailure.objects.values()))
+
+
+@pytest.mark.parametrize(("name", "subject"), [("anna", "anna"), ("hunter2-typed-here", "an unknown name")])
+def test_a_failed_login_is_logged_and_audited(client, anna, caplog, name, subject):
+    log_in(client, name, "wrong")
+    event = AuditEvent.objects.get(type="user-login-failed")
+    assert (event.subject, event.after) == (subject, {"address": "127.0.0.1"})
+    lines = [record.getMessage() for record in caplog.records if record.name == "flagadmin.login"]
+    assert len(lines) == 1
+    assert lines[0].startswith("Login failed from 127.0.0.1: ")
+    assert "hunter2" not in caplog.text
+
+
+def test_failed_logins_that_must_wait_write_no_more(client, anna, caplog):
+    for _ in range(FREE_TRIES_ACCOUNT + 3):
+        log_in(client, "anna", "wrong")
+    assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_TRIES_ACCOUNT
