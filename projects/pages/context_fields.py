@@ -22,7 +22,7 @@ from projects.documents.usage import Uses, context_field_uses
 from projects.documents.usage_counts import UNUSED, context_field_usage
 from projects.documents.vocabulary import context_field_document
 from projects.models import ContextField
-from projects.pages.uses import use_lines
+from projects.pages.uses import paged_uses
 
 
 def field_url(name: str) -> str:
@@ -204,7 +204,7 @@ class EditContextField(ContextFieldPage):
         return super().get_context_data(
             field_values=self.field.legal_values,
             description=self.field.description,
-            uses=use_lines(context_field_uses(self.field.pk, self.caller)),
+            uses=paged_uses(self.request, context_field_uses(self.field.pk, self.caller)),
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             delete=f"{field_url(self.field.pk)}delete" if self.may(Permission.DELETE_CONTEXT_FIELD) else "",
             button="Save context field",
@@ -253,7 +253,7 @@ class DeleteContextField(ConsolePage):
         uses = context_field_uses(name, self.caller)
         return super().get_context_data(
             consequences=consequences(name, uses),
-            uses=use_lines(uses),
+            uses=paged_uses(self.request, uses),
             losses=[f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
             button=self.title,
             cancel=field_url(name),

@@ -37,7 +37,7 @@ from projects.pages.constraint_rows import (
 )
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import sorted_problems
-from projects.pages.uses import use_lines
+from projects.pages.uses import paged_uses
 from projects.strategy_sentences import Saying, constraint_sentence
 
 
@@ -241,7 +241,7 @@ class EditSegment(SavedAsSeen, SegmentForm):
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             problems=problems,
-            uses=use_lines(segment_uses(self.segment.pk, self.caller)),
+            uses=paged_uses(self.request, segment_uses(self.segment.pk, self.caller)),
             may_delete=self.may(Permission.DELETE_SEGMENT),
             seen=self.seen,
             changed=self.changed,
@@ -263,7 +263,7 @@ class DeleteSegment(ConsolePage):
         identifier = path_id(kwargs["segment_id"])
         self.segment = actions.access_segment_with(self.caller, identifier, Permission.DELETE_SEGMENT)
         self.title = f"Delete segment {self.segment.name}"
-        uses = use_lines(segment_uses(self.segment.pk, self.caller))
+        uses = paged_uses(request, segment_uses(self.segment.pk, self.caller))
         blockers = raised_by(partial(actions.check_segment_is_unused, self.segment))
         blocked = " ".join(error.message for error in blockers)
         return self.render_to_response(self.get_context_data(blocked=blocked, uses=uses, **kwargs))

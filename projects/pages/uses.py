@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from django.http import HttpRequest
+
+from flagadmin.pages import Listing
 from projects.documents.usage import Uses
 from projects.pages.base import flag_url, project_url
 
@@ -41,3 +44,7 @@ def use_lines(uses: Uses) -> list[UseLine]:
             for use in uses.get("segments", ())
         ),
     ]
+
+
+def paged_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
+    return Listing(request.GET, use_lines(uses), columns=())

@@ -35,6 +35,7 @@ def test_a_segment_on_a_default_strategy_is_not_deleted(api, shop, beta):
     assert uses == {
         "strategies": [],
         "defaultStrategies": [{"projectId": "shop", "environment": "production"}],
+        "changeRequestStrategies": [],
     }
     shown = api["editor"].get(url).json()
     assert (shown["usedInFeatures"], shown["usedInProjects"]) == (0, 1)

@@ -125,3 +125,17 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, plan):
 
 def test_what_is_not_there(browse, plan):
     assert browse("editor").get("/context-fields/nosuch/").status_code == 404
+
+
+@pytest.mark.parametrize("page", ["/context-fields/plan/", "/context-fields/plan/delete"])
+def test_many_uses_are_paged(browse, plan, page):
+    for number in range(60):
+        add_strategy(
+            make_flag(f"lounge-{number:02}"), constraints=[{"contextName": "plan", "operator": "IN"}]
+        )
+
+    first, second = browse("admin").get(page), browse("admin").get(f"{page}?page=2")
+
+    assert first.text.count("features/lounge") == 50
+    assert "1–50 of" in words(first)
+    assert second.text.count("features/lounge") == 11
