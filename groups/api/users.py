@@ -14,6 +14,7 @@ from groups.actions.accounts import NewAccount
 from groups.actions.login_links import INVITE_LIFETIME, create_login_link
 from groups.actions.passwords import change_password, problems_of_password
 from groups.actions.root_roles import root_roles
+from groups.api.access_candidates import GIVERS
 from groups.api.account_documents import (
     AccountRecord,
     CreatedPersonRecord,
@@ -144,8 +145,7 @@ class SearchPeopleView(APIView):
     )
     def get(self, request: ApiRequest) -> Response:
         """People by part of their name, for whoever may give access to a project. At most 100."""
-        allowed = [Permission.ADMIN, Permission.UPDATE_PROJECT, Permission.PROJECT_USER_ACCESS_WRITE]
-        request.user.check_anywhere(allowed)
+        request.user.check_anywhere(GIVERS)
         part = request.query_params.get("q", "").strip()
         matches = Q(username__icontains=part) | Q(name__icontains=part) | Q(email__icontains=part)
         if not part:
