@@ -39,7 +39,7 @@ _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
 def is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(("/api/", "/edge/")) or request.path == "/api"
+    return request.path.startswith(("/api/", "/edge/", "/internal-backstage/")) or request.path == "/api"
 
 
 def as_app_error(exc: BaseException) -> AppError:

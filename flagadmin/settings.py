@@ -85,6 +85,8 @@ REPORT_INSTANCES_LIMIT = environment.integer(
 REPORT_VARIANTS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_VARIANTS", 100, at_least=1
 )  # a flag in an application
+IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_least=1)
+IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # a metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
 SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # a worker

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from flagadmin import api, health
 from projects.client_api.edge import ValidateTokensView
+from projects.client_api.impact_endpoint import ImpactMetricsView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/admin/features-batch/", include("importer.urls")),
     path("api/client/", include("projects.client_api.urls")),
     path("api/", include("playground.frontend_api")),
+    path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
     path("edge/validate", ValidateTokensView.as_view()),
     path("api/admin/", include("playground.urls")),
     path("api/admin/", include("groups.api.urls")),

@@ -1,9 +1,12 @@
 """What SDKs report, as plain data that adds up: one post or several together."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+
+from projects.actions.impact_metrics import Samples
 
 HOURS_KEPT = timedelta(hours=48)
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # what SDKs send before is no time at all
@@ -60,7 +63,8 @@ class Report:
     """``used`` has the latest time of each use, ``hours`` its counts by the hour's beginning (UTC).
 
     ``strategies`` names every application of the report, with the strategies it said it knows; ``tokens`` has the id
-    of the token that told of an application.
+    of the token that told of an application. ``impact`` are impact metrics; ``invalid_impact`` how many were not
+    valid, by token.
     """
 
     instances: dict[Place, Instance] = field(default_factory=dict)
@@ -68,9 +72,12 @@ class Report:
     used: dict[Use, datetime] = field(default_factory=dict)
     hours: dict[tuple[Use, datetime], Count] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
+    impact: Samples = field(default_factory=dict)
+    invalid_impact: Counter[int] = field(default_factory=Counter)
 
     def told_by(self, token: int) -> "Report":
         self.tokens = dict.fromkeys(self.strategies, token)
+        self.invalid_impact = Counter({token: self.invalid_impact.total()})
         return self
 
     def saw(self, place: Place, instance: Instance, strategies: Iterable[str] = ()) -> None:
@@ -98,6 +105,9 @@ class Report:
         for hour, count in other.hours.items():
             self.hours.setdefault(hour, Count()).add(count)
         self.tokens = other.tokens | self.tokens
+        for series, sample in other.impact.items():
+            self.impact[series] = self.impact[series].then(sample) if series in self.impact else sample
+        self.invalid_impact += other.invalid_impact
 
     def _used(self, use: Use, at: datetime) -> None:
         self.strategies.setdefault(use.application, set())

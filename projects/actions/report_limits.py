@@ -20,7 +20,7 @@ from projects.actions.usage_plan import Known, columns
 
 log = logging.getLogger("flagadmin.reports")
 
-APPLICATION, INSTANCE, VARIANT = "application", "instance", "variant"
+APPLICATION, INSTANCE, VARIANT, IMPACT = "application", "instance", "variant", "impact metric"
 
 
 class Subject(NamedTuple):
@@ -139,11 +139,13 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
         ON CONFLICT (hour, kind, token_id, application) DO UPDATE SET number = known.number + excluded.number
     """
     cursor.execute(statement, [now, *columns(rows, 4)])
-    for subject in ignored:
+    for subject in (subject for subject, number in ignored.items() if number):
         if allowances.is_first(subject, now=now):
             log.warning("Reports created too much this hour; what is beyond is ignored: %s", _told(subject))
 
 
 def _told(subject: Subject) -> str:
+    if not subject.application and not subject.token:
+        return f"new {subject.kind}s"
     whose = f"application {subject.application}" if subject.application else f"token {subject.token}"
     return f"new {subject.kind}s of {whose}"

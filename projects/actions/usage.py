@@ -15,8 +15,9 @@ from django.db import connection
 from django.utils import timezone
 
 from flagadmin.transactions import transactional
+from projects.actions.impact_metrics import write_samples
 from projects.actions.report import Report
-from projects.actions.report_limits import VARIANT, Subject, allowed, write_ignored
+from projects.actions.report_limits import IMPACT, VARIANT, Subject, allowed, write_ignored
 from projects.actions.usage_plan import (
     STEP,
     STRATEGIES_KEPT,
@@ -56,11 +57,14 @@ def keep_report(
         within = allowed(report, known, now=now)
         report, ignored = within.report, within.ignored
         writes = plan_writes(report, known, now=now)
-        if lock_wait is not None and (writes or report.hours):
+        if lock_wait is not None and (writes or report.hours or report.impact):
             wait = f"{lock_wait.total_seconds() * 1000:.0f}ms"
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [wait])
         _hold_flags(cursor, known, writes, skip_locked=skip_locked)
         ignored += apply_writes(cursor, report, known, writes, now=now)
+        ignored[Subject(IMPACT)] += write_samples(cursor, report.impact, now=now)
+        for token, number in report.invalid_impact.items():
+            ignored[Subject(IMPACT, token=token)] += number
         write_ignored(cursor, ignored, now=now)
 
 

@@ -56,6 +56,7 @@ def clean_usage(*, now: datetime | None = None) -> Forgotten:
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
     hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
+    _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
     instances = _delete_in_parts(_INSTANCES, long_ago)
     _delete(_ORPHANS)
     return Forgotten(

@@ -89,7 +89,7 @@ class ApplicationDetail(ApplicationBase):
 
 class IgnoredReport(serializers.Serializer):
     hour = serializers.DateTimeField(help_text="Beginning of the hour.")
-    kind = serializers.ChoiceField(choices=["application", "instance", "variant"])
+    kind = serializers.ChoiceField(choices=["application", "instance", "variant", "impact metric"])
     tokenName = serializers.CharField(allow_null=True, help_text="Token whose new applications were ignored.")
     appName = serializers.CharField(
         allow_null=True, help_text="Application whose instances or variants were."

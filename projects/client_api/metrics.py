@@ -1,6 +1,8 @@
 """POST /api/client/metrics and /metrics/bulk: what SDKs and edge proxies counted."""
 
+from collections import Counter
 from datetime import datetime
+from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -13,6 +15,7 @@ from groups.tokens import note_uses
 from projects.actions.report import Count, Instance, Place, Report, Use
 from projects.client_api import wire
 from projects.client_api.base import TAGS, ClientView, environment_of, token_of
+from projects.client_api.impact import samples_of
 from projects.client_api.inbox import inbox
 from projects.client_api.register import ACCEPTED, instance_of
 
@@ -53,7 +56,8 @@ class MetricsView(ClientView):
     def post(self, request: ApiRequest) -> Response:
         """Answered once it is stored. The environment is the key's; flags may be of any project.
 
-        Counts of flags that do not exist are accepted and not kept. Impact metrics are accepted and not kept.
+        Counts of flags that do not exist are accepted and not kept. Impact metrics that
+        are not valid are ignored, and counted with what is beyond a limit.
         """
         body = wire.read(wire.Metrics, request.data)
         report = metrics_report(body, environment_of(request), instance_of(body, request))
@@ -64,12 +68,18 @@ class MetricsView(ClientView):
 def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> Report:
     report = Report()
     report.saw(Place(body.appName, str(body.instanceId), environment), instance)
+    count_impact(report, body.impactMetrics, environment, body.appName)
     if body.bucket:
         now = timezone.now()
         for flag, told in body.bucket.toggles.items():
             use = Use(body.appName, flag, environment)
             report.counted(use, body.bucket.stop, Count(told.yes, told.no, dict(told.variants)), now=now)
     return report
+
+
+def count_impact(report: Report, metrics: list[Any] | None, environment: str, application: str = "") -> None:
+    report.impact, invalid = samples_of(metrics or [], environment, application)
+    report.invalid_impact = Counter({0: invalid})
 
 
 class BulkMetricsView(ClientView):
@@ -96,6 +106,7 @@ class BulkMetricsView(ClientView):
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
         report = _bulk_report(applications, metrics, environment_of(request), timezone.now())
+        count_impact(report, lists.impactMetrics, environment_of(request))
         inbox.submit(report, token=token_of(request).pk)
         note_uses(lists.seenTokens or ())
         if problems or more:

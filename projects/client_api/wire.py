@@ -20,6 +20,7 @@ Word = Annotated[str | None, Field(max_length=LONGEST_WORD)]
 StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], Field(max_length=1000)]
 Secret = Annotated[str, Field(max_length=1000)]
 SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
+ImpactMetrics = Annotated[list[Any], Field(max_length=200)]
 CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
 VariantName = Annotated[str, Field(max_length=LONGEST_WORD)]
 VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MOST_VARIANTS)]
@@ -88,6 +89,7 @@ class Metrics(Platform):
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
     bucket: Bucket | None = None
+    impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
 
 
 class BulkApplication(Platform):
@@ -120,6 +122,7 @@ class BulkMetrics(Body):
     seenTokens: SeenTokens | None = Field(
         None, description="Tokens that were used at the proxy since its last post."
     )
+    impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
 
 
 class BulkLists(Body):
@@ -128,6 +131,7 @@ class BulkLists(Body):
     applications: list[Any] = Field(max_length=MOST_ENTRIES)
     metrics: list[Any] = Field(max_length=MOST_ENTRIES)
     seenTokens: SeenTokens | None = None
+    impactMetrics: ImpactMetrics | None = None
 
 
 class Tokens(Body):

@@ -13,6 +13,7 @@ from projects.models.applications import (  # isort: split
     ApplicationInstance,
     FlagUsage,
     IgnoredReport,
+    ImpactSeries,
     ProjectApplication,
     UsageHour,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "FlagType",
     "FlagUsage",
     "IgnoredReport",
+    "ImpactSeries",
     "LifecycleStage",
     "Project",
     "ProjectApplication",

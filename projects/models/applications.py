@@ -114,6 +114,26 @@ class IgnoredReport(models.Model):
         return f"{self.number} of kind {self.kind} at {self.hour}"
 
 
+class ImpactSeries(models.Model):
+    """One series of an impact metric: a metric's name with labels. ``labels`` is JSON with sorted names."""
+
+    pk = models.CompositePrimaryKey("name", "labels")
+    name = models.TextField(db_collation="C")
+    labels = models.TextField(db_collation="C")
+    kind = models.TextField()
+    help = models.TextField(blank=True)
+    value = models.FloatField(default=0)
+    count = models.BigIntegerField(default=0)
+    buckets = models.JSONField(default=dict)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "impact series"
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.labels}"
+
+
 class ProjectApplication(models.Model):
     """One line of a project's applications list, kept at write time by ``projects_refresh_applications``.
 
