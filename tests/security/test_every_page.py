@@ -25,11 +25,12 @@ OWN = {"/account/log-out-everywhere/", "/projects/<str:project_id>/favourite"}
 
 
 def pages() -> list[Route]:
-    """Those of the console; the admin site has its own tests."""
+    """Those of the console; the admin site and the impact metrics have their own tests."""
     return [
         route
         for route in routes("")
-        if not route.pattern.startswith(("api/", "admin/", "static/")) and str(route) not in OPEN
+        if not route.pattern.startswith(("api/", "internal-backstage/", "admin/", "static/"))
+        and str(route) not in OPEN
     ]
 
 
