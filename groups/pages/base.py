@@ -147,10 +147,10 @@ class FormPage(ConsolePage):
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self.render_to_response(self.get_context_data(form=self.get_form(), **kwargs))
+        return self.render_to_response(self.get_context_data(form=uncut(self.get_form()), **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = self.get_form(request.POST)
+        form = uncut(self.get_form(request.POST))
         status = 400
         if request.POST.get("do") == RESTORE:
             status = 200
@@ -163,6 +163,13 @@ class FormPage(ConsolePage):
                 add_problems(form, error, fields=self.problem_fields)
                 status = error.status
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
+
+
+def uncut(form: BaseForm) -> BaseForm:
+    """Without the lengths that make browsers cut what is pasted, silently: what is too long is refused in words."""
+    for field in form.fields.values():
+        field.widget.attrs.pop("maxlength", None)
+    return form
 
 
 def check_form_text(request: HttpRequest) -> None:

@@ -1,0 +1,59 @@
+"""Long ids, names and words without a blank: every page fits its window, and nothing typed is cut."""
+
+import pytest
+from playwright.sync_api import expect
+
+from projects.models import FlagLink
+from tests.browser.conftest import make_narrow
+from tests.cast import make_project
+from tests.projects.flags import add_strategy, depend, make_flag, switch_on
+
+pytestmark = pytest.mark.usefixtures("scenery")
+ID, WORD = "p" * 100, "w" * 6_000
+
+
+@pytest.fixture
+def long_words(scenery):
+    project = make_project(ID, name="n" * 200, description=WORD)
+    flag = make_flag("f" * 100, project, description=WORD)
+    parent = make_flag("g" * 100, project)
+    constraint = {"contextName": "c" * 90, "operator": "IN", "values": ["v" * 100, "x" * 100]}
+    add_strategy(flag, "production", title="t" * 1_000, constraints=[constraint])
+    switch_on(flag, "production")
+    depend(flag, parent)
+    FlagLink.objects.create(flag=flag, url=f"https://example.com/{'u' * 500}", title="l" * 200)
+    return f"/projects/{ID}/features/{flag.name}/"
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_every_page_fits(visit, long_words, width):
+    wide = {}
+    page = visit("admin", "/")
+    if width == 360:
+        make_narrow(page)
+    for address in (
+        long_words,
+        f"{long_words}switch?environment=production&enabled=off",
+        f"/projects/{ID}/",
+        f"/projects/{ID}/delete/",
+        f"/projects/{ID}/features/archive?name={'f' * 100}",
+        "/projects/",
+        f"/playground/?project={ID}&context.userId={'i' * 300}",
+        f"/playground/flag/{'f' * 100}/?project={ID}",
+        f"/playground/?project={ID}&environment=production&environment=development",
+        "/",
+    ):
+        page.goto(address)
+        found = page.evaluate("document.documentElement.scrollWidth")
+        if found > width:
+            wide[address.replace(ID, "ID").replace("f" * 100, "FLAG")[:80]] = found
+    assert not wide
+
+
+def test_what_is_pasted_is_not_cut(visit):
+    page = visit("admin", "/projects/checkout/features/new")
+    page.get_by_label("Name").fill("x" * 101)
+    page.get_by_role("button", name="Create flag").click()
+
+    expect(page.get_by_text("at most 100 characters")).to_be_visible()
+    expect(page.get_by_label("Name")).to_have_value("x" * 101)
