@@ -16,11 +16,11 @@ class Outdated(Conflict):
 
 
 def changed_since(plan: Plan, made_at: datetime) -> str:
-    """``one-click-pay was changed at 10:14 after this check. Check again.``"""
+    """``one-click-pay was changed at 10:14 after this check.``"""
     found = last_change(plan.flags, made_at)
     if found is None:
-        return f"Something in {plan.body.project} that this import needs was changed after this check. Check again."
-    return f"{found.feature} was changed at {found.created_at:%H:%M} after this check. Check again."
+        return f"Something in {plan.body.project} that this import needs was changed after this check."
+    return f"{found.feature} was changed at {found.created_at:%H:%M} after this check."
 
 
 def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
