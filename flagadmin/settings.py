@@ -263,7 +263,11 @@ REST_FRAMEWORK: dict[str, Any] = {
 
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "flagadmin",
-    "DESCRIPTION": "Feature flag administration: evaluate, inspect, import and delete.",
+    "DESCRIPTION": (
+        "Feature flag administration: evaluate, inspect, import and delete.\n\n"
+        "The types are those to send. A number is taken for a string as well, a string of digits for a number, and "
+        '`"true"`, `"false"`, 0 and 1 for a boolean. Every list, object and string of a body has a maximum.'
+    ),
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

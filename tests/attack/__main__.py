@@ -6,6 +6,7 @@ The exit status is 1 when anything fell.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -19,8 +20,10 @@ from tests.attack.result import Result, table
 SHARES = {"resources": 0.3, "described": 0.35, "forms": 0.1, "races": 0.08, "backups": 0.05, "kills": 0.12}
 
 
-def manage(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "manage.py", *arguments], capture_output=True, check=False)
+def manage(target: Installation, *arguments: str) -> subprocess.CompletedProcess:
+    variables = os.environ | {"FLAGADMIN_DATA_DIR": str(target.folder)}
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, env=variables, capture_output=True, check=False)
 
 
 def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]) -> Iterator[Result]:

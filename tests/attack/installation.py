@@ -1,12 +1,16 @@
 """The installation that is attacked: a data directory, a server and keys of its own."""
 
+import json
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live import data_directory, started
+from tests.live import started
 
 WORKERS = 2
 
@@ -50,20 +54,38 @@ def _megabytes(pid: int) -> float:
 
 
 @contextmanager
-def installation() -> Iterator[Installation]:
-    # Attackers of one address are to reach the code behind the throttle.
-    with data_directory() as folder:
-        keys, session = _fill()
-        from django.db import connections
-
-        connections.close_all()
-        with started(WORKERS, FLAGADMIN_DATABASE_SECONDS="3") as (port, group):
+def installation(workers: int = WORKERS) -> Iterator[Installation]:
+    with tempfile.TemporaryDirectory(prefix="flagadmin-attack-") as folder:
+        variables = {
+            "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
+            "FLAGADMIN_DATA_DIR": folder,
+            "FLAGADMIN_LOG_LEVEL": "CRITICAL",
+        }
+        keys, session = _filled(variables)
+        with started(workers, **variables) as (port, group):
             yield Installation(port, group, Path(folder), keys, session)
 
 
-def _fill() -> tuple[dict[str, str], str]:
+def _filled(variables: dict[str, str]) -> tuple[dict[str, str], str]:
+    """In a process of its own: this one may be a test's, with another database."""
+    variables = os.environ | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"} | variables
+    script = "from tests.attack import installation; installation.fill()"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    return told["keys"], told["session"]
+
+
+def fill() -> None:
+    """Migrates, makes what is looked at, and prints the keys."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
     from django.test import Client
 
+    call_command("migrate", verbosity=0)
     from groups.permissions import BuiltIn
     from tests.cast import make_token, make_user
     from tests.scenery import make_scenery
@@ -79,4 +101,4 @@ def _fill() -> tuple[dict[str, str], str]:
         "backend": make_token("backend", environment="production"),
         "frontend": make_token("frontend", environment="production"),
     }
-    return keys, browser.cookies["sessionid"].value
+    print(json.dumps({"keys": keys, "session": browser.cookies["sessionid"].value}))

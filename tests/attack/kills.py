@@ -138,7 +138,7 @@ def backup_under_writers(
         writer.start()
     until, broken = time.monotonic() + seconds, 0
     while not backups or time.monotonic() < until:
-        broken += manage("backup", str(file)).returncode != 0 or file.stat().st_size == 0
+        broken += manage(target, "backup", str(file)).returncode != 0 or file.stat().st_size == 0
         backups += 1
         file.unlink(missing_ok=True)
     over.set()
