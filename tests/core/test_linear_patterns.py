@@ -30,7 +30,7 @@ def uses() -> Iterator[tuple[str, str, str, int]]:
     """(where, method, pattern, flags) of every regular expression, once for each way it is used."""
     for path in sources():
         tree = ast.parse(path.read_text())
-        compiled = {}
+        compiled, constants = {}, _constants(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _is_of_re(node.func, ("compile",)):
                 compiled[id(node)] = node
@@ -45,11 +45,11 @@ def uses() -> Iterator[tuple[str, str, str, int]]:
             names = [name for name, value in named.items() if value is node]
             used = {method for name in names for method in _methods(tree, name)} or {"search", "fullmatch"}
             for method in sorted(used):
-                yield (_where(path, node), method, *_pattern(node))
+                yield (_where(path, node), method, *_pattern(node, constants))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _is_of_re(node.func, METHODS):
                 assert isinstance(node.func, ast.Attribute)
-                yield (_where(path, node), node.func.attr, *_pattern(node))
+                yield (_where(path, node), node.func.attr, *_pattern(node, constants))
 
 
 def _where(path: Path, node: ast.Call) -> str:
@@ -71,12 +71,22 @@ def _methods(tree: ast.AST, name: str) -> Iterator[str]:
             yield node.attr
 
 
-def _pattern(node: ast.Call) -> tuple[str, int]:
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """The module's own strings, of which patterns are made."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
+            value = eval(ast.unparse(node.value), dict(found))
+            found |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _pattern(node: ast.Call, constants: dict[str, str]) -> tuple[str, int]:
     flags = next((k.value for k in node.keywords if k.arg == "flags"), None)
     if flags is None and _is_of_re(node.func, ("compile",)) and len(node.args) > 1:
         flags = node.args[1]
     number = eval(ast.unparse(flags), {"re": re}) if flags is not None else 0
-    return ast.literal_eval(node.args[0]), int(number)
+    return eval(ast.unparse(node.args[0]), dict(constants)), int(number)
 
 
 def pumps(pattern: str, flags: int) -> set[str]:
