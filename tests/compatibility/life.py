@@ -131,8 +131,8 @@ def _of_lists(recorded: list[Any], ours: Any, place: str) -> Iterator[str]:
     if not isinstance(ours, list):
         yield f"{place} is {ours!r:.60} instead of a list"
         return
-    names = _names(recorded)
-    our_names = list(range(len(ours))) if names[:1] == [0] else _names(ours)
+    keys = _naming(recorded)
+    names, our_names = _names(recorded, keys), _names(ours, keys)
     for name in names:
         if name not in our_names:
             yield f"{place}[{name}] is missing"
@@ -147,17 +147,21 @@ def _of_lists(recorded: list[Any], ours: Any, place: str) -> Iterator[str]:
         yield from differences(item, our_item, f"{place}[{name}]")
 
 
-def _names(items: list[Any]) -> list[Any]:
-    """What tells the items apart: their names, numbered where several have one; otherwise their places."""
-    for keys in NAMES:
-        if items and all(isinstance(item, dict) and _is_named(item, keys) for item in items):
-            found = [" ".join(item[key] for key in keys) for item in items]
-            return [f"{name}#{n}" if (n := found[:i].count(name)) else name for i, name in enumerate(found)]
-    return list(range(len(items)))
+def _naming(items: list[Any]) -> tuple[str, ...]:
+    """The members that tell the items apart; empty where only their places do."""
+    return next((keys for keys in NAMES if items and all(_is_named(item, keys) for item in items)), ())
 
 
-def _is_named(item: dict[str, Any], keys: tuple[str, ...]) -> bool:
-    return all(item.get(key) not in (None, "<text>") for key in keys)
+def _is_named(item: Any, keys: tuple[str, ...]) -> bool:
+    return isinstance(item, dict) and all(item.get(key) not in (None, "", "<text>") for key in keys)
+
+
+def _names(items: list[Any], keys: tuple[str, ...]) -> list[Any]:
+    """Names, numbered where several items have one; otherwise places."""
+    if not keys or not all(isinstance(item, dict) for item in items):
+        return list(range(len(items)))
+    found = [" ".join(str(item.get(key)) for key in keys) for item in items]
+    return [f"{name}#{n}" if (n := found[:i].count(name)) else name for i, name in enumerate(found)]
 
 
 def _same(recorded: Any, ours: Any) -> bool:
