@@ -1,7 +1,7 @@
 """One PostgreSQL cluster in a data directory: made, started, probed and stopped. No counting of users.
 
-The server listens on a Unix socket inside its own folder (mode 0700) and nowhere else, so whoever can open
-that folder is its superuser and nobody else reaches it. Started for root under another account it is given
+The server listens on a Unix socket inside its own folder (mode 0700) and nowhere else, and lets in root and the
+account that the data belong to. Started for root under another account it is given
 its folder as working directory and called with `-D /proc/self/cwd`: no parent folder has to be opened for
 that account, not even when the data is in root's home.
 """
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from flagadmin.datadir import give_to_owner_of
 from flagadmin.embedded import binaries
-from flagadmin.embedded.account import Account, server_account
+from flagadmin.embedded.account import Account, accounts_let_in, server_account
 from flagadmin.embedded.errors import EmbeddedServerError
 
 SUPERUSER = "flagadmin"
@@ -190,10 +190,13 @@ class Cluster:
 
     def _launch(self) -> None:
         account = server_account(self.data_dir)
+        self._write_access(account)
         program = binaries.runnable_root(self.data_dir, account) / "bin" / "postgres"
         settings = _ALWAYS if self.durable else _ALWAYS | _NOT_DURABLE
-        command = [str(program), "-D", self._data_argument(self.folder, account)]
-        for name, value in settings.items():
+        place = self._data_argument(self.folder, account)
+        access = {f"{name}_file": f"{place}/flagadmin_{name}.conf" for name in ("hba", "ident")}
+        command = [str(program), "-D", place]
+        for name, value in (settings | access).items():
             command += ["-c", f"{name}={value}"]
         command += ["-c", f"cluster_name={_shown(self.data_dir)}"]
         with self._opened_log() as log:
@@ -207,6 +210,18 @@ class Cluster:
                 start_new_session=True,  # Ctrl+C in our terminal is ours to handle
                 **_as(account),
             )
+
+    def _write_access(self, account: Account | None) -> None:
+        """Who may connect, by the account of their process: root and whoever owns the data, never `nobody`.
+
+        Written at each start, so that clusters made before have it too.
+        """
+        ident = "".join(f'{SUPERUSER} "{name}" {SUPERUSER}\n' for name in sorted(accounts_let_in(account)))
+        for name, content in (("hba", f"local all all peer map={SUPERUSER}\n"), ("ident", ident)):
+            path = self.folder / f"flagadmin_{name}.conf"
+            path.unlink(missing_ok=True)
+            path.write_text(content)
+            give_to_owner_of(self.folder, path)
 
     def _drop_misleading_pid_files(self) -> None:
         """PostgreSQL takes any process that now has the old server's number for that server.

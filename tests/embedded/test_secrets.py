@@ -1,11 +1,26 @@
 """Nothing secret of ours is in the bundled server's process."""
 
+import os
+import pwd
+import socket
+import struct
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from flagadmin.embedded.cluster import Cluster
+from flagadmin.embedded.account import Account, accounts_let_in
+from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
 from flagadmin.embedded.server import ensure_running, release
+
+
+def answer_to_whoever_asks_here() -> bytes:
+    """To a start-up message (protocol 3.0) from this process's effective account, in its working directory."""
+    message = struct.pack("!i", 196_608) + b"user\0flagadmin\0database\0flagadmin\0\0"
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(SOCKET_NAME)
+        asking.sendall(struct.pack("!i", len(message) + 4) + message)
+        return asking.recv(1000)
 
 
 def test_the_server_does_not_inherit_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +35,33 @@ def test_the_server_does_not_inherit_the_environment(tmp_path: Path, monkeypatch
     finally:
         release(tmp_path)
     assert names <= {"PATH", "LD_LIBRARY_PATH", "LC_ALL", "PG_GRANDPARENT_PID"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
+def test_the_account_that_runs_the_server_for_root_is_not_let_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other services of the machine run under `nobody` too."""
+    given = ensure_running(tmp_path, durable=False)
+    try:
+        with psycopg.connect(**given) as connection:
+            assert connection.execute("SELECT current_user").fetchone() == ("flagadmin",)
+        # In the folder itself: those above are root's alone.
+        monkeypatch.chdir(tmp_path / "postgres")
+        nobody = pwd.getpwnam("nobody")
+        os.setegid(nobody.pw_gid)
+        os.seteuid(nobody.pw_uid)
+        try:
+            answer = answer_to_whoever_asks_here()
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+    finally:
+        release(tmp_path)
+    assert b"Peer authentication failed" in answer
+
+
+def test_who_is_let_in() -> None:
+    assert accounts_let_in(Account(name="nobody", uid=65534, gid=65534)) == {"root"}
+    assert accounts_let_in(Account(name="anna", uid=1000, gid=1000)) == {"root", "anna"}
+    assert "root" in accounts_let_in(None)
