@@ -140,7 +140,7 @@ def _segments(words: Words, listed: list[Any], users: Mapping[float, set[str]], 
             message = f"segment {given['name']} is not here."
             used = sorted(users.get(given["id"], ()))
             if used:
-                message += f" Used by: {', '.join(used[:20])}. Create it, or leave those flags out."
+                message += f" Used by: {', '.join(used[:20])}. Create it, or exclude those flags."
             words.findings.append(
                 Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"], users=tuple(used))
             )

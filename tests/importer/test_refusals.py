@@ -175,7 +175,7 @@ VALUES = {
     "an unknown segment": (
         with_strategy(strategy("one", segments=[7]), segments=[{"id": 7, "name": "vip-users"}]),
         "data.segments[0].name",
-        "segment vip-users is not here. Used by: one. Create it, or leave those flags out.",
+        "segment vip-users is not here. Used by: one. Create it, or exclude those flags.",
     ),
     "a segment twice": (
         with_strategy(

@@ -144,7 +144,7 @@ def test_a_missing_segment_blocks_the_flags_that_use_it_until_they_are_left_out(
     document["featureStrategies"].append({"name": "default", "featureName": "needs-vip", "segments": [7]})
     address, page = preview(browser, document)
     assert "Segment vip is not here" in page.text or "segment vip is not here" in page.text
-    assert "Create it, or leave those flags out." in page.text
+    assert "Create it, or exclude those flags." in page.text
     assert "1 new, 1 blocked." in page.text
 
     browser.post(address, {"do": "exclude", "flag": ["needs-vip"]})
