@@ -20,9 +20,9 @@ GIVERS = (Permission.ADMIN, Permission.UPDATE_PROJECT, Permission.PROJECT_USER_A
 
 class CandidateUser(serializers.Serializer):
     id = serializers.IntegerField()
-    name = serializers.CharField()
+    name = serializers.CharField(required=False)
     username = serializers.CharField()
-    email = serializers.CharField(allow_null=True)
+    email = serializers.CharField(required=False)
     accountType = serializers.CharField(help_text="User or Service Account.")
 
 
@@ -48,13 +48,15 @@ class AdminCount(serializers.Serializer):
 
 
 def _candidate(user: User) -> dict[str, Any]:
-    return {
+    """Without the members that are empty."""
+    document = {
         "id": user.pk,
         "name": user.name,
         "username": user.username,
         "email": user.email,
         "accountType": "Service Account" if user.is_service else "User",
     }
+    return {key: value for key, value in document.items() if value}
 
 
 class CandidatesView(APIView):

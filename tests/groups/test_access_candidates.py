@@ -15,9 +15,7 @@ def test_accounts_and_groups(api, people):
     robot = next(user for user in body["users"] if user["username"] == "service")
     assert robot == {
         "id": people["service"].pk,
-        "name": "",
         "username": "service",
-        "email": None,
         "accountType": "Service Account",
     }
     assert body["groups"] == [{"id": group.pk, "name": "Crew", "description": "Rows"}]

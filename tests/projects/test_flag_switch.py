@@ -84,7 +84,9 @@ def test_disabled_strategies_can_be_enabled_instead(api, cart):
 def test_reading_the_environment(api, cart):
     add_strategy(cart)
     record = api["reader"].get(PATH).json()
-    assert (record["name"], record["enabled"], len(record["strategies"])) == ("development", False, 1)
+    # As in the reference: the name is the flag's.
+    assert (record["name"], record["environment"]) == ("cart", "development")
+    assert (record["enabled"], len(record["strategies"])) == (False, 1)
 
 
 def test_who_may_not_switch(api, cart):
