@@ -32,6 +32,7 @@ PAGES = [
     "/projects/checkout/",
     "/projects/legacy-portal/?show=archived",
     "/projects/checkout/features/archive?name=checkout-redesign",
+    "/projects/checkout/features/checkout-redesign/switch?environment=production&enabled=off",
     "/projects/checkout/applications/",
     "/applications/web-shop/",
     "/projects/legacy-portal/delete/",
