@@ -63,6 +63,9 @@ def limit_at(path: str) -> int:
 def bound_body(request: HttpRequest, limit: int) -> None:
     """Puts the whole, inflated body in the stream's place. Raises PayloadTooLarge past ``limit`` bytes."""
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if request.content_type == "application/x-www-form-urlencoded":
+        # Parsing takes many times its size; forms with files are multipart.
+        limit = min(limit, settings.BODY_LIMIT)
     if declared > limit:
         raise too_large(limit)
     if request.content_type == "multipart/form-data" or not declared:

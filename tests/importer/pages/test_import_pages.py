@@ -397,3 +397,11 @@ def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, m
     confirm(browser, address, "b")
     assert apart == ["keep", "as_if_imported", "check", "confirm", "check", "confirm"]
     assert list(Flag.objects.values_list("name", flat=True)) == ["c"]
+
+
+def test_a_large_urlencoded_form_is_refused(browse, settings):
+    body = b"text=" + b"x" * settings.BODY_LIMIT
+
+    refused = browse("admin").post("/import/", body, content_type="application/x-www-form-urlencoded")
+
+    assert refused.status_code == 413
