@@ -70,8 +70,8 @@ class Page(HTMLParser):
 
 
 class Crawler:
-    def __init__(self, target: Installation, seed: int) -> None:
-        self.target, self.random = target, random.Random(seed)
+    def __init__(self, target: Installation, session: str, seed: int) -> None:
+        self.target, self.session, self.random = target, session, random.Random(seed)
         self.statuses: Counter[int] = Counter()
         self.faults: list[str] = []
         self.slowest = 0.0
@@ -118,7 +118,7 @@ class Crawler:
 
     def fetch(self, method: str, path: str, form: str | None = None) -> Page | None:
         connection = http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=60)
-        headers = {"Cookie": f"sessionid={self.target.session}; csrftoken={TOKEN}"}
+        headers = {"Cookie": f"sessionid={self.session}; csrftoken={TOKEN}"}
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         began = time.perf_counter()
@@ -140,7 +140,7 @@ class Crawler:
 
 def attacks(target: Installation, seconds: float, seed: int) -> Iterator[Result]:
     for name, start in (("console", "/"), ("admin site", "/admin/")):
-        crawler = Crawler(target, seed)
+        crawler = Crawler(target, target.sessions[name], seed)
         crawler.crawl(start, time.monotonic() + seconds / 2)
         asked = sum(crawler.statuses.values())
         figures = f"{asked:,} requests, slowest {crawler.slowest:.2f} s"

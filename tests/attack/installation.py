@@ -21,7 +21,7 @@ class Installation:
     group: int  # of the server's processes
     folder: Path
     keys: dict[str, str]  # admin, viewer, backend, frontend
-    session: str  # of an administrator's browser
+    sessions: dict[str, str]  # of administrators' browsers, each with an account of its own
 
     @property
     def url(self) -> str:
@@ -61,12 +61,12 @@ def installation(workers: int = WORKERS) -> Iterator[Installation]:
             "FLAGADMIN_DATA_DIR": folder,
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",
         }
-        keys, session = _filled(variables)
+        keys, sessions = _filled(variables)
         with started(workers, **variables) as (port, group):
-            yield Installation(port, group, Path(folder), keys, session)
+            yield Installation(port, group, Path(folder), keys, sessions)
 
 
-def _filled(variables: dict[str, str]) -> tuple[dict[str, str], str]:
+def _filled(variables: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """In a process of its own: this one may be a test's, with another database."""
     variables = os.environ | {"DJANGO_SETTINGS_MODULE": "flagadmin.settings"} | variables
     script = "from tests.attack import installation; installation.fill()"
@@ -74,7 +74,7 @@ def _filled(variables: dict[str, str]) -> tuple[dict[str, str], str]:
         [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=True
     )
     told = json.loads(done.stdout.strip().splitlines()[-1])
-    return told["keys"], told["session"]
+    return told["keys"], told["sessions"]
 
 
 def fill() -> None:
@@ -93,12 +93,15 @@ def fill() -> None:
     make_scenery()
     admin = make_user("attacker-admin", root_role=BuiltIn.ADMIN, name="Admin")
     viewer = make_user("attacker-viewer", root_role=BuiltIn.VIEWER, name="Viewer")
-    browser = Client()
-    browser.force_login(admin)
+    sessions = {}
+    for face in ("console", "admin site"):
+        browser = Client()
+        browser.force_login(make_user(f"attacker of the {face}", root_role=BuiltIn.ADMIN))
+        sessions[face] = browser.cookies["sessionid"].value
     keys = {
         "admin": make_token("personal", user=admin),
         "viewer": make_token("personal", user=viewer),
         "backend": make_token("backend", environment="production"),
         "frontend": make_token("frontend", environment="production"),
     }
-    print(json.dumps({"keys": keys, "session": browser.cookies["sessionid"].value}))
+    print(json.dumps({"keys": keys, "sessions": sessions}))
