@@ -49,9 +49,9 @@ def test_one_flag_of_each_reason(admin):
 
 
 def test_an_earlier_runs_key_and_password_end(admin):
-    first, password = fresh_key(admin), fresh_password(admin)
-    second = fresh_key(admin)
+    password, first = fresh_password(admin), fresh_key(admin)
     fresh_password(admin)
+    second = fresh_key(admin)
     admin.refresh_from_db()
     assert not admin.check_password(password)
     assert client(first).get("/api/admin/user").status_code == 401

@@ -38,6 +38,7 @@ class Command(BaseCommand):
         visit = "/playground/?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )
+        password = fresh_password(admin)  # first: it ends the account's links and tokens
         self.stdout.write(
             GREETING.format(
                 address=address,
@@ -46,7 +47,7 @@ class Command(BaseCommand):
                 archived=Flag.objects.exclude(archived_at=None).count(),
                 link=address + create_login_link(admin, visit),
                 name=admin.username,
-                password=fresh_password(admin),
+                password=password,
                 key=fresh_key(admin),
                 body=BODY,
             )
