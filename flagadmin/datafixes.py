@@ -15,7 +15,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import exceptions
 from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.forms.models import BaseInlineFormSet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from rest_framework import serializers
 
 from flagadmin.errors import AppError, ValidationError, raised_by
@@ -170,7 +170,9 @@ class Fix(Verbs, admin.ModelAdmin):
         """By its primary key too where an address has an empty ``_to_field``."""
         return super().get_object(request, object_id, from_field or None)
 
-    def response_action(self, request: HttpRequest, queryset: Any) -> HttpResponseBase | None:
+    def response_action(
+        self, request: HttpRequest, queryset: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse | None:
         for selected in request.POST.getlist(ACTION_CHECKBOX_NAME):
             try:
                 self.model._meta.pk.to_python(selected or "-")
@@ -178,7 +180,7 @@ class Fix(Verbs, admin.ModelAdmin):
                 raise ValidationError.at(
                     ACTION_CHECKBOX_NAME, f"{selected!r} is not one of these rows."
                 ) from None
-        return super().response_action(request, queryset)
+        return super().response_action(request, queryset, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         verb = self.change if change else self.create
