@@ -4,6 +4,7 @@ anyone looks at what is in them.
 ``tests/security/test_body_limits.py`` holds every request body of the API to that.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.validators import MaxLengthValidator
@@ -16,12 +17,20 @@ MOST_ITEMS = 1000
 
 
 def bounded(field: serializers.Field) -> serializers.Field:
-    """The field; a string without a maximum of its own gets ``LONGEST_TEXT``."""
+    """The field; a string without a maximum of its own gets ``LONGEST_TEXT``, a choice names the valid ones."""
+    if isinstance(field, serializers.ChoiceField):
+        field.error_messages["invalid_choice"] = f"must be {_alternatives(field.choices)}, not {{input}}"
     if isinstance(field, serializers.CharField) and field.max_length is None:
         field.max_length = LONGEST_TEXT
         message = f"Must have at most {LONGEST_TEXT:,} characters."
         field.validators.append(MaxLengthValidator(LONGEST_TEXT, message=message))
     return field
+
+
+def _alternatives(names: Iterable[str]) -> str:
+    """``open``, ``kept or discarded``, ``add, move, remove, replace or test``."""
+    *others, last = sorted(names)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 class Body(serializers.Serializer):

@@ -41,6 +41,7 @@ SORT_KEYS: dict[str, SortKey] = {
     "createdBy": Coalesce(NullIf("created_by__name", Value("")), "created_by__username"),
 }
 BY_ENVIRONMENT = "environment:"
+ARCHIVED = LifecycleStage.Stage.ARCHIVED.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int
     """The page of these flags that match, and how many match in all. Two queries. Raises ValidationError."""
     check_problems(_problems(search))
     found = flags.filter(text_query(search.query), _status(search.status))
-    if "archived" not in search.filters:
+    if not _asks_for_archived(search.filters):
         found = found.filter(archived_at=None)
     for name, text in search.filters.items():
         found = found.filter(FILTERS[name].condition(*_parts(text)))
@@ -75,6 +76,12 @@ def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int
         found = found.annotate(favourite=Exists(mine))
     page = found.order_by(*_order(search))[search.offset : search.offset + search.limit]
     return list(page.select_related("created_by")), total
+
+
+def _asks_for_archived(filters: Mapping[str, str]) -> bool:
+    """The filter ``archived`` decides, or the stage of that name: the reference's archive asks for the stage alone."""
+    operator, stages = _parts(filters.get("lifecycle", ""))
+    return "archived" in filters or (operator not in _NEGATIVE and ARCHIVED in stages)
 
 
 def _order(search: Search) -> Iterator[str | OrderBy]:
@@ -184,7 +191,9 @@ def _with_segment(name: str) -> Q:
 
 
 def _in_stage(stage: str) -> Q:
-    """It has entered the stage and none after it."""
+    """It has entered the stage and none after it; whether it is archived is the flag's own to say."""
+    if stage == ARCHIVED:
+        return Q(archived_at__isnull=False)
     order = LifecycleStage.Stage.values
     later = order[order.index(stage) + 1 :]
     entered = LifecycleStage.objects.filter(stage=stage).values("flag")

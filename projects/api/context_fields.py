@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.urls import path
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -24,6 +25,7 @@ from projects.models import ContextField
 from projects.vocabulary import name_problems
 
 TAGS = ["Context"]
+GLOBAL = Q(project=None)
 
 # Views that hang in two places take their operation ids from the address.
 
@@ -106,14 +108,17 @@ def validated(body: serializers.Serializer) -> dict[str, Any]:
 
 
 def named_project(request: ApiRequest) -> str | None:
-    """The project that a body names, before the body is looked at in full: whoever may not, is told that first."""
+    """The project that a body names, read before the body is validated: permission errors come first."""
     named = request.data.get("project") if isinstance(request.data, dict) else None
     return named if isinstance(named, str) and named else None
 
 
-def listed(caller: Caller, project: str | None) -> list[dict[str, Any]]:
-    fields = visible(ContextField.objects.all(), caller)
-    fields = fields.filter(project=None) if project is None else fields.filter(project=project)
+def _include(value: str, description: str) -> OpenApiParameter:
+    return OpenApiParameter("include", enum=[value], description=description)
+
+
+def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
+    fields = visible(ContextField.objects.filter(where), caller)
     usage = context_field_usage(caller)
     return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
 
@@ -122,11 +127,13 @@ class ContextFieldsView(APIView):
     @extend_schema(
         operation_id="getContextFields",
         tags=TAGS,
+        parameters=[_include("project", "Also the fields of the projects that the caller may read.")],
         responses={200: ContextFieldRecord(many=True)} | refusals(403),
     )
     def get(self, request: ApiRequest) -> Response:
-        """All global context fields, in their order."""
-        return Response(listed(request.user, None))
+        """All global context fields, in their order; with ``include=project`` those of projects too."""
+        everything = request.query_params.get("include") == "project"
+        return Response(listed(request.user, Q() if everything else GLOBAL))
 
     @extend_schema(
         operation_id="createContextField",
@@ -146,12 +153,16 @@ class ProjectContextFieldsView(APIView):
     @extend_schema(
         operation_id="getContextFieldsForProject",
         tags=TAGS,
+        parameters=[_include("root", "Also the global fields: all that the project's flags can use.")],
         responses={200: ContextFieldRecord(many=True)} | refusals(403, 404),
     )
     def get(self, request: ApiRequest, project_id: str) -> Response:
-        """The context fields of this project alone."""
+        """The context fields of this project; with ``include=root`` the global ones too."""
         access_project(request.user, project_id)
-        return Response(listed(request.user, project_id))
+        own = Q(project=project_id)
+        return Response(
+            listed(request.user, own | GLOBAL if request.query_params.get("include") == "root" else own)
+        )
 
     @extend_schema(
         operation_id="createContextFieldForProject",

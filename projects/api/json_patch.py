@@ -1,6 +1,7 @@
 """Bodies of PATCH: a JSON Patch (RFC 6902), applied to the document that GET shows."""
 
 from collections.abc import Collection
+from copy import deepcopy
 from typing import Any
 
 import jsonpatch
@@ -29,10 +30,19 @@ def patched(document: Any, operations: Any) -> Any:
     """The document after these operations. Raises ValidationError for a bad patch, or one that does not fit."""
     body = PatchOperation(data=operations, many=True)
     body.is_valid(raise_exception=True)
+    after = deepcopy(document)
+    for number, operation in enumerate(operations):
+        after = _applied(after, operation, f"[{number}]")
+    return after
+
+
+def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
     try:
-        return jsonpatch.apply_patch(document, operations, in_place=False)
+        return jsonpatch.apply_patch(document, [operation], in_place=True)
+    except jsonpatch.JsonPatchTestFailed as exc:
+        raise ValidationError.at(f"{place}.value", f"{operation['path']} has another value.") from exc
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
-        raise ValidationError(f"The patch cannot be applied: {exc}") from exc
+        raise ValidationError.at(place, f"cannot be applied: {exc}") from exc
 
 
 def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:

@@ -114,7 +114,8 @@ class SearchView(APIView):
         responses={200: FoundFlags} | refusals(400, 403),
     )
     def get(self, request: ApiRequest) -> Response:
-        """Flags the caller may read, filtered, sorted and paged. Archived ones only with archived=IS:true."""
+        """Flags the caller may read, filtered, sorted and paged. Archived ones only with archived=IS:true or
+        lifecycle=IS:archived."""
         search = _search(request)
         found, total = search_flags(readable_flags(request.user), search)
         return Response({"features": search_documents(found, caller=request.user), "total": total})

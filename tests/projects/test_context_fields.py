@@ -148,6 +148,22 @@ def test_an_owner_keeps_the_fields_of_the_project(api):
     assert api["owner"].delete(f"{url}/basket").status_code == 200
 
 
+def test_fields_of_projects_are_listed_with_the_global_ones_on_request(api):
+    make_project("depot")
+    for project, name in (("shop", "basket"), ("depot", "crate")):
+        ContextField.objects.create(name=name, project_id=project)
+    every = names(api["admin"], URL)
+
+    assert names(api["admin"], f"{URL}?include=project") == every | {"basket", "crate"}
+    assert names(api["reader"], f"{URL}?include=project") == every | {"basket"}
+    usable = "/api/admin/projects/shop/context?include=root"
+    assert names(api["admin"], usable) == names(api["reader"], usable) == every | {"basket"}
+
+
+def names(client, url):
+    return {field["name"] for field in client.get(url).json()}
+
+
 def test_the_right_in_one_project_reaches_no_other(api):
     make_project("depot")
     body = {"name": "crate", "project": "depot"}

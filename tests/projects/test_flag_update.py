@@ -63,6 +63,29 @@ def test_a_json_patch(api, cart):
 
 
 @pytest.mark.parametrize(
+    ("operation", "path", "said"),
+    [
+        (
+            {"op": "explode", "path": "/type"},
+            "[1].op",
+            "must be add, move, remove, replace or test, not explode",
+        ),
+        ({"op": "test", "path": "/type", "value": "x"}, "[1].value", "/type has another value."),
+        ({"op": "remove", "path": "/nothing"}, "[1]", "cannot be applied: can't remove a non-existent"),
+    ],
+)
+def test_a_refused_patch_names_the_operation(api, cart, operation, path, said):
+    record = refused(
+        patch(api["member"], {"op": "replace", "path": "/stale", "value": True}, operation),
+        400,
+        "ValidationError",
+    )
+    (problem,) = record["details"]
+    assert problem["path"] == path
+    assert problem["message"].startswith(said)
+
+
+@pytest.mark.parametrize(
     "operation",
     [
         {"op": "replace", "path": "/name", "value": "other"},

@@ -130,6 +130,13 @@ def test_values_that_are_refused(api, change, path):
     assert not Project.objects.filter(pk="depot").exists()
 
 
+def test_an_unknown_mode_names_the_valid_one(api):
+    record = refused(
+        api["admin"].put(f"{URL}/shop", {"name": "Shop", "mode": "private"}), 400, "ValidationError"
+    )
+    assert record["details"] == [{"path": "mode", "message": "must be open, not private"}]
+
+
 def test_all_problems_at_once(api):
     body = {"id": "a b", "name": "X", "defaultStickiness": "nosuch", "environments": ["nosuch"]}
     record = refused(api["editor"].post(URL, body), 400, "ValidationError")
