@@ -1,4 +1,6 @@
-"""A segment moves to a project of its own while a strategy elsewhere is being given it: one of the two is refused."""
+"""A segment is moved or deleted while a strategy is being given it: one of the two is refused."""
+
+import itertools
 
 import pytest
 
@@ -7,10 +9,10 @@ from importer.apply import import_body
 from importer.wire import read_body
 from projects.actions.moving import move_flag
 from projects.actions.project_environments import set_default_strategy
-from projects.models import Segment, StrategySegment
+from projects.models import Environment, ProjectEnvironment, Segment, StrategySegment
 from tests.cast import client, make_project, make_token, make_user
 from tests.projects.flags import add_strategy, make_flag
-from tests.races.racing import BEFORE_COMMIT, race
+from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -98,3 +100,39 @@ def test_a_default_strategy_comes_first(ask, segment):
 
     assert race(set_default, ask["move"], stop=BEFORE_COMMIT) == ([segment.pk], 400)
     assert is_sound(segment)
+
+
+DEFAULT_STRATEGIES = {
+    "set": (
+        "/api/admin/projects/shop/environments/development/default-strategy",
+        lambda strategy: strategy,
+        200,
+    ),
+    "new environment": (
+        "/api/admin/projects/shop/environments",
+        lambda strategy: {"environment": "staging", "defaultStrategy": strategy},
+        200,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DEFAULT_STRATEGIES)
+@pytest.mark.parametrize(
+    ("use_starts", "stop"), list(itertools.product([True, False], [BEFORE_LOCK, BEFORE_COMMIT]))
+)
+def test_a_segment_is_deleted_while_a_default_strategy_takes_it(segment, how, use_starts, stop):
+    """No foreign key would notice: default strategies name segments in JSON."""
+    Environment.objects.create(name="staging", type="test")
+    secret = make_token("personal", user=make_user("admin", root_role=1))
+    path, body, taken = DEFAULT_STRATEGIES[how]
+    strategy = {"name": "default", "segments": [segment.pk]}
+    calls = [
+        lambda: client(secret).post(path, body(strategy), format="json"),
+        lambda: client(secret).delete(f"/api/admin/segments/{segment.pk}"),
+    ]
+    answers = race(*(calls if use_starts else calls[::-1]), stop=stop)
+    used, deleted = answers if use_starts else answers[::-1]
+    told = (used.status_code, deleted.status_code)
+    assert told in {(taken, 409), (400, 204)}, (told, used.content, deleted.content)
+    uses = ProjectEnvironment.objects.filter(default_strategy__segments__contains=[segment.pk])
+    assert Segment.objects.filter(pk=segment.pk).exists() == uses.exists() == (told == (taken, 409))
