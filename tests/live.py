@@ -45,6 +45,18 @@ def data_directory() -> Iterator[str]:
             server.release(Path(folder))
 
 
+def allow_skipping_triggers() -> None:
+    """Lets the application's role set `session_replication_role`, in a data directory of a benchmark."""
+    import psycopg
+    from django.db import connection
+
+    from flagadmin.embedded.roles import APPLICATION, SUPERUSER
+
+    given = connection.get_connection_params()
+    with psycopg.connect(host=given["host"], user=SUPERUSER, dbname=given["dbname"]) as superuser:
+        superuser.execute(f"GRANT SET ON PARAMETER session_replication_role TO {APPLICATION}")
+
+
 @contextmanager
 def reserved_port() -> Iterator[int]:
     """A port of 127.0.0.1 for a server that is yet to start, kept from everybody else until the end.

@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 
 from flagadmin.datadir import give_to_owner_of
 from flagadmin.embedded import binaries
-from flagadmin.embedded.account import Account, accounts_let_in, server_account
+from flagadmin.embedded.account import Account, server_account
 from flagadmin.embedded.errors import EmbeddedServerError
+from flagadmin.embedded.roles import SUPERUSER, access_files
 
-SUPERUSER = "flagadmin"
 SOCKET_NAME = ".s.PGSQL.5432"
 LONGEST_SOCKET_PATH = 103  # bytes: 107 on Linux, 103 on macOS
 START_SECONDS = 60.0
@@ -212,12 +212,8 @@ class Cluster:
             )
 
     def _write_access(self, account: Account | None) -> None:
-        """Who may connect, by the account of their process: root and whoever owns the data, never `nobody`.
-
-        Written at each start, so that clusters made before have it too.
-        """
-        ident = "".join(f'{SUPERUSER} "{name}" {SUPERUSER}\n' for name in sorted(accounts_let_in(account)))
-        for name, content in (("hba", f"local all all peer map={SUPERUSER}\n"), ("ident", ident)):
+        """Written at each start, so that clusters made before have them too."""
+        for name, content in access_files(account).items():
             path = self.folder / f"flagadmin_{name}.conf"
             path.unlink(missing_ok=True)
             path.write_text(content)

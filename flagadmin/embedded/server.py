@@ -18,12 +18,13 @@ import psycopg
 from flagadmin.datadir import make_data_dir
 from flagadmin.embedded import users
 from flagadmin.embedded.binaries import tool_path
-from flagadmin.embedded.cluster import SUPERUSER, Cluster
+from flagadmin.embedded.cluster import Cluster
 from flagadmin.embedded.errors import EmbeddedServerError
+from flagadmin.embedded.ownership import DATABASE, prepare_databases
+from flagadmin.embedded.roles import APPLICATION
 
 __all__ = ["EmbeddedServerError", "ensure_running", "release", "tool_path"]
 
-DATABASE = "flagadmin"
 READY_SECONDS = 120.0  # recovery after a crash may take a while
 
 
@@ -65,7 +66,7 @@ def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParamet
             if not _is_ready(use.cluster):
                 _start(use.cluster)
             use.ready_postmaster = use.cluster.postmaster_pid()
-        return {"host": use.cluster.host, "user": SUPERUSER, "dbname": DATABASE}
+        return {"host": use.cluster.host, "user": APPLICATION, "dbname": DATABASE}
 
 
 def release(data_dir: Path) -> None:
@@ -106,11 +107,11 @@ def _start(cluster: Cluster) -> None:
 
 
 def _is_ready(cluster: Cluster) -> bool:
-    """Whether our database answers; False as well while the server starts up."""
+    """Whether our database answers; False as well while the server starts up or has no application's role yet."""
     if not cluster.is_listening():
         return False
     try:
-        with psycopg.connect(host=cluster.host, user=SUPERUSER, dbname=DATABASE, connect_timeout=5):
+        with psycopg.connect(host=cluster.host, user=APPLICATION, dbname=DATABASE, connect_timeout=5):
             return True
     except psycopg.OperationalError:
         return False
@@ -120,20 +121,11 @@ def _wait_until_ready(cluster: Cluster) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while True:
         try:
-            return _make_database(cluster)
+            return prepare_databases(cluster.host)
         except psycopg.OperationalError as error:
             if time.monotonic() > deadline or not cluster.is_listening():
                 raise EmbeddedServerError(f"PostgreSQL runs but takes no connection: {error}") from error
         time.sleep(0.01)
-
-
-def _make_database(cluster: Cluster) -> None:
-    with psycopg.connect(
-        host=cluster.host, user=SUPERUSER, dbname="postgres", autocommit=True, connect_timeout=5
-    ) as connection:
-        there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
-        if not there:
-            connection.execute(f"CREATE DATABASE {DATABASE}")
 
 
 def _spawn_guard(cluster: Cluster) -> None:

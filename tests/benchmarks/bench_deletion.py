@@ -8,7 +8,7 @@ import sys
 import time
 import tracemalloc
 
-from tests.live import data_directory
+from tests.live import allow_skipping_triggers, data_directory
 
 TABLES = (
     ("projects_strategy", "flag_id"),
@@ -95,6 +95,7 @@ def floor(project_id: str) -> float:
 
 def main(counts: list[int]) -> None:
     with data_directory():
+        allow_skipping_triggers()
         for count in counts:
             load(f"gone{count}", count)
             load(f"floor{count}", count)

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from tests.live import Client, data_directory, running
+from tests.live import Client, allow_skipping_triggers, data_directory, running
 
 QUESTION = {"environment": "production", "projects": ["other"], "context": {"userId": "7", "country": "NO"}}
 SIZES = (1_000, 5_000, 50_000)
@@ -241,6 +241,7 @@ def playground_ms(port: int, key: str, *, until: threading.Thread) -> list[float
 
 def main(sizes: list[int]) -> None:
     with data_directory():
+        allow_skipping_triggers()
         from tests.benchmarks.bench_playground import load
         from tests.cast import make_token
 

@@ -11,12 +11,13 @@ import pytest
 
 from flagadmin.embedded.account import Account, accounts_let_in
 from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
+from flagadmin.embedded.roles import APPLICATION, SUPERUSER
 from flagadmin.embedded.server import ensure_running, release
 
 
-def answer_to_whoever_asks_here() -> bytes:
+def answer_to_whoever_asks_here(role: str) -> bytes:
     """To a start-up message (protocol 3.0) from this process's effective account, in its working directory."""
-    message = struct.pack("!i", 196_608) + b"user\0flagadmin\0database\0flagadmin\0\0"
+    message = struct.pack("!i", 196_608) + f"user\0{role}\0database\0flagadmin\0\0".encode()
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(SOCKET_NAME)
         asking.sendall(struct.pack("!i", len(message) + 4) + message)
@@ -45,20 +46,20 @@ def test_the_account_that_runs_the_server_for_root_is_not_let_in(
     given = ensure_running(tmp_path, durable=False)
     try:
         with psycopg.connect(**given) as connection:
-            assert connection.execute("SELECT current_user").fetchone() == ("flagadmin",)
+            assert connection.execute("SELECT current_user").fetchone() == (APPLICATION,)
         # In the folder itself: those above are root's alone.
         monkeypatch.chdir(tmp_path / "postgres")
         nobody = pwd.getpwnam("nobody")
         os.setegid(nobody.pw_gid)
         os.seteuid(nobody.pw_uid)
         try:
-            answer = answer_to_whoever_asks_here()
+            answers = [answer_to_whoever_asks_here(role) for role in (APPLICATION, SUPERUSER)]
         finally:
             os.seteuid(0)
             os.setegid(0)
     finally:
         release(tmp_path)
-    assert b"Peer authentication failed" in answer
+    assert all(b"Peer authentication failed" in answer for answer in answers)
 
 
 def test_who_is_let_in() -> None:
