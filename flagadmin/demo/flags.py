@@ -291,6 +291,8 @@ FLAGS = {
     "legacy-portal": LEGACY_PORTAL,
 }
 
+ENVIRONMENTS = ("development", "production")
+
 PROJECTS = {
     "checkout": ("Checkout", "From the cart to the receipt."),
     "storefront": ("Storefront", "What visitors see."),

@@ -9,6 +9,7 @@ from django.utils import timezone
 from flagadmin.demo.definitions import DemoFlag, import_body
 from flagadmin.demo.flags import (
     CONTEXT_FIELDS,
+    ENVIRONMENTS,
     FLAGS,
     PROJECTS,
     SEGMENTS,
@@ -103,7 +104,7 @@ def _vocabulary(caller: Caller) -> None:
 def _flags(caller: Caller) -> None:
     segments = dict(Segment.objects.filter(name__in=SEGMENTS).values_list("name", "id"))
     for project, flags in FLAGS.items():
-        for environment in Environment.objects.values_list("name", flat=True):
+        for environment in Environment.objects.filter(name__in=ENVIRONMENTS).values_list("name", flat=True):
             missing = list(_not_here(flags, environment))
             if missing:
                 body = import_body(project, environment, missing, segments)

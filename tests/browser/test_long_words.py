@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from projects.models import FlagLink
+from projects.models import Environment, FlagLink, ProjectEnvironment
 from tests.browser.conftest import make_narrow
 from tests.cast import make_project
 from tests.projects.flags import add_strategy, depend, make_flag, switch_on
@@ -57,3 +57,23 @@ def test_what_is_pasted_is_not_cut(visit):
 
     expect(page.get_by_text("at most 100 characters")).to_be_visible()
     expect(page.get_by_label("Name")).to_have_value("x" * 101)
+
+
+def test_a_long_description_is_folded(visit, long_words):
+    page = visit("admin", long_words)
+    folded = page.locator("details.description")
+    expect(folded.locator("p")).to_be_hidden()
+
+    folded.locator("summary").click()
+    expect(folded.locator("p")).to_have_text(WORD)
+
+
+def test_many_environments_leave_room_for_names(visit, long_words):
+    for number in range(6):
+        environment = Environment.objects.create(name=f"environment-number-{number}", type="test")
+        ProjectEnvironment.objects.create(project_id=ID, environment=environment)
+    page = visit("admin", f"/projects/{ID}/", width=1024)
+
+    names = page.get_by_role("table").get_by_role("rowheader")
+    assert all(names.nth(index).bounding_box()["width"] >= 160 for index in range(names.count()))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1024

@@ -7,7 +7,7 @@ from flagadmin.demo.flags import FLAGS, VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
 from groups.models import Group, User
 from playground.engine.operators import OPERATORS
-from projects.models import Flag, Segment, Strategy
+from projects.models import Environment, Flag, Segment, Strategy
 from tests.cast import client
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +34,12 @@ def test_a_second_run_changes_nothing(admin):
     load_demo()
     assert AuditEvent.objects.count() == events
     assert Flag.objects.get(name="dark-theme").description == "changed by somebody"
+
+
+def test_a_second_run_leaves_added_environments_alone(admin):
+    Environment.objects.create(name="canary", type="test")
+    load_demo()
+    assert not Strategy.objects.filter(environment="canary").exists()
 
 
 def test_one_flag_of_each_reason(admin):
