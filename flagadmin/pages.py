@@ -46,6 +46,9 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from flagadmin.errors import AppError, ValidationError, choices
 
 Row = TypeVar("Row")
+OFFERED = 200  # choices that a page offers at once; the others are typed
+SHOWN = 100  # names in a sentence or a list that nobody pages through
+MOST_IN_CURL = 10_000  # characters of a body that a command brings itself
 
 
 # Lists ------------------------------------------------------------------------------------------------------
@@ -77,10 +80,24 @@ class Filter:
     def value(self, given: QueryDict) -> str:
         """What the URL asks for, "" for everything. Raises ValidationError naming the options."""
         value = given.get(self.name, "").strip()
+        if self.is_typed and self.options is not None:
+            value = next((key for key, label in self.options if label == value), value)
         if value and self.options is not None and value not in dict(self.options):
             names = choices(key for key, _ in self.options)
             raise ValidationError.at(self.name, f"There is no {value}. There are: {names}.")
         return value
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether there are too many options for a list to choose from."""
+        return self.options is None or len(self.options) > OFFERED
+
+    @property
+    def offered(self) -> Sequence[tuple[str, str]]:
+        return (self.options or ())[:OFFERED]
+
+    def label_of(self, value: str) -> str:
+        return dict(self.options or ()).get(value, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,10 @@ class Listing(Generic[Row]):
         filters: Sequence[Filter] = (),
         default_sort: str = "",
         per_page: int = 50,
+        page_name: str = "page",
     ) -> None:
         self.given = given
+        self.page_name = page_name
         self.columns = columns
         self.filters = [(field, field.value(given)) for field in filters]
         self.sort = self._known_sort(given.get("sort", "")) or default_sort
@@ -123,7 +142,7 @@ class Listing(Generic[Row]):
 
     @cached_property
     def page(self) -> Page:
-        return Paginator(self.all_rows, self.per_page).get_page(self.given.get("page"))
+        return Paginator(self.all_rows, self.per_page).get_page(self.given.get(self.page_name))
 
     @property
     def rows(self) -> Iterable[Row]:
@@ -146,7 +165,7 @@ class Listing(Generic[Row]):
 
     def url(self, **changed: str | None) -> str:
         """This list with something else of it changed; the page begins anew unless it is what changes."""
-        return changed_query(self.given, page=changed.pop("page", None), **changed)
+        return changed_query(self.given, **{self.page_name: None, **changed})
 
     @property
     def csv_url(self) -> str:
@@ -154,19 +173,29 @@ class Listing(Generic[Row]):
 
     @property
     def previous_url(self) -> str:
-        return self.url(page=str(self.page.previous_page_number())) if self.page.has_previous() else ""
+        return (
+            self.url(**{self.page_name: str(self.page.previous_page_number())})
+            if self.page.has_previous()
+            else ""
+        )
 
     @property
     def next_url(self) -> str:
-        return self.url(page=str(self.page.next_page_number())) if self.page.has_next() else ""
+        return self.url(**{self.page_name: str(self.page.next_page_number())}) if self.page.has_next() else ""
 
     @property
     def kept(self) -> Iterator[tuple[str, str]]:
         """What the filter form has to carry along unseen."""
-        own = {"page", "format", *(field.name for field, _ in self.filters)}
+        own = {self.page_name, "format", *(field.name for field, _ in self.filters)}
         for name, values in self.given.lists():
             if name not in own:
                 yield from ((name, value) for value in values)
+
+
+def cut(names: Sequence[str], most: int = SHOWN) -> list[str]:
+    """The first names, and in their place how many others there are."""
+    more = len(names) - most
+    return [*names[:most], f"and {more:,} more"] if more > 0 else list(names)
 
 
 def sorted_rows(rows: Any, sorting: Sequence[str]) -> Any:
@@ -243,7 +272,7 @@ def _cell(value: Any) -> Any:
 def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> str:
     """A curl command, ready for a shell: ``curl -H "Authorization: $API_KEY" 'http://…'``.
 
-    ``path`` begins with a slash and brings its own query; ``body`` becomes JSON.
+    ``path`` begins with a slash and brings its own query; ``body`` becomes JSON, in a file where it is long.
     """
     parts = ["curl"]
     if method != ("GET" if body is None else "POST"):
@@ -251,7 +280,8 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
     parts += ["-H", '"Authorization: $API_KEY"']
     if body is not None:
         parts += ["-H", "'Content-Type: application/json'"]
-        parts += ["-d", shlex.quote(orjson.dumps(body).decode())]
+        text = orjson.dumps(body).decode()
+        parts += ["-d", shlex.quote(text) if len(text) <= MOST_IN_CURL else "@body.json"]
     parts.append(shlex.quote(request.build_absolute_uri(path)))
     return " ".join(parts)
 

@@ -16,6 +16,9 @@ from projects.models import ContextField, Environment
 SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
+MOST_OPTIONS = 500  # of all fields together; the others are typed
+MOST_FIELDS = 100
+MOST_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
 
 
@@ -52,6 +55,8 @@ class ContextForm:
     projects: list[Choice]
     fields: list[FieldInput]
     seldom: list[FieldInput]
+    more_fields: int
+    more_projects: int
     json: str | None
     errors: list[str]
 
@@ -100,18 +105,34 @@ def make_form(asked: Asked, known: Known, *, used: Collection[str], prefix: str 
     """``used`` are the fields that conditions of the chosen flags read; those not yet declared are offered too."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in asked.problems}
     inputs = list(_inputs(asked, known, used, errors, prefix))
+    shown = _shown(inputs)
+    projects = _choices(known.projects, asked.projects or ())
+    offered = sorted(projects, key=lambda choice: not choice.chosen)[:MOST_PROJECTS]
     named = {field.name for field in inputs}
     return ContextForm(
         prefix=prefix,
         environments=_choices(((name, name) for name in known.environments), asked.environments),
-        projects=_choices(known.projects, asked.projects or ()),
-        fields=[field for field in inputs if field.stands_first],
-        seldom=[field for field in inputs if not field.stands_first],
+        projects=offered if len(projects) > MOST_PROJECTS else projects,
+        fields=[field for field in shown if field.stands_first],
+        seldom=[field for field in shown if not field.stands_first],
+        more_fields=len(inputs) - len(shown),
+        more_projects=len(projects) - len(offered),
         json=asked.json,
         errors=[
             _said(problem) for problem in asked.problems if problem.path.removeprefix("context.") not in named
         ],
     )
+
+
+def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
+    """In their order: those with something in them, then those that are used, MOST_FIELDS in all."""
+    if len(inputs) <= MOST_FIELDS:
+        return list(inputs)
+    first = sorted(
+        inputs, key=lambda field: (not (field.value or field.error or field.name in ALWAYS), not field.used)
+    )
+    kept = {field.name for field in first[:MOST_FIELDS]}
+    return [field for field in inputs if field.name in kept or field.value]
 
 
 def _choices(known: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
@@ -123,10 +144,13 @@ def _inputs(
 ) -> Iterator[FieldInput]:
     """Fields in their order, then those that only conditions or the address name."""
     legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in known.fields}
+    offered = 0
     names = dict.fromkeys([*_first(legal), *sorted(used), *asked.fields])
     for name in names:
         value = asked.fields.get(name, "")
         options = legal.get(name, [])
+        options = options if offered + len(options) <= MOST_OPTIONS else []
+        offered += len(options)
         # Several values, or one that is no longer legal, can only be typed.
         kind = (
             "time" if name == "currentTime" else "select" if options and value in ("", *options) else "text"

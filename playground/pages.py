@@ -25,7 +25,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.form import Known, make_form, read_known
 from playground.kept_contexts import keep_if_long, with_kept
-from playground.panels import Panels, strategy_titles
+from playground.panels import FEW_CONDITIONS, MOST_CONDITIONS, Panels, strategy_titles
 from playground.results import Matrix, Results
 from playground.snapshot import snapshot_at
 from projects.access import unknown_environment
@@ -33,6 +33,7 @@ from projects.access import unknown_environment
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
 FILTERS = ("q", "result", "variant", "show", "sort", "page")  # what a URL has besides the question
 SEED = 0  # what is drawn is drawn alike for every column and at every reload; results tell its share of calls
+MOST_COLUMNS = 20  # of one flag taken apart
 OFFERED_FIELDS = 20  # that conditions read and nobody has declared
 
 
@@ -144,7 +145,7 @@ class PlaygroundPage(QuestionPage):
             return csv_response(
                 "playground", ["Flag", "Project", "Result", "Variant", "Why"], results.csv_rows()
             )
-        panels = Panels(evaluation, strategy_titles(), self.caller)
+        panels = Panels(evaluation, strategy_titles(), self.caller, FEW_CONDITIONS)
         rows = [(row, panels.flag(row.name)) for row in results.listing.rows]
         return self.shown(context, results=results, listing=results.listing, rows=rows)
 
@@ -200,10 +201,13 @@ class FlagPage(QuestionPage):
         evaluations = evaluate_asked(self.caller, self.asked, known, Moment(), flag=name)
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"There is no active flag {name} among these projects.")
-        panels = [Panels(evaluation, titles, self.caller).flag(name) for evaluation in evaluations]
+        most = max(1, MOST_CONDITIONS // len(evaluations))
+        shown = evaluations[:MOST_COLUMNS]
+        panels = [Panels(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]
         return super().get_context_data(
-            panels=list(zip(labels(self.asked.columns), panels, strict=True)),
+            panels=list(zip(labels(self.asked.columns)[: len(panels)], panels, strict=True)),
             several=self.asked.several,
+            more_columns=len(evaluations) - len(panels),
             query=self.asked.query(),
             asked=self.asked,
             page=f"/projects/{quote(panels[0].project, '')}/features/{quote(name, '')}/",

@@ -24,6 +24,9 @@ from playground.engine.strategies import CompiledStrategy
 from playground.results import share_of_calls
 from projects.models import StrategyType
 
+MOST_PARENTS = 20
+FEW_CONDITIONS, MOST_CONDITIONS = 6, 180  # of a flag among others, and on a page of its own
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -38,6 +41,7 @@ class SegmentPanel:
     id: str
     holds: bool
     conditions: list[Condition]
+    more_conditions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class StrategyPanel:
     words: str
     sentence: str
     conditions: list[Condition]
+    more_conditions: int
     segments: list[SegmentPanel]
     rollout: RolloutBar | None
     variant: VariantBar | None
@@ -78,6 +83,8 @@ class FlagPanel:
     reason: str
     parents: list[ParentPanel]
     strategies: list[StrategyPanel]
+    more_strategies: int
+    more_parents: int
     variant: VariantBar | None
 
 
@@ -89,7 +96,9 @@ def strategy_titles() -> dict[str, str]:
 class Panels:
     """Draws flags of one evaluation for one caller."""
 
-    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller) -> None:
+    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, most: int) -> None:
+        """``most``: how many conditions are drawn in all, evenly of each strategy and its segments."""
+        self.most = most
         self.evaluation = evaluation
         self.titles = titles
         self.caller = caller
@@ -109,8 +118,10 @@ class Panels:
             share="" if share is None else share_of_calls(share),
             variant_name="" if share is not None else explained.variant_name or "",
             reason=explained.reason,
-            parents=[self.parent(parent) for parent in explained.parents],
+            parents=[self.parent(parent) for parent in explained.parents[:MOST_PARENTS]],
+            more_parents=max(len(explained.parents) - MOST_PARENTS, 0),
             strategies=self.strategies(flag, outcome, explained),
+            more_strategies=max(len(explained.strategies) - self.most, 0),
             variant=variant_bar(explained.variant) if explained.variant and share is None else None,
         )
 
@@ -127,11 +138,14 @@ class Panels:
         self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
     ) -> list[StrategyPanel]:
         found = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
+        shown = list(found)[: self.most]
+        lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
+        each = max(1, self.most // max(1, lists))
         return [
             self.strategy(
-                number, flag, compiled, strategy, drawn_share(self.evaluation, compiled, its_outcome)
+                number, flag, compiled, strategy, drawn_share(self.evaluation, compiled, its_outcome), each
             )
-            for number, (compiled, its_outcome, strategy) in enumerate(found, start=1)
+            for number, (compiled, its_outcome, strategy) in enumerate(shown, start=1)
         ]
 
     def strategy(
@@ -141,6 +155,7 @@ class Panels:
         compiled: CompiledStrategy,
         strategy: StrategyExplanation,
         drawn: Share,
+        most: int,
     ) -> StrategyPanel:
         mark, words = _verdict(strategy, drawn)
         segments = self.evaluation.snapshot.segments
@@ -153,13 +168,15 @@ class Panels:
             sentence=""
             if strategy.rollout or strategy.constraints or strategy.segments
             else strategy.sentence,
-            conditions=_conditions(compiled.constraints, strategy.constraints),
+            conditions=_conditions(compiled.constraints, strategy.constraints)[:most],
+            more_conditions=max(len(strategy.constraints) - most, 0),
             segments=[
                 SegmentPanel(
                     segment.name,
                     segment.id,
                     segment.holds,
-                    _conditions(segments[position].constraints, segment.constraints),
+                    _conditions(segments[position].constraints, segment.constraints)[:most],
+                    max(len(segment.constraints) - most, 0),
                 )
                 for position, segment in zip(compiled.segments, strategy.segments, strict=True)
             ],

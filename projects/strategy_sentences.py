@@ -14,6 +14,7 @@ from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
 MOST_IN_A_SENTENCE = 2
+MOST_SAID = 10  # conditions of one strategy that are said one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,13 @@ def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Sayin
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    return Saying(whom, conditions)
+    return Saying(whom, shortened(conditions))
+
+
+def shortened(conditions: Sequence[str]) -> list[str]:
+    """The first MOST_SAID conditions, and how many others there are."""
+    more = len(conditions) - MOST_SAID
+    return [*conditions[:MOST_SAID], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
 
 def constraint_sentence(constraint: Document) -> str:
@@ -56,6 +63,8 @@ def constraint_sentence(constraint: Document) -> str:
 def variants_sentence(variants: Iterable[Document]) -> str:
     """``Variants: blue 50 %, green 50 %``; empty where there are none."""
     shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
+    if (more := len(shares) - MOST_SAID) > 1:
+        shares[MOST_SAID:] = [f"and {more:,} more"]
     return f"Variants: {', '.join(shares)}" if shares else ""
 
 

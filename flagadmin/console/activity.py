@@ -10,7 +10,7 @@ from django.urls import path
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
-from flagadmin.pages import Column, Filter, curl_for
+from flagadmin.pages import Column, Filter, curl_for, cut
 from groups.pages.base import ListPage
 from projects.access import readable_projects
 from projects.events import readable_events
@@ -23,6 +23,8 @@ KINDS = {
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
 }
+
+MOST_LINES, MOST_LETTERS = 12, 250  # of one event; the API has all of it
 
 
 class ActivityPage(ListPage):
@@ -77,18 +79,20 @@ def told(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
 
 
 def change_of(event: AuditEvent) -> str:
-    """What was before and after, as far as it differs: one line a field, "-" before and "+" after."""
+    """What was before and after, as far as it differs: one line a field, "-" before and "+" after. Cut where long."""
     before, after = (value if isinstance(value, dict) else {} for value in (event.before, event.after))
     lines = []
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
             lines += [f"- {key}: {_json(before[key])}"] if key in before else []
             lines += [f"+ {key}: {_json(after[key])}"] if key in after else []
-    return "\n".join(lines)
+    return "\n".join(cut(lines, MOST_LINES))
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    text = orjson.dumps(value).decode()
+    more = len(text) - MOST_LETTERS
+    return f"{text[:MOST_LETTERS]}… ({more:,} more characters)" if more > 0 else text
 
 
 def types_of(kind: str) -> list[str]:

@@ -6,13 +6,14 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import path
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.errors import NotFound, ValidationError
-from flagadmin.pages import curl_for
+from flagadmin.pages import Listing, curl_for
 from groups.actions.passwords import change_password, check_own_password, log_out_everywhere
 from groups.actions.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
 from groups.authentication import client_address
@@ -42,23 +43,26 @@ class AccountPage(OwnPage):
         return []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        user = self.user
-        return super().get_context_data(
-            **kwargs,
-            user=user,
-            held_groups=user.groups.select_related("root_role").order_by("name"),
-            grants=grants_of(user),
-            tokens=personal_tokens(user),
-        )
+        return super().get_context_data(**kwargs, user=self.user, **held_by(self.user, self.request.GET))
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/user")
 
 
-def grants_of(user: User) -> list[Grant]:
+def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
+    """``held_groups``, ``grants`` and ``tokens`` of an account, each with its own pages."""
+    rows: dict[str, Any] = {
+        "held_groups": user.groups.select_related("root_role").order_by("name"),
+        "grants": grants_of(user),
+        "tokens": personal_tokens(user),
+    }
+    return {name: Listing(given, found, columns=(), page_name=f"{name}-page") for name, found in rows.items()}
+
+
+def grants_of(user: User) -> QuerySet[Grant]:
     """The roles in projects that somebody holds, themselves or (``grant.group``) through a group."""
-    own = Grant.objects.filter(user=user) | Grant.objects.filter(group__members=user)
-    return list(own.select_related("role", "group").order_by("project_id", "role__name", "id").distinct())
+    held = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
+    return held.select_related("role", "group").order_by("project_id", "role__name", "id")
 
 
 class PasswordForm(forms.Form):

@@ -8,9 +8,8 @@ from django.urls import path
 
 from flagadmin.pages import Column, Filter, curl_for
 from groups.actions import accounts as actions
-from groups.actions.personal_tokens import personal_tokens
 from groups.models import User
-from groups.pages.account import grants_of
+from groups.pages.account import held_by
 from groups.pages.base import ConsolePage, ListPage
 from groups.pages.choices import root_role_choices
 from groups.permissions import Permission
@@ -123,9 +122,7 @@ class AccountPage(OneAccount):
                 "title": user.display_name,
                 "user": user,
                 "url": self.url,
-                "held_groups": user.groups.select_related("root_role").order_by("name"),
-                "grants": grants_of(user),
-                "tokens": personal_tokens(user),
+                **held_by(user, self.request.GET),
                 "oneself": user.pk == self.caller.id,
                 **kwargs,
             }

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from flagadmin.pages import Column, Filter, curl_for
+from flagadmin.pages import Column, Filter, Listing, curl_for
 from groups.actions import groups as actions
 from groups.actions.groups import NewGroup
 from groups.models import Group, GroupMembership, User
@@ -74,6 +74,9 @@ class OneGroup(ConsolePage):
 class GroupPage(OneGroup):
     template_name = "groups/group.html"
 
+    def listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
+        return Listing(self.request.GET, rows, columns=(), page_name=page_name)
+
     def crumbs(self) -> Sequence[tuple[str, str]]:
         return (GROUPS,)
 
@@ -85,8 +88,10 @@ class GroupPage(OneGroup):
                 "title": group.name,
                 "group": group,
                 "url": group_url(group.pk),
-                "members": group.memberships.select_related("user").order_by("user__username"),
-                "grants": group.grants.select_related("role").order_by("project_id", "role__name"),
+                "members": self.listing(group.memberships.select_related("user").order_by("user__username")),
+                "grants": self.listing(
+                    group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
+                ),
                 "may_change": may_change,
                 "known": known_accounts() if may_change else [],
                 **kwargs,

@@ -1,5 +1,6 @@
 """What people lose with a group, in words."""
 
+from flagadmin.pages import SHOWN
 from groups.actions.groups import GroupDeletion
 
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
@@ -15,12 +16,15 @@ def deletion_sentence(plan: GroupDeletion) -> str:
 
 
 def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
-    """(member, what to note of them)."""
+    """(member, what to note of them): those who lose everything first, SHOWN of them."""
     losing = {user.pk for user in plan.losing_all}
-    return [
+    more = len(plan.members) - SHOWN
+    members = sorted(plan.members, key=lambda user: user.pk not in losing)
+    named = [
         (user.display_name, "will see no project" if user.pk in losing else "disabled" * (not user.is_active))
-        for user in plan.members
+        for user in members[:SHOWN]
     ]
+    return [*named, (f"and {more:,} more", "")] if more > 0 else named
 
 
 def _what(plan: GroupDeletion) -> str:
@@ -42,4 +46,6 @@ def _who_loses_all(plan: GroupDeletion) -> str:
 
 
 def _listed(parts: list[str]) -> str:
+    if len(parts) > SHOWN:
+        return f"{', '.join(parts[:SHOWN])} and {len(parts) - SHOWN:,} more"
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

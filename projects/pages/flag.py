@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -9,7 +10,7 @@ from django.db.models import Q
 from django.urls import path
 
 from flagadmin.audit.sentences import sentence
-from flagadmin.pages import curl_for
+from flagadmin.pages import OFFERED, Listing, curl_for
 from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag, readable_projects
@@ -24,6 +25,10 @@ from projects.pages.switches import Switch, switch_of
 from projects.strategy_sentences import Saying, strategy_saying, variants_sentence
 
 SHOWN_EVENTS = 10
+MOST_STRATEGIES = 30  # of all environments; where there are more, each shows its first few
+FIRST_STRATEGIES = 3
+SHOWN_ROWS = 20  # of parents, children, applications
+SHOWN_TAGS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Place:
     name: str
     switch: Switch
     strategies: Sequence[StrategyLine]
+    more_strategies: int
+    all_strategies: str
     variants: str
     yes: int
     no: int
@@ -87,9 +94,11 @@ class FlagPage(ConsolePage):
             project_url=project_url(project_id),
             document=document,
             places=list(places(flag, document, self)),
-            users=users_of([flag.pk]).get(flag.pk, []),
+            users=self.paged(users_of([flag.pk]).get(flag.pk, []), "users-page"),
+            held_by=self.paged(document["dependencies"], "parents-page"),
+            children=self.paged(document["children"], "children-page"),
             life=lifecycle_document(flag),
-            tags=flag.tags.order_by("tag_type", "value"),
+            tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
             events=[(event, sentence(event)) for event in events[:SHOWN_EVENTS]],
             may=may,
             tag_types=TagType.objects.values_list("name", flat=True) if may["edit"] else [],
@@ -98,15 +107,20 @@ class FlagPage(ConsolePage):
             **kwargs,
         )
 
+    def paged(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:
+        return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
+
     def parents(self, flag: Flag) -> list[str]:
-        return [] if flag.is_archived else possible_parents(flag.project_id, flag.name, caller=self.caller)
+        if flag.is_archived:
+            return []
+        return possible_parents(flag.project_id, flag.name, caller=self.caller)[:OFFERED]
 
     def targets(self) -> list[str]:
         """Other projects into which this caller may move flags."""
         ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
         may = Permission.MOVE_FEATURE_TOGGLE
         own = self.kwargs["project_id"]
-        return [name for name in ids if name != own and self.caller.can(may, project=name)]
+        return [name for name in ids if name != own and self.caller.can(may, project=name)][:OFFERED]
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", api_path(self.kwargs["project_id"], self.kwargs["name"]))
@@ -116,13 +130,20 @@ def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[
     usable = Q(project=None) | Q(project=flag.project_id)
     segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
     url, caller = flag_url(flag.project_id, flag.name), page.caller
+    full = page.request.GET.get("environment")
+    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MOST_STRATEGIES
     for place in document["environments"]:
         here = {"project": flag.project_id, "environment": place["name"]}
         query = urlencode({"environmentId": place["name"]})
+        all_shown = are_few or full == place["name"]
+        lines = strategy_lines(place["strategies"], segments, f"{url}strategies/edit?{query}")
+        shown = list(lines) if all_shown else list(islice(lines, FIRST_STRATEGIES))
         yield Place(
             name=place["name"],
             switch=switch_of(flag, place, caller=caller),
-            strategies=list(strategy_lines(place["strategies"], segments, f"{url}strategies/edit?{query}")),
+            strategies=shown,
+            more_strategies=len(place["strategies"]) - len(shown),
+            all_strategies="?" + urlencode({"environment": place["name"]}),
             variants=variants_sentence(place["variants"]),
             yes=place["yes"],
             no=place["no"],

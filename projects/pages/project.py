@@ -29,6 +29,7 @@ from projects.pages.switches import flag_rows
 
 NAME, TYPE = Column("name", "Flag", by=("name",)), Column("type", "Type", by=("type",))
 CREATED = Column("created", "Created", by=("created_at",))
+MOST_SWITCHES = 150  # on one page
 ARCHIVED = Column("archived", "Archived", by=("archived_at",))
 
 
@@ -45,6 +46,7 @@ class ProjectPage(ListPage):
         self.environments = list(environments.values_list("name", flat=True))
         self.csv_name = f"{self.project.pk}-flags"
         switches = [Column(f"in-{name}", name) for name in self.environments]
+        self.per_page = min(50, max(10, MOST_SWITCHES // max(1, len(self.environments))))
         self.columns = (NAME, TYPE, ARCHIVED) if self.archived else (NAME, TYPE, *switches, CREATED)
         return super().listing()
 

@@ -38,7 +38,7 @@ from projects.pages.constraint_rows import (
 from projects.pages.seen import SavedAsSeen
 from projects.pages.strategy_form import sorted_problems
 from projects.pages.uses import paged_uses
-from projects.strategy_sentences import Saying, constraint_sentence
+from projects.strategy_sentences import Saying, constraint_sentence, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def conditions_saying(constraints: Sequence[Any]) -> Saying:
     """What a segment says: its conditions alone."""
     if not constraints:
         return Saying("Everything is in it")
-    return Saying("", [constraint_sentence(item) for item in constraints])
+    return Saying("", shortened([constraint_sentence(item) for item in constraints]))
 
 
 class SegmentsPage(ListPage):

@@ -26,6 +26,7 @@ from projects.validation.strategies import StrategyDefaults
 
 PRODUCTION = "production"  # the type of an environment, whatever its name
 MOST_TOLD = 5
+FEW_TOLD = 10  # strategies that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,14 @@ class SwitchFlag(ActionPage):
         project_environment(project_id, self.environment)
         here = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
+        sayings = self.sayings()
         users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
         return super().get_context_data(
             flag=self.flag,
             environment=self.environment,
             turned=self.turned,
-            sayings=self.sayings(),
+            sayings=sayings[:FEW_TOLD],
+            more_sayings=max(len(sayings) - FEW_TOLD, 0),
             users=users[:MOST_TOLD],
             more_users=max(len(users) - MOST_TOLD, 0),
             children=self.children(),

@@ -1,0 +1,20 @@
+"""Lists that may be long: ``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``."""
+
+from collections.abc import Sequence
+
+from django import template
+
+from flagadmin import pages
+
+register = template.Library()
+
+
+@register.filter
+def cut(names: Sequence[str], most: int = pages.SHOWN) -> list[str]:
+    """The first names and "and 240 more"."""
+    return pages.cut(names, most)
+
+
+@register.filter
+def label_of(field: pages.Filter, value: str) -> str:
+    return field.label_of(value)
