@@ -11,6 +11,8 @@ from rest_framework import serializers
 from flagadmin.errors import ValidationError
 from flagadmin.fields import LONGEST_TEXT, Body
 
+NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
+
 
 class PatchOperation(Body):
     """One step of a JSON Patch. No copy: a few of them make a document grow without bounds."""
@@ -24,6 +26,16 @@ class PatchOperation(Body):
             **super().get_fields(),
             "from": serializers.CharField(required=False, max_length=LONGEST_TEXT),
         }
+
+    def validate_path(self, path: str) -> str:
+        if not path.startswith("/"):
+            raise serializers.ValidationError(f'must start with "/", not {path}')
+        return path
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if (needed := NEEDED.get(attrs["op"], "op")) not in attrs:
+            raise serializers.ValidationError({needed: f"is required for {attrs['op']}"})
+        return attrs
 
 
 def patched(document: Any, operations: Any) -> Any:
@@ -40,16 +52,15 @@ def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
     try:
         return jsonpatch.apply_patch(document, [operation], in_place=True)
     except jsonpatch.JsonPatchTestFailed as exc:
-        raise ValidationError.at(f"{place}.value", f"{operation['path']} has another value.") from exc
+        raise ValidationError.at(f"{place}.value", f"{operation['path']} has a different value.") from exc
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
-        raise ValidationError.at(place, f"cannot be applied: {exc}") from exc
+        pointers = " or ".join(str(operation[key]) for key in ("from", "path") if key in operation)
+        raise ValidationError.at(place, f"{pointers} does not exist.") from exc
 
 
 def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
     """The same for an object of which only these members may change; one that is removed is not there any more."""
-    after = patched(document, operations)
-    if not isinstance(after, dict):
-        raise ValidationError("The patch replaces the whole object; patch its members.")
+    after: dict[str, Any] = patched(document, operations)
     changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
     if fixed := sorted(changed.difference(changeable)):
         raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(changeable)}.")
