@@ -112,7 +112,7 @@ class SegmentForm(ConsolePage):
     def find(self) -> None:
         """Raises NoAccess where the caller may create no segment at all."""
         self.segment = Segment(project_id=self.request.GET.get("project") or None)
-        self.stored = {"constraints": []}
+        self.stored: dict[str, Any] = {"constraints": []}
         if not self.projects():
             actions.check_may_create(self.caller, None)
 
