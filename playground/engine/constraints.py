@@ -202,8 +202,8 @@ def _regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
     fault = patterns.fault(pattern, case_insensitive=fold)
     if fault == patterns.INVALID:
         return "text", _nothing, None, [pattern]
-    test = operators.pattern_test(pattern, fold=fold, inverted=inverted)
-    return "untold" if fault else "matched", test, None, [pattern]
+    form = "untold" if fault else f"matched {patterns.longest_text(pattern, case_insensitive=fold)}"
+    return form, operators.pattern_test(pattern, fold=fold, inverted=inverted), None, [pattern]
 
 
 def _nothing(value: object) -> bool:

@@ -115,11 +115,15 @@ def _identifier(context: Context, stickiness: str) -> bytes | None:
     return None if field is None else context.values[field].encode()
 
 
-def _matched(text: str | None) -> Any:
-    """What a regular expression runs over."""
-    if text is None:
-        return None
-    return text.encode() if len(text) <= patterns.MAX_TEXT_LENGTH else UNTOLD
+def _matched(longest: int) -> Callable[[str | None], Any]:
+    """What a regular expression runs over that takes texts of so many characters."""
+
+    def encoded(text: str | None) -> Any:
+        if text is None:
+            return None
+        return text.encode() if len(text) <= longest else UNTOLD
+
+    return encoded
 
 
 def _nothing(context: Context, field: str) -> None:
@@ -137,7 +141,7 @@ FORMS: dict[str, Callable[[Context, str], Any]] = {
     "version": _parsed(literals.version),
     "instant": _parsed(literals.instant),
     "address": _parsed(literals.address),
-    "matched": _parsed(_matched),
+    **{f"matched {longest}": _parsed(_matched(longest)) for longest in patterns.TEXT_LENGTHS},
     "untold": _untold,
     "identifier": _identifier,
     "never": _nothing,

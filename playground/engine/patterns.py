@@ -14,8 +14,11 @@ import re2
 
 MAX_LENGTH = 2_000
 """Characters of a pattern, and of any single value of a constraint."""
-MAX_TEXT_LENGTH = 10_000
-"""Characters of a text that a pattern is run over."""
+TEXT_LENGTHS = (10_000, 1_000, 100)
+"""Characters of a text that a pattern is run over: the most for which it takes no more than ``MAX_STEPS``."""
+MAX_TEXT_LENGTH = TEXT_LENGTHS[0]
+MAX_STEPS = 300_000
+"""Instructions of a pattern times characters: about 3 ms where RE2 cannot remember what it has seen."""
 MAX_MEMORY = 256 * 1024
 """Bytes that one compiled pattern may take, with all that RE2 remembers of the texts it has seen."""
 MAX_GROUPS = 20
@@ -36,10 +39,16 @@ def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def compiled(pattern: str, *, case_insensitive: bool = False) -> Any | None:
+def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
     """The compiled pattern (no look-around, no back-references), None if it has a fault."""
     found = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(found, str) else found
+
+
+def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
+    """Characters of the longest text that a pattern without a fault is run over."""
+    size = compiled(pattern, case_insensitive=case_insensitive).programsize
+    return next((length for length in TEXT_LENGTHS if length * size <= MAX_STEPS), TEXT_LENGTHS[-1])
 
 
 @lru_cache(maxsize=KEPT)

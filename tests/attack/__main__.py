@@ -12,12 +12,15 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from tests.attack import crawler, described, kills, races, resources
+from tests.attack import crawler, described, evaluations, external, kills, races, resources
 from tests.attack.installation import Installation, installation
 from tests.attack.result import Result, table
 
 # Each attack's share of the time.
-SHARES = {"resources": 0.3, "described": 0.35, "forms": 0.1, "races": 0.08, "backups": 0.05, "kills": 0.12}
+SHARES = {
+    "resources": 0.2, "evaluations": 0.15, "described": 0.3, "forms": 0.1, "races": 0.06, "backups": 0.03,
+    "kills": 0.1, "external": 0.06,
+}  # fmt: skip
 
 
 def manage(target: Installation, *arguments: str) -> subprocess.CompletedProcess:
@@ -28,14 +31,17 @@ def manage(target: Installation, *arguments: str) -> subprocess.CompletedProcess
 
 def attacks(target: Installation, seconds: float, seed: int, only: Iterable[str]) -> Iterator[Result]:
     spans = {name: share * seconds for name, share in SHARES.items()}
-    each = spans["resources"] / (len(resources.BODIES) + 3)
+    quiet = resources.quiet_p99(target, 10)
+    yield Result("a quiet playground", True, f"p99 {quiet:.0f} ms")
     kinds: dict[str, Callable[[], Iterable[Result]]] = {
-        "resources": lambda: resources.attacks(target, each),
+        "resources": lambda: resources.attacks(target, spans["resources"], quiet),
+        "evaluations": lambda: evaluations.attacks(target, spans["evaluations"], quiet),
         "described": lambda: described.attacks(target, spans["described"], seed),
         "forms": lambda: crawler.attacks(target, spans["forms"], seed),
         "races": lambda: races.attacks(target, spans["races"]),
         "backups": lambda: [kills.backup_under_writers(target, spans["backups"], manage)],
         "kills": lambda: kills.attacks(target, spans["kills"], seed),
+        "external": lambda: external.attacks(spans["external"], seed),
     }
     for name in only or kinds:
         yield from kinds[name]()
@@ -49,6 +55,10 @@ def main() -> int:
     options = parser.parse_args()
     results = []
     began = time.monotonic()
+    print(
+        f"{time.strftime('%Y-%m-%d %H:%M')}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} before\n",
+        flush=True,
+    )
     with installation() as target:
         for result in attacks(target, options.minutes * 60, options.seed, options.only):
             results.append(result)

@@ -20,7 +20,7 @@ class Installation:
     port: int
     group: int  # of the server's processes
     folder: Path
-    keys: dict[str, str]  # admin, viewer, backend, frontend
+    keys: dict[str, str]  # admin, editor, viewer, backend, frontend
     sessions: dict[str, str]  # of administrators' browsers, each with an account of its own
 
     @property
@@ -54,13 +54,14 @@ def _megabytes(pid: int) -> float:
 
 
 @contextmanager
-def installation(workers: int = WORKERS) -> Iterator[Installation]:
+def installation(workers: int = WORKERS, **environment: str) -> Iterator[Installation]:
+    """``environment`` adds to the variables that the server gets."""
     with tempfile.TemporaryDirectory(prefix="flagadmin-attack-") as folder:
         variables = {
             "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
             "FLAGADMIN_DATA_DIR": folder,
             "FLAGADMIN_LOG_LEVEL": "CRITICAL",
-        }
+        } | environment
         keys, sessions = _filled(variables)
         with started(workers, **variables) as (port, group):
             yield Installation(port, group, Path(folder), keys, sessions)
@@ -86,21 +87,21 @@ def fill() -> None:
     from django.test import Client
 
     call_command("migrate", verbosity=0)
+    from groups.models import Grant
     from groups.permissions import BuiltIn
     from tests.cast import make_token, make_user
     from tests.scenery import make_scenery
 
     make_scenery()
-    admin = make_user("attacker-admin", root_role=BuiltIn.ADMIN, name="Admin")
-    viewer = make_user("attacker-viewer", root_role=BuiltIn.VIEWER, name="Viewer")
+    roots = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}
+    people = {name: make_user(f"attacker-{name}", root_role=role) for name, role in roots.items()}
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="legacy-portal", user=people["editor"])
     sessions = {}
     for face in ("console", "admin site"):
         browser = Client()
         browser.force_login(make_user(f"attacker of the {face}", root_role=BuiltIn.ADMIN))
         sessions[face] = browser.cookies["sessionid"].value
-    keys = {
-        "admin": make_token("personal", user=admin),
-        "viewer": make_token("personal", user=viewer),
+    keys = {name: make_token("personal", user=user) for name, user in people.items()} | {
         "backend": make_token("backend", environment="production"),
         "frontend": make_token("frontend", environment="production"),
     }

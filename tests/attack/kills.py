@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from typing import Any
@@ -45,28 +46,34 @@ def kill_the_database(target: Installation, chosen: random.Random) -> None:
 
 
 def attacks(target: Installation, seconds: float, seed: int) -> Iterator[Result]:
+    yield interrupted_imports(target, "kills of a worker", kill_a_worker, seconds * 0.4, seed)
+    yield interrupted_imports(target, "kills of the database", kill_the_database, seconds * 0.6, seed)
+
+
+def interrupted_imports(
+    target: Installation,
+    name: str,
+    interrupt: Callable[[Installation, random.Random], None],
+    seconds: float,
+    seed: int,
+) -> Result:
+    """Imports, one after the other, each interrupted at some moment."""
     chosen = random.Random(seed)
-    kinds: tuple[tuple[str, Callable[[Installation, random.Random], None]], ...] = (
-        ("a worker", kill_a_worker), ("the database", kill_the_database),
-    )  # fmt: skip
-    for offset, (name, kill) in enumerate(kinds):
-        until, kills, torn, lost = time.monotonic() + seconds / 2, 0, 0, 0
-        while time.monotonic() < until:
-            number = 1000 * offset + kills
-            accepted = import_and_kill(target, number, kill, chosen)
-            waited = wait_until_ready(target)
-            stored = count(target, number)
-            torn += stored not in (0, FLAGS)
-            lost += accepted and stored != FLAGS
-            kills += 1
-            if waited > PATIENCE:
-                break
-        held = not torn and not lost and kills > 0
-        yield Result(
-            f"kills of {name} during imports",
-            held,
-            f"{kills} kills, {torn} imports torn, {lost} acknowledged and lost",
-        )
+    offset = zlib.crc32(name.encode()) % 1000 * 1000
+    interruptions = done = torn = lost = 0
+    slowest, until = 0.0, time.monotonic() + seconds
+    while slowest < PATIENCE and time.monotonic() < until:
+        accepted = import_and_kill(target, offset + interruptions, interrupt, chosen)
+        slowest = max(slowest, wait_until_ready(target))
+        stored = count(target, offset + interruptions)
+        done += stored == FLAGS
+        torn += stored not in (0, FLAGS)
+        lost += accepted and stored != FLAGS
+        interruptions += 1
+    held = not torn and not lost and slowest < PATIENCE and interruptions > 0
+    figures = f"{interruptions} imports interrupted: {done} done, {torn} torn, "
+    figures += f"{lost} acknowledged and lost; ready again after {slowest:.1f} s at most"
+    return Result(f"{name} during imports", held, figures)
 
 
 def import_and_kill(

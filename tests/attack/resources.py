@@ -5,8 +5,10 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 
 from tests.attack.bystander import Bystander
 from tests.attack.installation import Installation
@@ -16,7 +18,9 @@ from tests.live import Client
 MOST_SLOWER = 3  # times the quiet p99
 MOST_MEGABYTES = 1000
 LEAST_MILLISECONDS = 50  # a p99 below this is never too slow: so short, noise decides
+SLOWEST = 2.0  # seconds
 SOCKETS = 200
+WAITING = 100  # who send whole bodies at once
 FLAG = "/api/admin/projects/checkout/features/dark-theme"
 PLACE = f"{FLAG}/environments/production"
 EMPTY = b"[" + b"{}," * 330_000 + b"{}]"
@@ -61,47 +65,103 @@ BODIES: dict[str, tuple[str, str, str, bytes]] = {
 }  # fmt: skip
 
 
-def attacks(target: Installation, seconds: float) -> Iterator[Result]:
+CROWDS = (
+    (f"{WAITING} bodies of 1 MB at once without a key", WAITING, EMPTY, "/api/frontend"),
+    ("20 bodies of 60 MB at once without a key", 20, EMPTY * 60, "/api/admin/features-batch/import"),
+)
+
+
+def quiet_p99(target: Installation, seconds: float) -> float:
+    """What the bystander waits for when nobody attacks, in milliseconds."""
     with Bystander(target):  # the first questions compile the flags
-        time.sleep(seconds)
+        time.sleep(min(seconds, 5))
     with Bystander(target) as quiet:
         time.sleep(seconds)
-    yield Result("a quiet playground", not quiet.failures, f"p99 {quiet.p99:.0f} ms")
+    return quiet.p99
+
+
+def attacks(target: Installation, seconds: float, quiet: float) -> Iterator[Result]:
+    each = seconds / (len(BODIES) + 3)
     for name, attack in BODIES.items():
-        yield beside(
-            f"1 MB: {name}", target, quiet.p99, lambda attack=attack: repeat(target, attack, seconds)
-        )
-    yield beside("200 slow bodies without a key", target, quiet.p99, lambda: hold_sockets(target, seconds))
+        yield beside(f"1 MB: {name}", target, quiet, lambda attack=attack: repeat(target, attack, each))
+    yield beside("200 slow bodies without a key", target, quiet, lambda: hold_sockets(target, each))
+    for name, count, body, path in CROWDS:
+        yield beside(name, target, quiet, lambda sent=(count, body, path): crowd(target, *sent, seconds=each))
 
 
-def beside(name: str, target: Installation, quiet: float, attack: Callable[[], str]) -> Result:
+@dataclass(slots=True)
+class Attacked:
+    """What an attacker saw."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    slowest: float = 0.0  # seconds
+    largest: int = 0  # bytes
+    told: str = ""
+
+    def saw(self, status: int, seconds: float, size: int) -> None:
+        self.statuses[status] += 1
+        self.slowest, self.largest = max(self.slowest, seconds), max(self.largest, size)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count} × {status}" for status, count in sorted(self.statuses.items()))
+        answers = f"slowest {self.slowest:.2f} s, largest answer {self.largest / 1000:.0f} kB"
+        return ", ".join(part for part in (counts, answers if counts else "", self.told) if part)
+
+
+def beside(name: str, target: Installation, quiet: float, attack: Callable[[], Attacked]) -> Result:
     """The attack, and what a bystander and the workers' memory say of it."""
     with Bystander(target) as bystander:
-        told = attack()
+        found = attack()
     allowed = max(quiet * MOST_SLOWER, LEAST_MILLISECONDS)
-    held = bystander.p99 <= allowed and bystander.megabytes < MOST_MEGABYTES and not bystander.failures
-    figures = f"p99 {bystander.p99:.0f} ms of {allowed:.0f}, {bystander.megabytes:.0f} MB, {told}"
+    held = (
+        bystander.p99 <= allowed
+        and bystander.megabytes < MOST_MEGABYTES
+        and not bystander.failures
+        and found.slowest < SLOWEST
+        and not any(status >= 500 and status != 503 for status in found.statuses)
+    )
+    figures = f"p99 {bystander.p99:.0f} ms of {allowed:.0f}, {bystander.megabytes:.0f} MB, {found}"
     if bystander.failures:
         figures += f", {bystander.failures} failures of others"
     return Result(name, held, figures)
 
 
-def repeat(target: Installation, attack: tuple[str, str, str, bytes], seconds: float) -> str:
+def repeat(
+    target: Installation, attack: tuple[str, str, str, bytes], seconds: float, found: Attacked | None = None
+) -> Attacked:
     """One attacker, one request after the other."""
     key, method, path, body = attack
-    statuses: dict[int, int] = {}
-    slowest, largest, until = 0.0, 0, time.monotonic() + seconds
-    with closing(Client(target.port, target.keys[key])) as client:
+    found = found or Attacked()
+    until = time.monotonic() + seconds
+    with closing(Client(target.port, target.keys.get(key, ""))) as client:
         while time.monotonic() < until:
             began = time.perf_counter()
             status, answer = client.call(method, path, body or None)
-            slowest, largest = max(slowest, time.perf_counter() - began), max(largest, len(answer))
-            statuses[status] = statuses.get(status, 0) + 1
-    told = ", ".join(f"{count} × {status}" for status, count in sorted(statuses.items()))
-    return f"{told}, slowest {slowest:.2f} s, largest answer {largest / 1000:.0f} kB"
+            found.saw(status, time.perf_counter() - began, len(answer))
+    return found
 
 
-def hold_sockets(target: Installation, seconds: float) -> str:
+def crowd(target: Installation, count: int, body: bytes, path: str, seconds: float) -> Attacked:
+    """Connections that all send a whole body without a key, again and again. How long they wait is theirs."""
+    found, over = Attacked(), threading.Event()
+
+    def send() -> None:
+        while not over.is_set():
+            with suppress(OSError, http.client.HTTPException), closing(Client(target.port)) as client:
+                while not over.is_set():
+                    found.statuses[client.call("POST", path, body)[0]] += 1
+
+    senders = [threading.Thread(target=send, daemon=True) for _ in range(count)]
+    for sender in senders:
+        sender.start()
+    time.sleep(seconds)
+    over.set()
+    for sender in senders:
+        sender.join(60)
+    return found
+
+
+def hold_sockets(target: Installation, seconds: float) -> Attacked:
     """Connections that announce a body and send two bytes of it."""
     request = b"POST /api/frontend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{}"
     held = []
@@ -121,4 +181,4 @@ def hold_sockets(target: Installation, seconds: float) -> str:
     for connection in held:
         connection.close()
     asking.join(5)
-    return f"{len(held)} held, /healthz answers {answers[0] or 'nothing'}"
+    return Attacked(told=f"{len(held)} held, /healthz answers {answers[0] or 'nothing'}")

@@ -70,10 +70,49 @@ def test_what_fails_anyway_is_off() -> None:
     assert explained(flag(matching("a"), never), LONG_TEXT).state is State.OFF
 
 
+@pytest.mark.parametrize(("repeated", "longest"), [(1, 10_000), (100, 1_000), (1_900, 100)])
+@pytest.mark.parametrize("fold", [False, True])
+def test_the_larger_the_pattern_the_shorter_the_text(repeated: int, longest: int, fold: bool) -> None:
+    document = flag(matching("a*" + "a" * repeated, caseInsensitive=fold))
+    text = "a" * longest
+    assert explained(document, text).state in (State.ON, State.OFF)
+    assert explained(document, text + "a").state is State.UNKNOWN
+
+
 def test_the_longest_of_both_is_told() -> None:
     pattern = "a" * patterns.MAX_LENGTH
-    assert explained(flag(matching(pattern)), "a" * patterns.MAX_TEXT_LENGTH).state is State.ON
+    assert explained(flag(matching("a+$")), "a" * patterns.MAX_TEXT_LENGTH).state is State.ON
     assert explained(flag(matching(pattern)), "a").state is State.OFF
+
+
+def test_a_full_flag_takes_little_time() -> None:
+    """One such constraint took half a second over 10,000 characters, and a flag may have 900 of them."""
+    run_limited(
+        """
+        import random
+        from playground.engine import patterns
+        from playground.engine.context import Context
+        from playground.engine.evaluator import evaluate
+        from playground.wire import compile_playground, render_features
+        from tests.engine.oracle import NOW
+
+        def strategy(pattern):
+            constraint = {"contextName": "userId", "operator": "REGEX", "value": pattern, "inverted": True}
+            return {"name": "default", "constraints": [constraint] * 30}
+
+        def flag(pattern):
+            return {"name": "f", "project": "p", "enabled": True, "strategies": [strategy(pattern)] * 30}
+
+        chance = random.Random(1)
+        for pattern in ("[ab]*a[ab]{20}c", "[ab]*a[ab]{200}c", "[ab]*a[ab]{1000}[ab]{1000}[ab]{1000}c"):
+            snapshot = compile_playground([flag(pattern)], {}, environment="e")
+            for length in patterns.TEXT_LENGTHS:
+                text = "".join(chance.choices("ab", k=length))
+                render_features(evaluate(snapshot, Context({"userId": text}), now=NOW, random=chance.random))
+        """,
+        megabytes=900,
+        seconds=120,
+    )
 
 
 def test_another_strategy_decides() -> None:
