@@ -58,8 +58,8 @@ def typed_places(document: Any, schema: Any, value: Any, path: tuple = ()) -> It
             if isinstance(below, dict):
                 yield from typed_places(document, below, inner, (*path, name))
     elif isinstance(value, list) and "items" in schema:
-        for number, inner in enumerate(value):
-            yield from typed_places(document, schema["items"], inner, (*path, number))
+        for inner in value[:1]:
+            yield from typed_places(document, schema["items"], inner, (*path, 0))
     elif len(found) == 1 and (kind := found.pop()) in PAIRS:
         yield path, kind
 
