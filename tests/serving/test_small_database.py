@@ -32,6 +32,7 @@ def port(database: ConnectionParameters, tmp_path: Path) -> Iterator[int]:
     """A server that knows the database by its URL alone."""
     url = f"postgresql://{database['user']}@{quote(database['host'], safe='')}/{database['dbname']}"
     settings = {
+        "DJANGO_SETTINGS_MODULE": "flagadmin.settings",  # with its pool, which tests do without
         "DATABASE_URL": url,
         "SECRET_KEY": "not-so-secret",
         "FLAGADMIN_DATA_DIR": str(tmp_path / "ours"),
