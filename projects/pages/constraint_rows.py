@@ -2,27 +2,20 @@
 
 A row's fields are named ``c-N-…``; hidden fields ``c`` list the numbers. What an operator does not read is kept while
 the form is being filled, so that changing the operator loses nothing, and left out when it is saved.
-
-Stored values that would make the page too long stay in the store: the row sends back their digest alone, until a button
-opens it.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from django.http import QueryDict
 
-from flagadmin.errors import Conflict
-from flagadmin.pages import OFFERED
 from playground.engine.literals import constraint_number
 from playground.engine.operators import OPERATORS
 from playground.engine.reading import objects_of, strings_of, text_of
-from playground.engine.sentences import listed
 from projects.models import ContextField
 from projects.pages.value_list import read_values, values_text
 from projects.validation.constraints import PARTIAL
@@ -30,8 +23,6 @@ from projects.validation.vocabulary import usable
 
 Document = dict[str, Any]
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
-MOST_SHOWN = 60_000  # characters of values in a form, each option counted as a few more
-OPTION = 100
 NEW = {"contextName": "", "operator": "IN", "values": []}
 
 
@@ -52,9 +43,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRow:
-    """``kind``: list, checks, select, number, time, text or kept. ``options``: (value, chosen).
-
-    ``kept`` is the digest of values that are stored and not shown, but for the first few in ``values``.
+    """``kind``: list, checks, select, number, time or text. ``options``: (value, chosen).
 
     ``was``: the values that the row shows, as JSON, so that an input left alone sends back exactly these.
     """
@@ -66,8 +55,6 @@ class ConstraintRow:
     values: str
     value: str
     was: str
-    kept: str
-    opened: bool
     options: Sequence[tuple[str, bool]]
     hint: str
     inverted: bool
@@ -85,30 +72,12 @@ def operator_choices() -> list[tuple[str, str]]:
     ]
 
 
-def given_constraints(given: QueryDict, stored: Any) -> list[Document]:
-    """The rows of a sent form, in order, with values and value both. Raises Conflict where kept values are gone."""
-    kept = {digest(values): values for values in _all_values(stored)}
-    return [_given(given, f"c-{number}-", kept) for number in given.getlist("c")]
+def given_constraints(given: QueryDict) -> list[Document]:
+    """The rows of a sent form, in order, with values and value both."""
+    return [_given(given, f"c-{number}-") for number in given.getlist("c")]
 
 
-def _all_values(stored: Any) -> list[list[str]]:
-    return [strings_of(document.get("values")) for document in objects_of(stored)]
-
-
-def digest(values: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
-
-
-def _given(given: QueryDict, prefix: str, kept: Mapping[str, Sequence[str]]) -> Document:
-    row = _typed(given, prefix)
-    if named := given.get(f"{prefix}kept"):
-        if named not in kept:
-            raise Conflict("The values of a condition changed since you opened this page. Open it again.")
-        row["values"] = list(kept[named])
-    return row
-
-
-def _typed(given: QueryDict, prefix: str) -> Document:
+def _given(given: QueryDict, prefix: str) -> Document:
     shown = _shown(given.get(f"{prefix}was", ""))
     place = {value: index for index, value in enumerate(shown)}
     ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
@@ -119,7 +88,6 @@ def _typed(given: QueryDict, prefix: str) -> Document:
         "value": _value(given.get(f"{prefix}value", ""), shown[0] if shown else ""),
         "inverted": f"{prefix}inverted" in given,
         "caseInsensitive": f"{prefix}case" in given,
-        "opened": f"{prefix}opened" in given,
     }
 
 
@@ -139,12 +107,6 @@ def _value(text: str, shown: str) -> str:
         return text
     seconds = text if text.count(":") == 2 else f"{text}:00"
     return shown if local_time(shown) == seconds else f"{seconds}.000Z"
-
-
-def open_row(rows: Sequence[Document], number: int) -> None:
-    """Shows the values of a row that were kept unseen."""
-    if number < len(rows):
-        rows[number]["opened"] = True
 
 
 def stored_constraints(rows: Iterable[Document]) -> list[Document]:
@@ -173,28 +135,13 @@ def _folds(family: str) -> bool:
 
 
 def constraint_rows(
-    documents: Any, words: Words, errors: Mapping[int, Sequence[str]] | None = None, *, stored: Any
+    documents: Any, words: Words, errors: Mapping[int, Sequence[str]] | None = None
 ) -> list[ConstraintRow]:
-    """Rows for the template. ``errors`` by position; ``stored`` are the constraints that may be kept unseen."""
-    keepable = {digest(values) for values in _all_values(stored) if values}
-    rows, room = [], MOST_SHOWN
-    for number, document in enumerate(objects_of(documents)):
-        row = _row(number, document, words, (errors or {}).get(number, ()))
-        size = len(row.values) + len(row.was) + sum(len(value) + OPTION for value, _ in row.options)
-        if (
-            size > room
-            and not row.opened
-            and (kept := digest(strings_of(document.get("values")))) in keepable
-        ):
-            row = _unseen(row, kept, strings_of(document["values"]))
-        else:
-            room -= size
-        rows.append(row)
-    return rows
-
-
-def _unseen(row: ConstraintRow, kept: str, values: Sequence[str]) -> ConstraintRow:
-    return replace(row, kind="kept", kept=kept, values=listed(values), was="", options=())
+    """Rows for the template. ``errors`` by position."""
+    return [
+        _row(number, document, words, (errors or {}).get(number, ()))
+        for number, document in enumerate(objects_of(documents))
+    ]
 
 
 def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequence[str]) -> ConstraintRow:
@@ -206,7 +153,6 @@ def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequenc
     else:
         value = value or (values[0] if values else "")
     legal = [] if operator.family in PARTIAL else words.legal.get(field, [])
-    legal = legal if len(legal) <= OFFERED else []
     kind = _kind(operator.takes, operator.family, value, bool(legal))
     chosen = values if operator.takes == "values" else [value]
     return ConstraintRow(
@@ -217,11 +163,7 @@ def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequenc
         values=values_text(values),
         value=(local_time(value) or "") if kind == "time" else value,
         was=json.dumps(chosen),
-        kept="",
-        opened=bool(document.get("opened")),
-        options=[(text, text in chosen) for text in dict.fromkeys([*legal, *filter(None, chosen)])]
-        if legal
-        else (),
+        options=[(text, text in chosen) for text in dict.fromkeys([*legal, *filter(None, chosen)])],
         hint=HINTS.get(operator.family, ""),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",

@@ -14,7 +14,7 @@ from django.urls import path
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import AppError, Conflict, NotFound, Problem, raised_by
-from flagadmin.pages import OFFERED, Column, Filter, curl_for
+from flagadmin.pages import Column, Filter, curl_for
 from groups.api.path_ids import path_id
 from groups.pages.base import ConsolePage, ListPage
 from groups.permissions import Permission
@@ -32,7 +32,6 @@ from projects.pages.constraint_rows import (
     Words,
     constraint_rows,
     given_constraints,
-    open_row,
     operator_choices,
     stored_constraints,
 )
@@ -112,7 +111,6 @@ class SegmentForm(ConsolePage):
     def find(self) -> None:
         """Raises NoAccess where the caller may create no segment at all."""
         self.segment = Segment(project_id=self.request.GET.get("project") or None)
-        self.stored: dict[str, Any] = {"constraints": []}
         if not self.projects():
             actions.check_may_create(self.caller, None)
 
@@ -143,8 +141,6 @@ class SegmentForm(ConsolePage):
             self.segment.constraints.append(dict(NEW))
         elif found := re.fullmatch(r"remove-constraint-(\d{1,4})", do):
             del self.segment.constraints[int(found[1]) : int(found[1]) + 1]
-        elif found := re.fullmatch(r"open-constraint-(\d{1,4})", do):
-            open_row(self.segment.constraints, int(found[1]))
         elif do == "save":
             return self.try_to_save()
         return self.render_to_response(self.get_context_data())
@@ -156,7 +152,7 @@ class SegmentForm(ConsolePage):
         self.segment.name = request.POST.get("name", "").strip()
         self.segment.description = request.POST.get("description", "").strip() or None
         self.segment.project_id = request.POST.get("project") or None
-        self.segment.constraints = given_constraints(request.POST, self.stored["constraints"])
+        self.segment.constraints = given_constraints(request.POST)
 
     def try_to_save(self) -> HttpResponseBase:
         rows = self.segment.constraints
@@ -182,13 +178,8 @@ class SegmentForm(ConsolePage):
         words = Words.of(self.segment.project_id or "")
         return super().get_context_data(
             segment=self.segment,
-            rows=constraint_rows(
-                self.segment.constraints,
-                words,
-                by_place["constraints"],
-                stored=self.stored["constraints"],
-            ),
-            fields=words.names[:OFFERED],
+            rows=constraint_rows(self.segment.constraints, words, by_place["constraints"]),
+            fields=words.names,
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
             saying=conditions_saying(stored_constraints(self.segment.constraints)),

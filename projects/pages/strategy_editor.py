@@ -13,11 +13,10 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.errors import AppError, NotFound, Problem, ValidationError
-from flagadmin.pages import OFFERED
 from groups.pages.base import ConsolePage
 from groups.permissions import Permission
 from projects.models import StrategyType
-from projects.pages.constraint_rows import NEW, Words, open_row, operator_choices, stored_constraints
+from projects.pages.constraint_rows import NEW, Words, operator_choices, stored_constraints
 from projects.pages.strategy_form import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.pages.variant_rows import NEW as NEW_VARIANT
 from projects.pages.variant_rows import PAYLOAD_TYPES, in_percent
@@ -25,7 +24,6 @@ from projects.strategy_sentences import strategy_saying, variants_sentence
 from projects.validation import strategy_warnings, variants_document
 
 Document = dict[str, Any]
-_OPEN = re.compile(r"open-constraint-(\d{1,4})")
 _REMOVE = re.compile(r"remove-(constraint|variant)-(\d{1,4})")
 
 
@@ -115,8 +113,6 @@ class StrategyEditor(ConsolePage):
             self.document["constraints"].append(dict(NEW))
         elif do == "add-variant":
             self.document["variants"].append(dict(NEW_VARIANT))
-        elif found := _OPEN.fullmatch(do):
-            open_row(self.document["constraints"], int(found[1]))
         elif found := _REMOVE.fullmatch(do):
             rows = self.document[f"{found[1]}s"]
             if int(found[2]) < len(rows):
@@ -160,7 +156,7 @@ class StrategyEditor(ConsolePage):
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
-            fields=Words.of(self.project_id).names[:OFFERED],
+            fields=Words.of(self.project_id).names,
             payload_types=PAYLOAD_TYPES,
             environment=self.environment,
             locked=self.why_locked() if self.locked else "",

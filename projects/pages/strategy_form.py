@@ -10,7 +10,6 @@ from typing import Any
 from django.http import QueryDict
 
 from flagadmin.errors import Problem
-from flagadmin.pages import SHOWN
 from playground.engine.reading import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
@@ -46,7 +45,6 @@ class StrategyInputs:
     parameters: Sequence[Parameter]
     constraints: Sequence[ConstraintRow]
     segments: Sequence[tuple[Segment, bool]]
-    more_segments: Sequence[Segment]
     variants: Sequence[VariantRow]
     variants_stickiness: str
     stickiness: Sequence[str]
@@ -57,20 +55,13 @@ def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[P
     """What a sent form makes of a stored strategy: rows of constraints still with all they hold."""
     name = given.get("name") or stored["name"]
     variants, problems = given_variants(given, stored.get("variants"))
-    segments = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
-    if (named := given.get("segment-name", "").strip()) and "\0" not in named:
-        found = Segment.objects.filter(name=named).values_list("pk", flat=True).first()
-        if found is None:
-            problems.append(Problem("segments", f"There is no segment {named}."))
-        elif found not in segments:
-            segments.append(found)
     document = {
         "name": name,
         "title": given.get("title", "").strip() or None,
         "disabled": "disabled" in given,
         "parameters": _given_parameters(given, name, stored.get("parameters") or {}),
-        "constraints": given_constraints(given, stored["constraints"]),
-        "segments": segments,
+        "constraints": given_constraints(given),
+        "segments": [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19],
         "variants": variants,
     }
     return document, problems
@@ -168,21 +159,14 @@ def strategy_inputs(
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
     chosen = set(document["segments"])
-    there = list(usable(Segment.objects.defer("constraints"), project_id).order_by("name"))
-    first = {segment.pk for segment in there[:SHOWN]}
+    usable_segments = usable(Segment.objects.all(), project_id).order_by("name")
     variants = document["variants"]
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
         parameters=_parameters(document, sticky, by_parameter),
-        constraints=constraint_rows(
-            document["constraints"],
-            Words.of(project_id),
-            by_place["constraints"],
-            stored=stored["constraints"],
-        ),
-        segments=[(each, each.pk in chosen) for each in there if each.pk in first | chosen],
-        more_segments=[each for each in there if each.pk not in first | chosen],
+        constraints=constraint_rows(document["constraints"], Words.of(project_id), by_place["constraints"]),
+        segments=[(segment, segment.pk in chosen) for segment in usable_segments],
         variants=variant_rows(shared(variants, stored["variants"]), by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,
