@@ -34,7 +34,7 @@ def test_a_project_is_changed(site, shop):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"naming_pattern": "("}, "no valid regular expression"),
+        ({"naming_pattern": "("}, "is not a valid regular expression"),
         ({"naming_pattern": "a+", "naming_example": "b"}, "does not match"),
         ({"default_stickiness": "nosuch"}, "There are:"),
     ],

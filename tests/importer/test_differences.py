@@ -124,7 +124,7 @@ def test_every_change_of_a_plan_has_words(callers: Any, api: Any) -> None:
         featureEnvironments=[switch("one")],
     )
     [report] = flag_reports(plan_import(read_body(then), caller=callers("admin")))
-    assert report == {
+    assert report.document() == {
         "name": "one",
         "action": "change",
         "changes": [

@@ -138,10 +138,10 @@ VALID: dict[str, Any] = {
     f"put {_ADMIN}/context/<str:name>": CONTEXT_FIELD,
     f"post {_ADMIN}/context/<str:name>/legal-values": LEGAL_VALUE,
     f"post {_ADMIN}/context/validate": {"name": "tier"},
-    f"post {_ADMIN}/environments": {"name": "staging", "type": "test", "enabled": True, "sortOrder": 3},
+    f"post {_ADMIN}/environments": {"name": "canary", "type": "test", "enabled": True, "sortOrder": 3},
     f"put {_ADMIN}/environments/sort-order": {"production": 2, "development": 1},
     f"put {_ADMIN}/environments/update/<str:name>": {"type": "test", "enabled": True, "sortOrder": 3},
-    f"post {_ADMIN}/environments/validate": {"name": "staging"},
+    f"post {_ADMIN}/environments/validate": {"name": "canary"},
     f"post {_ADMIN}/events/search": {
         "type": "feature-created", "project": "shop", "feature": "cart", "query": "c", "limit": 5, "offset": 1,
     },

@@ -1,7 +1,8 @@
 """A body on its way in: how long it may take, how large it may be, how many large ones at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +39,13 @@ def received(sender: Sender, length: int | None = None, path: str = "/api/admin/
         async with Arrivals().body(scope(length, path), sender) as body:
             return body
 
-    return asyncio.run(receive())
+    return run(receive())
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: this one may have the loop of a browser's tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def scope(length: int | None, path: str) -> Any:
@@ -114,4 +121,4 @@ def test_large_bodies_have_few_places(no_time: None) -> None:
         async with large():
             pass
 
-    asyncio.run(receive())
+    run(receive())
