@@ -13,20 +13,22 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from django.db import connections
 
 from flagadmin import processes
 from flagadmin.arrival import Arrivals
 from flagadmin.errors import AppError
-from flagadmin.http import logged_record
+from flagadmin.http import as_app_error, logged_record
 from flagadmin.listening import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
+from groups.authentication import check_known
 
 
 class Application:
     """RSGI's application object: Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` with each request."""
 
     def __init__(self) -> None:
-        self.arrivals = Arrivals()
+        self.arrivals = Arrivals(self.check_known)
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
         self.under_way = 0
 
@@ -52,6 +54,9 @@ class Application:
         except EOFError:
             protocol.response_empty(400, [])  # to nobody
 
+    async def check_known(self, scope: Any) -> None:
+        await self.loop.run_in_executor(self.threads, _check_known, environ_of(scope, b""))
+
     async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
         self.under_way += 1
         try:
@@ -65,6 +70,16 @@ def _stopping_by_signal() -> Any:
     descriptor = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
     return lambda: os.write(descriptor, bytes([signal.SIGTERM]))
+
+
+def _check_known(environ: dict[str, Any]) -> None:
+    """Raises AppError. In a thread, as it asks the database."""
+    try:
+        check_known(environ)
+    except Exception as error:
+        raise as_app_error(error) from error
+    finally:
+        connections.close_all()
 
 
 def _answer(environ: dict[str, Any], protocol: Any) -> None:

@@ -1,9 +1,12 @@
 """Who makes this request? Keys in the Authorization header, or the console's session."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.contrib.auth import get_user
 from django.contrib.auth.models import AnonymousUser
+from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
@@ -101,6 +104,15 @@ def caller_of(request: HttpRequest) -> Caller:
     caller = Caller(user=user)
     request._caller = caller  # type: ignore[attr-defined]
     return caller
+
+
+def check_known(environ: dict[str, Any]) -> None:
+    """Raises AuthenticationRequired for a request (its WSGI environment) that has neither a valid key nor a session."""
+    request = WSGIRequest(environ)
+    sessions = import_module(settings.SESSION_ENGINE)
+    request.session = sessions.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    if ApiKeyAuthentication().authenticate(Request(request)) is None and not get_user(request).is_active:
+        raise AuthenticationRequired
 
 
 def client_address(request: HttpRequest | Request) -> str:

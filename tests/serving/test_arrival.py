@@ -34,9 +34,19 @@ class Sender:
             raise ProtocolClosed
 
 
-def received(sender: Sender, length: int | None = None, path: str = "/api/admin/playground") -> bytes:
+async def known(scope: Any) -> None:
+    pass
+
+
+async def unknown(scope: Any) -> None:
+    raise errors.AuthenticationRequired
+
+
+def received(
+    sender: Sender, length: int | None = None, path: str = "/api/admin/playground", caller: Any = known
+) -> bytes:
     async def receive() -> bytes:
-        async with Arrivals().body(scope(length, path), sender) as body:
+        async with Arrivals(caller).body(scope(length, path), sender) as body:
             return body
 
     return run(receive())
@@ -108,7 +118,7 @@ def test_an_import_may_be_larger(path: str) -> None:
 
 def test_large_bodies_have_few_places(no_time: None) -> None:
     async def receive() -> None:
-        arrivals = Arrivals()
+        arrivals = Arrivals(known)
 
         def large() -> Any:
             return arrivals.body(scope(2_000_000, IMPORT), Sender(b"a" * 2_000_000))
@@ -120,5 +130,43 @@ def test_large_bodies_have_few_places(no_time: None) -> None:
                 await stack.enter_async_context(large())
         async with large():
             pass
+
+    run(receive())
+
+
+@pytest.mark.parametrize("path", [IMPORT, "/api/admin/playground", "/nowhere"])
+def test_a_strangers_body_is_not_read(path: str) -> None:
+    with pytest.raises(errors.AuthenticationRequired):
+        received(Sender(then="hang"), arrival.SMALL + 1, path, caller=unknown)
+
+
+def test_a_strangers_body_may_be_small() -> None:
+    body = b"a" * arrival.SMALL
+    assert received(Sender(body), len(body), caller=unknown) == body
+    assert received(Sender(body), None, caller=unknown) == body
+    with pytest.raises(errors.PayloadTooLarge):
+        received(Sender(body, b"a", then="hang"), None, caller=unknown)
+
+
+def test_bodies_together_have_so_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrival, "MOST_BYTES", 300_000)
+
+    async def receive() -> None:
+        arrivals = Arrivals(known)
+
+        def whole(length: int = 100_000, then: str = "end") -> Any:
+            return arrivals.body(scope(100_000, "/login/"), Sender(b"a" * length, then=then))
+
+        async with AsyncExitStack() as stack:
+            for _ in range(3):
+                await stack.enter_async_context(whole())
+            with pytest.raises(errors.ServiceUnavailable):
+                await stack.enter_async_context(whole())
+        for then in ("leave", "end"):
+            with pytest.raises(EOFError):
+                await AsyncExitStack().enter_async_context(whole(99_999, then))
+        async with AsyncExitStack() as stack:
+            for _ in range(3):
+                await stack.enter_async_context(whole())
 
     run(receive())

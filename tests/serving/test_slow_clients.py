@@ -21,7 +21,8 @@ KEY = "*:*.unsafe-for-this-test-alone"
 HALVES = {
     "body": b"POST /api/admin/playground HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{ ",
     "chunked body": b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n",
-    "large body": b"POST /api/admin/features-batch/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n\r\n{",
+    "large body": b"POST /api/admin/features-batch/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n"
+    + f"Authorization: {KEY}\r\n\r\n{{".encode(),
     "headers": b"GET /healthz HTTP/1.1\r\nHost: loc",
     "nothing": b"",
 }
@@ -52,6 +53,15 @@ def test_others_are_answered(server: int, half: str) -> None:
                 assert client.call("GET", "/healthz")[0] == 200
                 assert client.call("POST", "/api/admin/playground", QUESTION)[0] == 200
         assert not any(is_over(connection) for connection in held)
+
+
+def test_a_strangers_large_body_is_not_waited_for(server: int) -> None:
+    with closing(Client(server)) as client:
+        client._connection.putrequest("POST", "/api/admin/features-batch/import")
+        client._connection.putheader("Content-Length", "60000000")
+        client._connection.endheaders()
+        response = client._connection.getresponse()
+        assert (response.status, json.loads(response.read())["name"]) == (401, "AuthenticationRequired")
 
 
 def is_over(connection: socket.socket) -> bool:
