@@ -158,7 +158,9 @@ def _decoded(text: str) -> Any:
     try:
         return orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:
-        raise ValidationError.at("json", f"This is no JSON: {error}.") from None
+        raise ValidationError.at(
+            "json", f"Invalid JSON (line {error.lineno}, column {error.colno}): {error.msg}."
+        ) from None
 
 
 def _understood(context: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def constraint_sentence(constraint: Document) -> str:
     several = OPERATORS[operator].takes == "values"
     values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
     need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
-    case = " (in any case)" if constraint.get("caseInsensitive") else ""
+    case = " (ignoring case)" if constraint.get("caseInsensitive") else ""
     return f"{shown(field)} is {need.removeprefix(', needs ')}{case}"
 
 

@@ -1,4 +1,4 @@
-"""Personal tokens: keys that act as one person or one service account, with exactly its rights."""
+"""Personal tokens: keys that act as one person or one service account, with exactly its permissions."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -67,7 +67,7 @@ def grants_of(user: User) -> QuerySet[Grant]:
 
 class PasswordForm(forms.Form):
     currentPassword = forms.CharField(
-        label="Present password",
+        label="Current password",
         max_length=1000,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -123,11 +123,11 @@ class PasswordPage(OwnPage, FormPage):
 
 
 class TokenForm(forms.Form):
-    description = forms.CharField(label="What it is for", max_length=255)
+    description = forms.CharField(label="Description", max_length=255)
     expiresAt = forms.DateField(
-        label="Works until",
+        label="Expires",
         required=False,
-        help_text="The end of that day, UTC. Empty: until it is revoked.",
+        help_text="The end of that day, UTC. Empty: never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
@@ -141,7 +141,7 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
         day = form.cleaned_data["expiresAt"]
         expires_at = datetime.combine(day, time.max, UTC) if day else None
         if expires_at is not None and expires_at <= datetime.now(UTC):
-            raise ValidationError.at("expiresAt", "This day is over.")
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
         name = form.cleaned_data["description"]
         _, secret = create_personal_token(self.user, name=name, expires_at=expires_at, caller=self.caller)
         self.created = {"secret": secret, "title": "Your new token"}
@@ -156,7 +156,7 @@ class RevokeTokenPage(OwnPage):
 
     def post(self, request: HttpRequest, token_id: int) -> HttpResponse:
         delete_personal_token(self.user, token_id, caller=self.caller)
-        messages.success(request, "The token is revoked.")
+        messages.success(request, "Token revoked.")
         return HttpResponseRedirect("/account/")
 
 

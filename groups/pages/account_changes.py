@@ -31,7 +31,7 @@ class AccountForm(forms.Form):
             attrs={"autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
         ),
     )
-    name = forms.CharField(label="Name in full", required=False, max_length=255)
+    name = forms.CharField(label="Full name", required=False, max_length=255)
     email = forms.CharField(
         label="Email address", required=False, max_length=255, help_text="They can log in with it too."
     )
@@ -40,7 +40,7 @@ class AccountForm(forms.Form):
         required=False,
         coerce=int,
         empty_value=None,
-        help_text="Held everywhere. Without one: only what groups and projects give.",
+        help_text="Applies everywhere. Without one: only the roles granted by groups and projects.",
     )
 
     def __init__(self, *args: Any, is_service: bool, **kwargs: Any) -> None:
@@ -54,7 +54,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     template_name = "groups/account_form.html"
 
     def get_title(self) -> str:
-        return f"New {self.one}"
+        return f"New {self.one}" if self.is_service else "Add user"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
         return ((self.plural, self.home),)
@@ -77,12 +77,16 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
             link = create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
             self.created = link_to_pass_on(self.request, user, link, back=self.home)
         else:
-            messages.success(self.request, f"Created service account {user}. Give it a key below.")
+            messages.success(self.request, f"Created service account {user}. Create a token for it below.")
         return f"{self.home}{user.pk}/"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        lead = "" if self.is_service else "No mail is sent: you get a link that works once, to pass on."
-        defaults = {"button": f"Create {self.one}", "cancel": self.home, "lead": lead}
+        lead = "" if self.is_service else "No email is sent: you get a one-time login link to pass on."
+        defaults = {
+            "button": f"Create {self.one}" if self.is_service else "Add user",
+            "cancel": self.home,
+            "lead": lead,
+        }
         return super().get_context_data(**{**defaults, **kwargs})
 
     def curl(self) -> str:

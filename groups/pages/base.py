@@ -82,7 +82,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
 def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
     """Somebody reloaded an address that takes forms alone, mostly; it has to be a page that leads on."""
     return MethodNotAllowed(
-        "There is no page at this address: it takes the form of another page.",
+        "This URL only accepts form submissions.",
         headers={"Allow": ", ".join(methods)},
     )
 

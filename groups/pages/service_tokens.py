@@ -53,7 +53,7 @@ class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
         day = form.cleaned_data["expiresAt"]
         expires_at = datetime.combine(day, time.max, UTC) if day else None
         if expires_at is not None and expires_at <= datetime.now(UTC):
-            raise ValidationError.at("expiresAt", "This day is over.")
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
         account, name = self.account(), form.cleaned_data["description"]
         _, secret = create_personal_token(account, name=name, expires_at=expires_at, caller=self.caller)
         self.created = {
@@ -82,7 +82,7 @@ class RevokeServiceToken(ServicePage, ConfirmPage):
         when = f"was last used {timesince(token.seen_at, depth=1)} ago" if token.seen_at else "was never used"
         return {
             "title": f"Revoke key {token.name}",
-            "lead": f"{token.name} {when}. Whatever still sends it is refused with 401 from that moment on.",
+            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
             "losses": [f"the key {token.name} ({token.prefix}…) of {self.account()}"],
             "button": f"Revoke key {token.name}",
             "cancel": self.url,

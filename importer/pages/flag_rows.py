@@ -34,8 +34,8 @@ DONE_WORDS = {
 }
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
-    Column("action", "What happens", by=("action", "name")),
-    Column("what", "Difference to now"),
+    Column("action", "Action", by=("action", "name")),
+    Column("what", "Changes"),
 )
 EXCLUDE = Column("exclude", "Exclude")
 EXCLUDABLE = ("create", "change", "refuse")

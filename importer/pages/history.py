@@ -13,8 +13,8 @@ from importer.runs import visible_runs
 
 MARKS = {"pending": "info", "running": "info", "undone": "warn"}
 STATES = {
-    "pending": "waits for you",
-    "running": "at work",
+    "pending": "awaiting review",
+    "running": "running",
     "done": "done",
     "undone": "undone",
 }

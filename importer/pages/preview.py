@@ -54,7 +54,7 @@ def notes(kept: dict[str, Any]) -> Iterator[str]:
     if (more := kept.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
         yield f"{more:,} more notes are in the report."
     if names := kept.get("defaulted"):
-        yield f"On without a strategy that counts, so the default strategy is added: {_listed(names)}."
+        yield f"Enabled without a strategy; the default will be added: {_listed(names)}."
 
 
 def _listed(names: list[str]) -> str:

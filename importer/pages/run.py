@@ -52,7 +52,7 @@ class RunPage(ConsolePage):
             )
         if form == "csv":
             rows = csv_rows(self.listing, self.run)
-            return csv_response(name, ["Flag", "What happens", "Difference"], rows)
+            return csv_response(name, ["Flag", "Action", "Changes"], rows)
         response = self.render_to_response(self.get_context_data())
         if self.run.state == State.RUNNING:
             response["Refresh"] = "2"

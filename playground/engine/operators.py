@@ -62,12 +62,12 @@ OPERATORS: dict[str, Operator] = dict(
 def problem(operator: str, value: object) -> str | None:
     """What is wrong with one stored value (or one member of `values`) for an operator, None when nothing is.
 
-    The texts continue a sentence about the value: "is no number".
+    The texts continue a sentence about the value: "is not a number".
     """
     if operator not in OPERATORS:
         return f"belongs to no known operator ({operator})"
     if not isinstance(value, str):
-        return "is no text"
+        return "is not a string"
     if OPERATORS[operator].family == "regex":
         return patterns.fault(value)
     reads = _READS.get(OPERATORS[operator].family)
@@ -77,13 +77,13 @@ def problem(operator: str, value: object) -> str | None:
 
 
 _READS: dict[str, tuple[Callable[[str], object | None], str]] = {
-    "number": (lambda text: literals.constraint_number(text.strip(" \t")), "is no number"),
+    "number": (lambda text: literals.constraint_number(text.strip(" \t")), "is not a number"),
     "date": (
         lambda text: literals.constraint_instant(text.strip(" \t")),
-        "is no date like 2026-11-21T09:00:00.000Z",
+        "is not a date and time (UTC) like 2026-11-21T09:00:00.000Z",
     ),
-    "version": (literals.version, "is no version like 1.2.3 (semver.org)"),
-    "network": (literals.network, "is no address or network like 10.0.0.0/8"),
+    "version": (literals.version, "is not a version like 1.2.3 (semver.org)"),
+    "network": (literals.network, "is not an address or network like 10.0.0.0/8"),
 }
 
 

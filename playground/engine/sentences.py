@@ -91,8 +91,8 @@ class _Ends(dict[int, str]):
         return self._form.format(threshold)
 
 
-INSIDE = _Ends(", inside {} %")
-""" "userId 42 is in bucket 8, inside 60 %", after who was placed."""
+INSIDE = _Ends(", {} % rollout")
+""" "userId 42 is in bucket 8, 60 % rollout", after who was placed."""
 OUTSIDE = _Ends(" and the rollout stops at {} %.")
 """ "userId 42 is in bucket 53 and the rollout stops at 50 %.", after who was placed."""
 

@@ -238,7 +238,7 @@ def _rollout(name: str, parameters: Mapping[str, str], flag: str, columns: Colum
 
 
 def _percentage(parameters: Mapping[str, str], name: str) -> int:
-    """A percentage; what is no whole number lets nobody in, as in SDKs."""
+    """A percentage; what is not a whole number lets nobody in, as in SDKs."""
     text = parameters.get(name, "")
     return int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
 
@@ -256,7 +256,7 @@ def _note(name: str, parameters: Mapping[str, str]) -> str:
         stored = parameters.get(percentage)
         if stored is None:
             return f"The strategy has no {percentage}, so it is off"
-        return f"The {percentage} {sentences.quoted(stored)} is no whole number, so it is off"
+        return f"The {percentage} {sentences.quoted(stored)} is not a whole number, so it is off"
     if name in ("gradualRolloutUserId", "gradualRolloutSessionId") and "groupId" not in parameters:
         return "The strategy has no groupId, so it is off"
     return ""

@@ -53,7 +53,7 @@ def checked_url(url: str) -> str:
     """The address as it is stored. Raises ValidationError."""
     normalised = normalised_url(url)
     if normalised is None:
-        raise ValidationError.at("url", f"{url} is no address of the web")
+        raise ValidationError.at("url", f"{url} is not a web URL")
     return normalised
 
 

@@ -270,7 +270,7 @@ class RawFeatureUsageView(APIView):
         flag = readable_flag(request.user, name)
         said = request.query_params.get("hoursBack") or "24"
         if not (said.isascii() and said.isdecimal() and len(said) < 4 and 1 <= int(said) <= HOURS):
-            raise ValidationError.at("hoursBack", f"{said!r} is no whole number from 1 to {HOURS}.")
+            raise ValidationError.at("hoursBack", f"{said!r} is not a whole number from 1 to {HOURS}.")
         return Response(raw_usage_document(flag, hours_back=int(said)))
 
 

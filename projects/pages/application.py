@@ -29,7 +29,7 @@ class ApplicationPage(ListPage):
         Column("flag", "Flag", by=("flag_name", "environment")),
         Column("project", "Project", by=("project", "flag_name", "environment")),
         Column("environment", "Environment", by=("environment", "flag_name")),
-        Column("last-asked", "Asked for last", by=("last_used_at", "flag_name")),
+        Column("last-asked", "Last evaluated", by=("last_used_at", "flag_name")),
     )
 
     def listing(self) -> Any:

@@ -91,13 +91,13 @@ class ContextFieldForm(forms.Form):
     stickiness = forms.BooleanField(
         required=False,
         label="For stickiness",
-        help_text="Rollouts and variants can keep their results by it.",
+        help_text="Rollouts and variants can use it to keep their results stable.",
     )
     sort_order = forms.IntegerField(label="Place", min_value=-(2**31), max_value=2**31 - 1, initial=10)
     legal_values = forms.CharField(
         required=False,
-        label="Values it may have",
-        help_text="One a line; what it means may follow after two colons: pro :: pays monthly. None: any value.",
+        label="Legal values",
+        help_text="One per line, optional description: `pro :: pays monthly`. Empty: any value is allowed.",
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
 

@@ -36,11 +36,7 @@ class DefaultStrategyPage(StrategyEditor):
 
     def why_locked(self) -> str:
         archived = self.project.archived_at is not None
-        return (
-            "This project is archived. It can be looked at, not changed."
-            if archived
-            else super().why_locked()
-        )
+        return "This project is archived and read-only." if archived else super().why_locked()
 
     def stored_document(self) -> Document:
         """What is configured, else on for everyone, or an empty one of the type that was chosen."""

@@ -136,18 +136,18 @@ _IMPLIED = {
     "gradualRolloutRandom": {"stickiness": "random"},
 }
 _LABELS = {
-    "rollout": "Rollout in %",
-    "percentage": "Rollout in %",
-    "stickiness": "By",
+    "rollout": "Rollout percentage",
+    "percentage": "Rollout percentage",
+    "stickiness": "Stickiness",
     "groupId": "Group",
     "IPs": "Addresses and networks",
-    "userIds": "User ids",
+    "userIds": "User IDs",
     "hostNames": "Host names",
 }
 _HINTS = {
-    "rollout": "Who is in stays in while it grows.",
-    "stickiness": "Everything with the same value gets the same result; default is userId, else sessionId.",
-    "groupId": "Flags of one group share buckets. Empty: the name of the flag.",
+    "rollout": "Raising the percentage keeps everyone already included.",
+    "stickiness": "Requests with the same value get the same result. Default: userId, else sessionId, else random.",
+    "groupId": "Flags in the same group share buckets. Empty: the flag's name.",
 }
 
 

@@ -84,7 +84,7 @@ class StrategyTypeForm(forms.Form):
     description = forms.CharField(required=False)
     parameters = forms.CharField(
         required=False,
-        help_text="One a line: name :: type :: what it means. A type with an asterisk: required. "
+        help_text="One per line: `name :: type :: description`. An asterisk after the type makes it required. "
         f"Types: {', '.join(sorted(PARAMETER_TYPES))}.",
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
     )

@@ -80,10 +80,10 @@ class TokensPage(ListPage):
     columns = (
         Column("name", "Name", by=("name",)),
         Column("kind", "Kind", by=("kind", "name")),
-        Column("scope", "Reaches"),
-        Column("key", "Key"),
+        Column("scope", "Scope"),
+        Column("key", "Token"),
         Column("used", "Last used", by=("seen_at",)),
-        Column("expires", "Works until", by=("expires_at",)),
+        Column("expires", "Expires", by=("expires_at",)),
     )
 
     def get_filters(self) -> Sequence[Filter]:
@@ -141,15 +141,15 @@ class TokenForm(forms.Form):
     type = forms.ChoiceField(label="Kind", widget=forms.RadioSelect)
     projects = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose the projects that this key reaches."},
+        error_messages={"required": "Choose the projects this token can access."},
     )
     environment = forms.ChoiceField(
-        error_messages={"required": "Choose the environment that this key reaches."}
+        error_messages={"required": "Choose the environment this token can access."}
     )
     expiresAt = forms.DateField(
-        label="Works until",
+        label="Expires",
         required=False,
-        help_text="The end of that day, UTC. Empty: until it is revoked.",
+        help_text="The end of that day, UTC. Empty: never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
@@ -162,7 +162,9 @@ class TokenForm(forms.Form):
         projects = readable_projects(caller).filter(archived_at=None).order_by("name", "id")
         if not anywhere:
             projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
-            fields["projects"].help_text = "One: with your roles, a key is made for one project at a time."
+            fields[
+                "projects"
+            ].help_text = "Choose one: your roles let you create tokens for one project at a time."
         named = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
         every = [("*", "All projects, also those to come")] if anywhere else []
         fields["projects"].choices = every + named
@@ -190,7 +192,7 @@ class TokenForm(forms.Form):
         day, projects = data["expiresAt"], data["projects"]
         expires_at = datetime.combine(day, time.max, UTC) if day else None
         if expires_at is not None and expires_at <= timezone.now():
-            raise ValidationError.at("expiresAt", "This day is over.")
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
         return NewToken(
             name=data["tokenName"],
             kind=data["type"],
@@ -257,7 +259,7 @@ class RevokeTokenPage(ConfirmPage):
         when = f"was last used {timesince(used, depth=1)} ago" if used else "was never used"
         return {
             "title": f"Revoke token {token.name}",
-            "lead": f"{token.name} {when}. Whatever still sends it is refused with 401 from that moment on.",
+            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
             "losses": [
                 f"the {token.kind} token {token.name} ({token.prefix}…): {scope_words(token, self.caller)}"
             ],

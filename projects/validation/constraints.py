@@ -113,7 +113,9 @@ def _value_problems(
     elif value and (fault := problem(operator, value)):
         yield Problem(path, f"{shortened(value)} {fault}")
     elif value and legal is not None and value not in legal:
-        yield Problem(path, f"{shortened(value)} is no legal value of {field}. There are: {choices(legal)}")
+        yield Problem(
+            path, f"{shortened(value)} is not a legal value of {field}. There are: {choices(legal)}"
+        )
 
 
 def shortened(value: str, limit: int = 60) -> str:

@@ -51,4 +51,4 @@ def link_problems(links: Sequence[Mapping[str, Any]], path: str, *, limits: Limi
         yield Problem(path, f"at most {limits.links} links are allowed; there are {len(links)}")
     for index, link in enumerate(links):
         if normalised_url(link["url"]) is None:
-            yield Problem(f"{path}[{index}].url", f"{link['url']} is no address of the web")
+            yield Problem(f"{path}[{index}].url", f"{link['url']} is not a web URL")

@@ -108,7 +108,7 @@ def strategy_warnings(strategy: Document, path: str) -> Iterator[Problem]:
     for key in ("rollout", "percentage"):
         value = strategy["parameters"].get(key)
         if isinstance(value, str) and not _is_percentage(value):
-            yield Problem(_at(path, f"parameters.{key}"), f"{value!r} is no percentage from 0 to 100")
+            yield Problem(_at(path, f"parameters.{key}"), "Enter a number from 0 to 100")
 
 
 def _is_percentage(text: str) -> bool:

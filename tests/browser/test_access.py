@@ -63,7 +63,7 @@ def test_a_key_is_made_used_and_revoked(visit, check_accessible):
     page.get_by_role("button", name="New token").click()
     page.get_by_label("Name").fill("checkout-service")
     page.get_by_role("button", name="Create token").click()
-    expect(page.get_by_text("Choose the projects that this key reaches.")).to_be_visible()
+    expect(page.get_by_text("Choose the projects this token can access.")).to_be_visible()
     check_accessible(page)
 
     page.get_by_label("Backend: SDKs on servers read flags with it").check()
@@ -85,7 +85,7 @@ def test_a_key_is_made_used_and_revoked(visit, check_accessible):
     page.get_by_role("link", name="Done").click()
     expect(page.locator("main")).not_to_contain_text(secret)
     page.get_by_role("button", name="Revoke… checkout-service").click()
-    expect(page.locator("main")).to_contain_text("Whatever still sends it is refused with 401")
+    expect(page.locator("main")).to_contain_text("Clients still using it get 401 immediately")
     page.get_by_role("button", name="Revoke token checkout-service").click()
 
     expect(page.get_by_role("status")).to_contain_text("Revoked token checkout-service.")
@@ -96,7 +96,7 @@ def test_a_person_is_invited_by_a_link_that_works_once(visit):
     page = visit("admin", "/access/people/new/")
     page.get_by_label("User name").fill("grace")
     page.get_by_label("Root role").select_option("Viewer")
-    page.get_by_role("button", name="Create person").click()
+    page.get_by_role("button", name="Add user").click()
     link = page.locator("#secret").inner_text()
 
     guest = visit(None, link)
@@ -104,7 +104,7 @@ def test_a_person_is_invited_by_a_link_that_works_once(visit):
     if enter.count():
         enter.click()
     expect(guest).to_have_url(re.compile("/account/password/$"))
-    expect(guest.get_by_label("Present password")).to_have_count(0)
+    expect(guest.get_by_label("Current password")).to_have_count(0)
     expect(visit(None, link).locator("main")).to_contain_text("This link was used already")
 
 
@@ -113,11 +113,11 @@ def test_a_role_is_given_in_a_project_and_taken_away(visit, check_accessible):
     page = visit("admin", "/projects/checkout/access/")
     page.get_by_label("User name, email address or group").fill("grace")
     page.locator('form[action$="give"] select').select_option("Member")
-    page.get_by_role("button", name="Give role").click()
+    page.get_by_role("button", name="Grant role").click()
 
     expect(page.get_by_role("status")).to_contain_text("grace now holds Member in checkout.")
     check_accessible(page)
-    page.get_by_role("button", name="Take away Member from grace").click()
+    page.get_by_role("button", name="Revoke Member from grace").click()
     expect(page.get_by_role("status")).to_contain_text("grace no longer holds Member in checkout.")
 
 
@@ -153,6 +153,6 @@ def test_a_viewer_is_refused_in_words(visit, contractors, check_accessible):
     expect(page.locator("main")).to_contain_text('You need "admin".')
     check_accessible(page)
     page.goto("/projects/checkout/access/")
-    expect(page.get_by_role("button", name="Give role")).to_have_count(0)
+    expect(page.get_by_role("button", name="Grant role")).to_have_count(0)
     expect(page.locator("main")).to_contain_text('or "update project" in checkout.')
     assert Group.objects.filter(pk=contractors.pk).exists()

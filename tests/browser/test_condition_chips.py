@@ -89,7 +89,7 @@ def test_chips_are_accessible(editor, check_accessible):
 def test_a_problem_is_shown_on_leaving_its_field(visit):
     page = visit("admin", NEW)
     faults = page.locator("#preview .fault")
-    rollout = page.get_by_label("Rollout in %")
+    rollout = page.get_by_label("Rollout percentage")
     rollout.fill("150")
     expect(page.locator("#preview")).to_contain_text("150 %")
     expect(faults).to_have_count(0)

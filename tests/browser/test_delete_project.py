@@ -29,7 +29,7 @@ def test_the_blockers_are_archived_and_the_project_is_deleted_by_typing_its_id(v
     expect(red).to_be_disabled()
     expect(page.locator("#blocked")).to_have_text("2 flags are still active.")
 
-    page.get_by_label("Choose portal-banner").check()
+    page.get_by_label("Select portal-banner").check()
     page.get_by_role("button", name="Archive selected").click()
     expect(page.get_by_role("status")).to_contain_text("Archived flag portal-banner.")
     page.get_by_role("button", name="Archive flag portal-read-only…").click()

@@ -42,7 +42,7 @@ def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional
     expect(page.get_by_role("heading", name="Start here")).to_be_visible()
     expect(page.get_by_text("There is no flag yet.")).to_be_visible()
     page.locator("main").get_by_role("link", name="Playground").click()
-    expect(page.get_by_text("These projects have no active flag.")).to_be_visible()
+    expect(page.get_by_text("These projects have no active flags.")).to_be_visible()
 
 
 def test_one_logs_in_and_lands_where_one_wanted_to_go(visit, scenery, people):

@@ -21,7 +21,7 @@ def test_explain_edit_and_see_it_on(visit, script):
     expect(page.locator("#preview")).to_contain_text(
         "On for 50 % by userId, where plan is one of pro, enterprise."
     )
-    page.get_by_label("Rollout in %").fill("60")
+    page.get_by_label("Rollout percentage").fill("60")
     if script:
         expect(page.locator("#preview")).to_contain_text("On for 60 % by userId")
     page.get_by_role("button", name="Save strategy").first.click()
@@ -51,7 +51,7 @@ def test_a_flag_is_created_switched_on_archived_and_revived(visit, script):
     page.get_by_role("button", name="Archive").click()
     expect(page.get_by_text("Archived flag tip-jar.")).to_be_visible()
     page.get_by_role("link", name="Archived 1").click()
-    page.get_by_label("Choose tip-jar").check()
+    page.get_by_label("Select tip-jar").check()
     page.get_by_role("button", name="Revive selected").click()
     expect(page.get_by_text("Revived flag tip-jar, switched off in every environment.")).to_be_visible()
     expect(page.get_by_role("link", name="tip-jar", exact=True)).to_be_visible()
@@ -128,10 +128,10 @@ def test_what_needs_selected_flags_is_off_without_any(visit):
     archive = page.get_by_role("button", name="Archive selected")
     expect(archive).to_be_disabled()
     expect(page.get_by_text("Select flags first")).to_be_visible()
-    page.get_by_label("Choose gift-cards").check()
+    page.get_by_label("Select gift-cards").check()
     expect(archive).to_be_enabled()
     expect(page.get_by_text("Select flags first")).to_be_hidden()
-    page.get_by_label("Choose gift-cards").uncheck()
+    page.get_by_label("Select gift-cards").uncheck()
     expect(archive).to_be_disabled()
     page.get_by_label("All on this page").check()
     expect(archive).to_be_enabled()

@@ -86,7 +86,7 @@ def test_evaluate_as_if_imported(visit, files, theme, check_accessible):
     page.get_by_label("userId").fill("42")
     page.get_by_role("button", name="Evaluate").click()
     expect(page).to_have_url(re.compile("context.userId=42"))
-    expect(page.get_by_role("row", name="fresh")).to_contain_text("inside 100 %")
+    expect(page.get_by_role("row", name="fresh")).to_contain_text("100 % rollout")
     check_accessible(page)
     assert not Flag.objects.filter(name="fresh").exists()
 

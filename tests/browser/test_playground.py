@@ -89,7 +89,7 @@ def test_what_is_wrong_stands_beside_its_field_and_has_the_focus(visit):
     page.get_by_role("button", name="Evaluate").click()
 
     problem = page.get_by_role("alert")
-    expect(problem).to_contain_text("This is no JSON")
+    expect(problem).to_contain_text("Invalid JSON (line 1, column")
     expect(problem).to_be_focused()
 
 
@@ -191,9 +191,9 @@ def test_the_keys(visit):
 
     page.locator("h1").click()
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
 
 def test_the_skip_link_comes_first(visit):

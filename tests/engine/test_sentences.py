@@ -86,13 +86,13 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(rollout("60", group="g2"))],
             USER,
-            "userId 42 is in bucket 60, inside 60 %",
+            "userId 42 is in bucket 60, 60 % rollout",
             id="inside a rollout",
         ),
         pytest.param(
             [flag(rollout("60", needs("country", "NOT_IN", "US"), group="g2"))],
             {"userId": "42", "country": "NO"},
-            "country is NO (not US); userId 42 is in bucket 60, inside 60 %",
+            "country is NO (not US); userId 42 is in bucket 60, 60 % rollout",
             id="conditions and rollout hold",
         ),
         pytest.param(
@@ -187,7 +187,7 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(rollout("abc"))],
             USER,
-            'The rollout "abc" is no whole number, so it is off',
+            'The rollout "abc" is not a whole number, so it is off',
             id="no percentage",
         ),
         pytest.param(

@@ -104,7 +104,7 @@ def test_a_whole_flag() -> None:
                 }
             ],
         },
-        "reason": "country is NO; in segment beta-testers; userId 42 is in bucket 81, inside 100 %",
+        "reason": "country is NO; in segment beta-testers; userId 42 is in bucket 81, 100 % rollout",
     }
 
 

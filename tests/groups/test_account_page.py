@@ -84,7 +84,7 @@ def test_the_first_password_of_somebody_who_came_by_link(people):
     people["viewer"].set_unusable_password()
     people["viewer"].save()
     browser = browser_of(people["viewer"])
-    assert "Present password" not in browser.get("/account/password/").text
+    assert "Current password" not in browser.get("/account/password/").text
     response = browser.post("/account/password/", {"password": NEW, "confirmPassword": NEW})
     assert response.status_code == 302
 
@@ -115,7 +115,7 @@ def test_a_new_token_is_shown_once(viewer):
     ("form", "words"),
     [
         ({"description": ""}, "required"),
-        ({"description": "x", "expiresAt": "2020-01-01"}, "This day is over."),
+        ({"description": "x", "expiresAt": "2020-01-01"}, "Enter a date in the future."),
         ({"description": "x", "expiresAt": "soon"}, "valid date"),
         ({"description": "laptop"}, "has a token named"),
     ],

@@ -97,17 +97,17 @@ VALUES = {
     "a number that is none": (
         with_strategy(constraint("NUM_GT", value="abc")),
         f"{FIRST}.constraints[0].value",
-        "one: abc is no number",
+        "one: abc is not a number",
     ),
     "a date that is none": (
         with_strategy(constraint("DATE_AFTER", value="yesterday")),
         f"{FIRST}.constraints[0].value",
-        "yesterday is no date",
+        "yesterday is not a date",
     ),
     "a version that is none": (
         with_strategy(constraint("SEMVER_EQ", value="v1.2.3")),
         f"{FIRST}.constraints[0].value",
-        "v1.2.3 is no version",
+        "v1.2.3 is not a version",
     ),
     "a regular expression that is none": (
         with_strategy(constraint("REGEX", value="([")),
@@ -117,7 +117,7 @@ VALUES = {
     "a network that is none": (
         with_strategy(constraint("IN_CIDR", values=["10.0.0.0/99"])),
         f"{FIRST}.constraints[0].values[0]",
-        "is no address or network",
+        "is not an address or network",
     ),
     "an operator without its value": (
         with_strategy(constraint("NUM_GT")),
@@ -135,7 +135,7 @@ VALUES = {
             contextFields=[{"name": "plan", "legalValues": [{"value": "gold"}]}],
         ),
         f"{FIRST}.constraints[0].values[1]",
-        "tin is no legal value of plan. There are: gold",
+        "tin is not a legal value of plan. There are: gold",
     ),
     "too many constraints": (
         with_strategy(

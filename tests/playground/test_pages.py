@@ -153,7 +153,7 @@ def test_json_that_cannot_be_read(viewer):
     response = viewer.get("/playground/", {"json": "{nope"})
 
     assert response.status_code == 400
-    assert "This is no JSON" in response.text
+    assert "Invalid JSON (line 1, column" in response.text
     assert "{nope" in response.text
 
 
@@ -247,8 +247,8 @@ def test_the_start_page_stops_saying_start_here(viewer):
 
 def test_what_is_not_found_leads_back_to_all(viewer):
     table = viewer.get("/playground/", {**ADA, "q": "zzz"}).text
-    assert "No flag fits these filters." in table
+    assert "No flags match these filters." in table
     assert "Show all flags" in table
 
     matrix = viewer.get("/playground/compare/", {"q": "zzz"}).text
-    assert "No flag of this name is shown." in matrix
+    assert "No flags match this search." in matrix

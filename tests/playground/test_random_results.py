@@ -89,7 +89,7 @@ def test_a_link_to_a_variant_that_nobody_gets_is_no_error(viewer):
     answer = viewer.get("/playground/", {"environment": "production", "variant": "blue"})
 
     assert answer.status_code == 200
-    assert "No flag fits these filters." in answer.text
+    assert "No flags match these filters." in answer.text
 
 
 def test_the_api_still_answers_with_one_draw(viewer, api):

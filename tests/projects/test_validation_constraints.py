@@ -55,17 +55,21 @@ def test_what_each_operator_reads(operator, operand):
         ({"operator": "IN"}, "c[0].values", "IN needs at least one value"),
         ({"operator": "IN", "values": ["a", ""]}, "c[0].values[1]", "must not be empty"),
         ({"operator": "IN", "values": ["x" * 101]}, "c[0].values[0]", "this value has 101"),
-        ({"operator": "NUM_GT", "value": "abc"}, "c[0].value", "abc is no number"),
+        ({"operator": "NUM_GT", "value": "abc"}, "c[0].value", "abc is not a number"),
         ({"operator": "NUM_GT"}, "c[0].value", "NUM_GT needs a value"),
         ({"operator": "NUM_GT", "value": ""}, "c[0].value", "NUM_GT needs a value"),
-        ({"operator": "SEMVER_EQ", "value": "1.2"}, "c[0].value", "1.2 is no version"),
-        ({"operator": "SEMVER_EQ", "value": "v1.2.3"}, "c[0].value", "v1.2.3 is no version"),
-        ({"operator": "DATE_AFTER", "value": "yesterday"}, "c[0].value", "yesterday is no date"),
-        ({"operator": "DATE_AFTER", "value": "2026-13-01T00:00:00Z"}, "c[0].value", "is no date"),
+        ({"operator": "SEMVER_EQ", "value": "1.2"}, "c[0].value", "1.2 is not a version"),
+        ({"operator": "SEMVER_EQ", "value": "v1.2.3"}, "c[0].value", "v1.2.3 is not a version"),
+        ({"operator": "DATE_AFTER", "value": "yesterday"}, "c[0].value", "yesterday is not a date"),
+        ({"operator": "DATE_AFTER", "value": "2026-13-01T00:00:00Z"}, "c[0].value", "is not a date"),
         ({"operator": "REGEX", "value": "(["}, "c[0].value", "is not a valid regular expression"),
         ({"operator": "REGEX", "value": "^(?=a)b$"}, "c[0].value", "is not a valid regular expression"),
         ({"operator": "REGEX", "value": "a", "inverted": True}, "c[0].inverted", "cannot be inverted"),
-        ({"operator": "IN_CIDR", "values": ["10.0.0.0/64"]}, "c[0].values[0]", "is no address or network"),
+        (
+            {"operator": "IN_CIDR", "values": ["10.0.0.0/64"]},
+            "c[0].values[0]",
+            "is not an address or network",
+        ),
         ({"operator": "IN", "contextName": "", "values": ["a"]}, "c[0].contextName", "is needed"),
     ],
 )
@@ -78,7 +82,7 @@ def test_what_is_refused(given, path, words):
 def test_legal_values_of_several_and_of_one():
     [(path, message)] = problems(contextName="plan", operator="IN", values=["gold", "tin"])
     assert path == "c[0].values[1]"
-    assert message == "tin is no legal value of plan. There are: gold, silver"
+    assert message == "tin is not a legal value of plan. There are: gold, silver"
     [(path, _)] = problems(contextName="plan", operator="NUM_GT", value="3")
     assert path == "c[0].value"
 

@@ -245,7 +245,7 @@ def test_reports(browse):
     assert report["flags"][0]["name"] == "a"
     assert report["counts"]["create"] == 1
     lines = b"".join(browser.get(f"{address}?format=csv").streaming_content).decode().splitlines()
-    assert lines[0] == "Flag,What happens,Difference"
+    assert lines[0] == "Flag,Action,Changes"
     assert lines[1].startswith("a,create,")
 
 

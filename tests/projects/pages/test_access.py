@@ -81,7 +81,7 @@ def test_roles_beyond_ones_own_are_not_offered(browse, people, shop):
     RolePermission.objects.create(role=settings, permission="PROJECT_SETTINGS_WRITE")
     owner = browse("owner")
 
-    form = owner.get("/projects/shop/access/").text.split("Give a role")[1].split("</form>")[0]
+    form = owner.get("/projects/shop/access/").text.split("Grant a role")[1].split("</form>")[0]
     assert "Member" in form
     assert "Settings keeper" not in form
     assert give(owner, "outsider", settings.pk).status_code == 403

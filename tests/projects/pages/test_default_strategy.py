@@ -66,14 +66,14 @@ def test_what_is_wrong_stands_on_the_page(browse, place):
     refused = browse("owner").post(PAGE, QUARTER | {"p-rollout": "120"})
 
     assert refused.status_code == 400
-    assert "no percentage from 0 to 100" in words(refused)
+    assert "Enter a number from 0 to 100" in words(refused)
     place.refresh_from_db()
     assert place.default_strategy is None
 
 
 def test_another_type_has_its_own_parameters(browse, place):
     shown = browse("owner").post(PAGE, QUARTER | {"do": "refresh", "name": "userWithId"})
-    assert "User ids" in words(shown)
+    assert "User IDs" in words(shown)
 
 
 @pytest.mark.parametrize("who", ["reader", "viewer"])

@@ -68,7 +68,7 @@ def test_a_reader_is_offered_nothing_to_change(browse, cart):
     for verb in ("switch", "tags", "parents", "links", "clone", "move", "stale", "edit"):
         assert f'{FLAG}{verb}"' not in page
     assert "strategies/new" not in page
-    assert "Look at it" in page
+    assert "View" in page
 
 
 @pytest.mark.parametrize(

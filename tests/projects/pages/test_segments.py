@@ -65,7 +65,7 @@ def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
     ("changed", "place", "problem"),
     [
         ({"name": ""}, "name-error", "a name is needed"),
-        ({"c-0-choice": "XX"}, "c-0-error", "XX is no legal value of country"),
+        ({"c-0-choice": "XX"}, "c-0-error", "XX is not a legal value of country"),
         ({"project": "nosuch"}, "project-error", "There is no project nosuch"),
     ],
 )

@@ -135,8 +135,8 @@ def test_each_operator_has_its_input(browse, strategy, operator, field, part):
 @pytest.mark.parametrize(
     ("sent", "problem"),
     [
-        ({"field": "appVersion", "operator": "SEMVER_GT", "value": "5"}, "5 is no version like 1.2.3"),
-        ({"field": "plan", "operator": "IN", "values": "gold"}, "gold is no legal value of plan"),
+        ({"field": "appVersion", "operator": "SEMVER_GT", "value": "5"}, "5 is not a version like 1.2.3"),
+        ({"field": "plan", "operator": "IN", "values": "gold"}, "gold is not a legal value of plan"),
         ({"field": "", "operator": "IN", "values": "x"}, "the name of a context field is needed"),
         ({"field": "x", "operator": "IN"}, "IN needs at least one value"),
         ({"field": "x", "operator": "NOSUCH", "values": "x"}, "there is no operator NOSUCH"),
@@ -158,7 +158,7 @@ def test_a_rollout_out_of_range_is_refused_beside_it(browse, strategy):
     refused = browse("member").post(address(strategy), form(**{"p-rollout": "150"}))
 
     assert refused.status_code == 400
-    assert "is no percentage from 0 to 100" in unescape(refused.text.split('id="p-rollout-error"')[1][:200])
+    assert "Enter a number from 0 to 100" in unescape(refused.text.split('id="p-rollout-error"')[1][:200])
 
 
 def test_rows_are_added_and_removed_without_saving(browse, strategy):
@@ -179,7 +179,7 @@ def test_the_preview_says_what_would_be_stored_and_what_stands_against_it(browse
     )
 
     assert "On for 25 % by userId, where plan is one of gold." in words(page)
-    assert "gold is no legal value of plan" in words(page)
+    assert "gold is not a legal value of plan" in words(page)
 
 
 def test_variants_have_shares_and_payloads(browse, strategy):

@@ -41,7 +41,7 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
     address = f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"
 
     page = words(admin.get(address))
-    assert "checkout was never used. Whatever still sends it is refused with 401" in page
+    assert "checkout was never used. Clients still using it get 401 immediately" in page
     assert client(secret).get("/api/client/features").status_code == 200
     assert admin.post(address)["Location"] == "/access/tokens/"
     assert client(secret).get("/api/client/features").status_code == 401
@@ -50,14 +50,14 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"projects": []}, "Choose the projects that this key reaches."),
+        ({"projects": []}, "Choose the projects this token can access."),
         ({"projects": ["*", "shop"]}, "All projects stands alone"),
-        ({"environment": ""}, "Choose the environment that this key reaches."),
+        ({"environment": ""}, "Choose the environment this token can access."),
         ({"environment": "*"}, "A backend token is for one environment."),
         ({"type": "admin", "environment": "*"}, "An admin token reaches all projects"),
         ({"type": "admin", "projects": ["*"]}, "An admin token reaches all environments"),
         ({"type": ""}, "This field is required."),
-        ({"expiresAt": "2020-01-01"}, "This day is over."),
+        ({"expiresAt": "2020-01-01"}, "Enter a date in the future."),
     ],
 )
 def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed, told):
