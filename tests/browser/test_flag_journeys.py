@@ -66,7 +66,7 @@ def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
     page.get_by_label("Context field of condition 1").fill("country")
     page.get_by_label("Operator of condition 1").select_option("NOT_IN")
     if not script:
-        page.get_by_role("button", name="Fit the inputs").click()
+        page.get_by_role("button", name="Update inputs").click()
     page.get_by_label("DE", exact=True).check()
     if script:
         expect(page.locator("#preview")).to_contain_text("where country is none of DE")

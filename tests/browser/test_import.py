@@ -104,7 +104,7 @@ def test_the_button_says_what_it_does_wherever_the_list_is_scrolled(visit, tmp_p
     button = page.get_by_role("button", name="Import 150 flags", exact=True)
     expect(button).to_be_in_viewport()
     page.get_by_label("Exclude flag-001").check()
-    page.get_by_role("link", name="After").click()
+    page.get_by_role("link", name="Next").click()
     page.get_by_label("Exclude flag-120").check()
     page.get_by_role("button", name="Import 148 flags, exclude 2").click()
     expect(page.get_by_text("148 flags written.")).to_be_visible()
