@@ -35,8 +35,11 @@ def quoted(text: str) -> str:
 
 
 def listed(values: Sequence[str]) -> str:
-    """Values in a row: "US, DE", the first SHOWN_VALUES of them."""
-    texts = [shown(value) for value in values[:SHOWN_VALUES]]
+    """Values in a row: "US, DE", the first SHOWN_VALUES of them; one with a comma or blanks at an end in quotes."""
+    texts = [
+        quoted(value) if "," in value or value != value.strip() else shown(value)
+        for value in values[:SHOWN_VALUES]
+    ]
     if len(values) > SHOWN_VALUES:
         texts.append(f"… ({len(values)} in all)")
     return ", ".join(texts) if texts else "nothing"
