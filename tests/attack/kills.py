@@ -40,6 +40,11 @@ def kill_a_worker(target: Installation, chosen: random.Random) -> None:
 
 
 def kill_the_database(target: Installation, chosen: random.Random) -> None:
+    with suppress(FileNotFoundError):  # not started again yet
+        _kill_the_database(target)
+
+
+def _kill_the_database(target: Installation) -> None:
     first_line = (target.folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]
     with suppress(ProcessLookupError):
         os.kill(int(first_line), signal.SIGKILL)
@@ -66,10 +71,13 @@ def interrupted_imports(
         accepted = import_and_kill(target, offset + interruptions, interrupt, chosen)
         slowest = max(slowest, wait_until_ready(target))
         stored = count(target, offset + interruptions)
+        interruptions += 1
+        if stored < 0:  # nobody can tell any more
+            slowest = PATIENCE
+            break
         done += stored == FLAGS
         torn += stored not in (0, FLAGS)
         lost += accepted and stored != FLAGS
-        interruptions += 1
     held = not torn and not lost and slowest < PATIENCE and interruptions > 0
     figures = f"{interruptions} imports interrupted: {done} done, {torn} torn, "
     figures += f"{lost} acknowledged and lost; ready again after {slowest:.1f} s at most"

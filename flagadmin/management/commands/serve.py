@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 from argparse import ArgumentParser
+from collections import deque
 from contextlib import closing, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -26,6 +27,7 @@ from flagadmin.processes import SECONDS_TO_FINISH
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
 MILLISECONDS_FOR_HEADERS = 10_000  # and for which an idle connection is kept
+MOST_RESPAWNS = 20  # of workers in a minute; after that something is wrong that starting again does not mend
 LONGEST_WAIT = 1.0  # seconds until the serving loop looks by itself
 EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
@@ -142,6 +144,23 @@ class Bell:
                 self._rung.get_nowait()
 
 
+class Respawns(dict[int, float]):
+    """When each worker was started in the place of another, as Granian keeps it: it ends the server when one of them
+    dies within 5.5 seconds. A worker may be killed twice in that time; only many in a minute are a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moments: deque[float] = deque(maxlen=MOST_RESPAWNS)
+
+    def __setitem__(self, worker: int, moment: float) -> None:
+        self._moments.append(moment)
+        super().__setitem__(worker, moment)
+
+    def get(self, worker: int, default: Any = None) -> Any:
+        loops = len(self._moments) == MOST_RESPAWNS and self._moments[-1] - self._moments[0] < 60
+        return super().get(worker, default) if loops else default
+
+
 def server(host: str, port: int, workers: int) -> Any:
     # Forked workers would share open connections and locks with this process.
     multiprocessing.set_start_method("spawn", force=True)
@@ -166,6 +185,7 @@ def server(host: str, port: int, workers: int) -> Any:
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
     granian.main_loop_interrupt = Bell()  # type: ignore[assignment]
+    granian.respawned_wrks = Respawns()
     return granian
 
 
