@@ -1,5 +1,8 @@
-"""Bodies on their way in: each has a deadline. One that is not small is read only from a caller we know, and those of
-one worker together, arriving or waiting for an answer, have a limited place in memory."""
+"""Bodies on their way in: each has a deadline, and those of one worker together have a limited place in memory.
+
+A body for the API that is not small, and any above the ordinary limit, is read only from a caller we know. The console
+takes ordinary forms from anybody: one whose session has ended comes back filled in after the login.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +17,7 @@ from flagadmin.bodies import limit_at, too_large
 
 SECONDS = 10.0  # in which any body may arrive; a longer one must keep to the rate after that
 BYTES_PER_SECOND = 100_000
-SMALL = 65_536  # bytes; read in one go, and from anybody
+SMALL = 65_536  # bytes; read in one go
 MOST_BYTES = 300_000_000  # of bodies that are not small, in one worker
 LARGE_BODIES = 4  # above the ordinary limit, at once in one worker; more wait before they are read
 SECONDS_FOR_A_PLACE = 30.0
@@ -40,7 +43,7 @@ class Arrivals:
         limit = settings.BODY_LIMIT if ordinary else limit_at(scope.path)
         if declared > limit:
             raise too_large(limit)
-        if not 0 < declared <= SMALL:
+        if not 0 < declared <= SMALL and (scope.path.startswith("/api/") or limit > settings.BODY_LIMIT):
             limit = await self._limit_for_caller(scope, declared, limit)
         if limit <= settings.BODY_LIMIT:
             async with self._arrived(protocol, declared, limit) as body:

@@ -30,6 +30,8 @@ class Application:
     def __init__(self) -> None:
         self.arrivals = Arrivals(self.check_known)
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
+        # Of their own, so that a crowd of strangers waits for itself.
+        self.doors = ThreadPoolExecutor(2, thread_name_prefix="known")
         self.under_way = 0
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -55,7 +57,7 @@ class Application:
             protocol.response_empty(400, [])  # to nobody
 
     async def check_known(self, scope: Any) -> None:
-        await self.loop.run_in_executor(self.threads, _check_known, environ_of(scope, b""))
+        await self.loop.run_in_executor(self.doors, _check_known, environ_of(scope, b""))
 
     async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
         self.under_way += 1

@@ -9,6 +9,7 @@ import re
 import re._constants as opcodes  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def sources() -> list[Path]:
     return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def uses() -> Iterator[tuple[str, str, str, int]]:
+def uses() -> Iterator[tuple[str, str, str | bytes, int]]:
     """(where, method, pattern, flags) of every regular expression, once for each way it is used."""
     for path in sources():
         tree = ast.parse(path.read_text())
@@ -76,12 +77,13 @@ def _constants(tree: ast.Module) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr):
-            value = eval(ast.unparse(node.value), dict(found))
-            found |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+            with suppress(NameError):  # made of what another module has: no pattern of ours is
+                value = eval(ast.unparse(node.value), dict(found))
+                found |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
     return found
 
 
-def _pattern(node: ast.Call, constants: dict[str, str]) -> tuple[str, int]:
+def _pattern(node: ast.Call, constants: dict[str, str]) -> tuple[str | bytes, int]:
     flags = next((k.value for k in node.keywords if k.arg == "flags"), None)
     if flags is None and _is_of_re(node.func, ("compile",)) and len(node.args) > 1:
         flags = node.args[1]
@@ -89,7 +91,7 @@ def _pattern(node: ast.Call, constants: dict[str, str]) -> tuple[str, int]:
     return eval(ast.unparse(node.args[0]), dict(constants)), int(number)
 
 
-def pumps(pattern: str, flags: int) -> set[str]:
+def pumps(pattern: str | bytes, flags: int) -> set[str]:
     """A character of everything that the pattern repeats without a limit, and short texts that whole groups repeat."""
     found: set[str] = set()
 
@@ -152,7 +154,12 @@ def _in(items: Any, character: str) -> bool:
     return False
 
 
-def attacks(pattern: str, flags: int) -> Iterator[str]:
+def attacks(pattern: str | bytes, flags: int) -> Iterator[str | bytes]:
+    for text in _texts(pattern, flags):
+        yield text if isinstance(pattern, str) else text.encode("latin-1")
+
+
+def _texts(pattern: str | bytes, flags: int) -> Iterator[str]:
     beginning = sample(parser.parse(pattern, flags))
     for pump in pumps(pattern, flags) - {""}:
         run = pump * (LENGTH // len(pump))
@@ -179,7 +186,7 @@ def test_every_one_is_linear() -> None:
             for text in attacks(pattern, flags):
                 print(where, method, ascii(text[:20]), flush=True)
                 run = getattr(compiled, method)
-                list(run("", text)) if method.startswith("sub") else list(run(text) or ()) if method in (
+                list(run(text[:0], text)) if method.startswith("sub") else list(run(text) or ()) if method in (
                     "findall", "finditer", "split") else run(text)
         """,
         megabytes=1_500,

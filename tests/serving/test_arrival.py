@@ -134,10 +134,19 @@ def test_large_bodies_have_few_places(no_time: None) -> None:
     run(receive())
 
 
-@pytest.mark.parametrize("path", [IMPORT, "/api/admin/playground", "/nowhere"])
-def test_a_strangers_body_is_not_read(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "length"),
+    [(IMPORT, arrival.SMALL + 1), ("/api/admin/playground", arrival.SMALL + 1), ("/import/", 1_000_001)],
+)
+def test_a_strangers_body_is_not_read(path: str, length: int) -> None:
     with pytest.raises(errors.AuthenticationRequired):
-        received(Sender(then="hang"), arrival.SMALL + 1, path, caller=unknown)
+        received(Sender(then="hang"), length, path, caller=unknown)
+
+
+@pytest.mark.parametrize("path", ["/login/", "/playground/", "/import/"])
+def test_a_form_whose_session_has_ended_is_read(path: str) -> None:
+    body = b"a" * (arrival.SMALL + 1)
+    assert received(Sender(body), len(body), path, caller=unknown) == body
 
 
 def test_a_strangers_body_may_be_small() -> None:
