@@ -33,7 +33,7 @@ def test_an_address_of_forms_alone_is_a_page_that_leads_on(browse, address):
 
     assert response.status_code == 405
     assert response["Allow"].startswith("POST")
-    assert "it takes the form of another page." in response.text
+    assert "This URL only accepts form submissions." in response.text
     assert 'href="/"' in response.text
 
 

@@ -33,7 +33,7 @@ def test_the_start_page_shows_readable_projects_only(browse):
 
 
 def test_nobody_without_access_is_shown_a_project(browse):
-    assert "You can see no project." in browse("outsider").get("/").text
+    assert "You have no projects." in browse("outsider").get("/").text
 
 
 def test_data_fixes_are_for_admins(browse):

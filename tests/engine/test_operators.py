@@ -90,8 +90,8 @@ def test_a_good_value_has_no_problem(operator: str, value: str) -> None:
         ("REGEX", "[", "regular expression"),
         ("IN_CIDR", "10.0.0.0/33", "network"),
         ("NOSUCH", "5", "NOSUCH"),
-        ("NUM_EQ", 5, "text"),
-        ("IN", None, "text"),
+        ("NUM_EQ", 5, "string"),
+        ("IN", None, "string"),
     ],
 )
 def test_a_bad_value_is_told_in_words(operator: str, value: object, said: str) -> None:

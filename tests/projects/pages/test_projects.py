@@ -23,7 +23,7 @@ def test_projects_are_listed_with_their_counts(browse, shop):
 
 def test_only_readable_projects_are_listed(browse):
     assert [line[0] for line in lines(browse("member").get("/projects/?format=csv"))[1:]] == ["shop"]
-    assert "You can see no project." in browse("outsider").get("/projects/").text
+    assert "You have no projects." in browse("outsider").get("/projects/").text
 
 
 def test_projects_are_searched_and_sorted(browse):
