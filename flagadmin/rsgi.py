@@ -17,7 +17,7 @@ from django.db import connections
 
 from flagadmin import processes
 from flagadmin.arrival import Arrivals
-from flagadmin.errors import AppError
+from flagadmin.errors import AppError, AuthenticationRequired
 from flagadmin.http import as_app_error, logged_record
 from flagadmin.listening import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
@@ -57,6 +57,8 @@ class Application:
             protocol.response_empty(400, [])  # to nobody
 
     async def check_known(self, scope: Any) -> None:
+        if "authorization" not in scope.headers and "cookie" not in scope.headers:
+            raise AuthenticationRequired  # without a look into the database
         await self.loop.run_in_executor(self.doors, _check_known, environ_of(scope, b""))
 
     async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
