@@ -1,6 +1,6 @@
 """Every page over an installation with a lot of everything: those above 300 kB or 60 statements are told.
 
-Run by name: pytest tests/benchmarks/bench_long_pages.py
+Run by name: pytest tests/benchmarks/long_pages.py
 """
 
 from django.db import connection
