@@ -3,8 +3,8 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
+from flagadmin.admin_base import ReadOnly
 from flagadmin.audit.models import AuditEvent
-from flagadmin.datafixes import ReadOnly
 from importer.models import ImportRun
 
 

@@ -1,8 +1,8 @@
 """Every way a request can be refused, as a class.
 
 An error knows its HTTP status, its name in the error record, its message and, where there are several problems,
-the list of them. It knows no framework: actions raise, ``flagadmin.http`` turns what was raised into a record
-or a page. The names and statuses are those of the specification ("Errors") and of DESIGN.md ("Errors by name").
+the list of them. It knows no framework: actions raise, ``flagadmin.http.error_responses`` turns what was raised
+into a record or a page. The names and statuses follow the specification of the API.
 """
 
 import json

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from flagadmin import datadir, environment
+from flagadmin import env as environment
+from flagadmin.db import data_dir as datadir
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -68,7 +69,7 @@ IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_0
 # Django's own bound comes after ours and must not be the narrower one.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
-# What one installation and one flag may hold (projects/validation/limits.py).
+# What one installation and one flag may hold (projects/limits.py).
 FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # archived ones not counted
 FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.integer(
     "FLAGADMIN_FLAG_ENVIRONMENT_STRATEGIES", 30, at_least=1
@@ -77,7 +78,7 @@ STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS
 STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
-# What the reports of SDKs may create in an hour, a worker (projects/actions/report_limits.py).
+# What the reports of SDKs may create in an hour, a worker (projects/applications/report_limits.py).
 REPORT_APPLICATIONS_LIMIT = environment.integer("FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1)  # a token
 REPORT_INSTANCES_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_INSTANCES", 5_000, at_least=1
@@ -131,7 +132,7 @@ def _database(url: str) -> dict[str, Any]:
 def _bundled_database() -> dict[str, Any]:
     durable = environment.flag("FLAGADMIN_DATABASE_DURABLE", default=True)
     return {
-        "ENGINE": "flagadmin.embedded",
+        "ENGINE": "flagadmin.db.bundled",
         "NAME": "flagadmin",
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {"data_dir": DATA_DIR, "durable": durable, "pool": dict(_POOL)},
@@ -173,14 +174,14 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "flagadmin.http.RequestIdMiddleware",
-    "flagadmin.http.SecurityHeadersMiddleware",
+    "flagadmin.http.error_responses.RequestIdMiddleware",
+    "flagadmin.http.error_responses.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "flagadmin.packing.PackedStaticFilesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "flagadmin.http.ErrorMiddleware",
-    "flagadmin.bodies.FreedBodiesMiddleware",
-    "flagadmin.bodies.BoundedBodyMiddleware",
+    "flagadmin.http.error_responses.ErrorMiddleware",
+    "flagadmin.http.request_bodies.FreedBodiesMiddleware",
+    "flagadmin.http.request_bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -203,7 +204,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "flagadmin.console.chrome.chrome",
+                "flagadmin.console.navigation.chrome",
             ],
         },
     },
@@ -223,7 +224,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
-CSRF_FAILURE_VIEW = "groups.pages.login.csrf_failure"
+CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
 # Words, time, static files ------------------------------------------------------------------------------
@@ -250,14 +251,14 @@ REST_FRAMEWORK: dict[str, Any] = {
         "groups.authentication.ConsoleSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["groups.authentication.IsAdminCaller"],
-    "DEFAULT_RENDERER_CLASSES": ["flagadmin.bodies.OrjsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["flagadmin.bodies.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.bodies.AlwaysJson",
-    "DEFAULT_SCHEMA_CLASS": "flagadmin.openapi.BoundedSchema",
-    "EXCEPTION_HANDLER": "flagadmin.http.exception_handler",
+    "DEFAULT_RENDERER_CLASSES": ["flagadmin.http.request_bodies.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["flagadmin.http.request_bodies.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.http.request_bodies.AlwaysJson",
+    "DEFAULT_SCHEMA_CLASS": "flagadmin.http.openapi.BoundedSchema",
+    "EXCEPTION_HANDLER": "flagadmin.http.error_responses.exception_handler",
     "LIST_SERIALIZER_ERRORS_AS_DICT": True,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.bodies.OrjsonRenderer"],
+    "TEST_REQUEST_RENDERER_CLASSES": ["flagadmin.http.request_bodies.OrjsonRenderer"],
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -276,8 +277,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "flagadmin.openapi.usual_refusals",
-        "flagadmin.openapi.main_operations_first",
+        "flagadmin.http.openapi.usual_refusals",
+        "flagadmin.http.openapi.main_operations_first",
     ],
     "CAMELIZE_NAMES": True,  # path parameters as the specification spells them
     # A console session works too, for "try it", but clients send keys.
@@ -290,8 +291,8 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "json": {"()": "flagadmin.logs.JsonFormatter"},
-        "plain": {"()": "flagadmin.logs.PlainFormatter"},
+        "json": {"()": "flagadmin.http.logs.JsonFormatter"},
+        "plain": {"()": "flagadmin.http.logs.PlainFormatter"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "plain" if DEBUG else "json"},
@@ -301,7 +302,7 @@ LOGGING: dict[str, Any] = {
         # Django's own handlers (console in DEBUG, mail to nobody) would say everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-        # Refusals are logged with their reason and id by flagadmin.http.
+        # Refusals are logged with their reason and id by flagadmin.http.error_responses.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
         "psycopg.pool": {"level": "ERROR"},
     },

@@ -3,9 +3,10 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from flagadmin import api, health
+from flagadmin import api_docs as api
+from flagadmin.http import health
 from projects.client_api.edge import ValidateTokensView
-from projects.client_api.impact_endpoint import ImpactMetricsView
+from projects.client_api.impact_metrics_api import ImpactMetricsView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
@@ -14,25 +15,25 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ready", health.readyz),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
-    path("api/admin/features-batch/", include("importer.urls")),
+    path("api/admin/features-batch/", include("importer.api_urls")),
     path("api/client/", include("projects.client_api.urls")),
     path("api/", include("playground.frontend_api")),
     path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
     path("edge/validate", ValidateTokensView.as_view()),
     path("api/admin/", include("playground.urls")),
-    path("api/admin/", include("groups.api.urls")),
-    path("api/admin/", include("projects.api.urls")),
+    path("api/admin/", include("groups.api_urls")),
+    path("api/admin/", include("projects.api_urls")),
     re_path("^api(/.*)?$", api.UnknownRoute.as_view()),
-    path("", include("groups.pages.urls")),
-    path("", include("projects.pages.urls")),
-    path("", include("importer.export_page")),
-    path("", include("playground.pages")),
-    path("", include("importer.pages.urls")),
+    path("", include("groups.console_urls")),
+    path("", include("projects.console_urls")),
+    path("", include("importer.pages.export")),
+    path("", include("playground.pages.views")),
+    path("", include("importer.console_urls")),
     path("", include("flagadmin.console.urls")),
     path("admin/", admin.site.urls),
 ]
 
-handler400 = "flagadmin.http.handler400"
-handler403 = "flagadmin.http.handler403"
-handler404 = "flagadmin.http.handler404"
-handler500 = "flagadmin.http.handler500"
+handler400 = "flagadmin.http.error_responses.handler400"
+handler403 = "flagadmin.http.error_responses.handler403"
+handler404 = "flagadmin.http.error_responses.handler404"
+handler500 = "flagadmin.http.error_responses.handler500"

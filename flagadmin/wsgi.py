@@ -8,7 +8,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from flagadmin.processes import SECONDS_TO_FINISH, end_with_parent, stop_when_told
+from flagadmin.server.worker_processes import SECONDS_TO_FINISH, end_with_parent, stop_when_told
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 

@@ -8,15 +8,12 @@ from django.contrib import admin
 from django.contrib.auth.models import Group as DjangoGroup
 from django.http import HttpRequest
 
-from flagadmin.datafixes import Fix, FixForm, FixInline, ReadOnly, is_admin
+from flagadmin.admin_base import Fix, FixForm, FixInline, ReadOnly, is_admin
 from flagadmin.errors import ValidationError
 from groups.access import Caller
-from groups.actions import accounts, groups, roles
-from groups.actions.accounts import NewAccount
-from groups.actions.admins import check_admins_without_account, check_admins_without_group
-from groups.actions.groups import NewGroup
-from groups.actions.roles import Held
 from groups.authentication import caller_of
+from groups.groups import actions as groups
+from groups.groups.actions import NewGroup
 from groups.models import (
     Group,
     GroupMembership,
@@ -26,6 +23,11 @@ from groups.models import (
     RolePermission,
     User,
 )
+from groups.people import actions as accounts
+from groups.people.actions import NewAccount
+from groups.people.last_admin import check_admins_without_account, check_admins_without_group
+from groups.roles import actions as roles
+from groups.roles.actions import Held
 
 ROOT_TYPES = (Role.Type.ROOT, Role.Type.ROOT_CUSTOM)
 

@@ -8,7 +8,7 @@ class GroupsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from groups.actions import housekeeping
+        from groups import periodic_tasks as housekeeping
         from groups.seed import seed_roles
 
         housekeeping.register()

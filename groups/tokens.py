@@ -12,7 +12,9 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.errors import AuthenticationRequired
+from flagadmin.errors import AuthenticationRequired, ValidationError
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
 from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
@@ -117,3 +119,12 @@ def _note(tokens: QuerySet[ApiToken], now: datetime) -> None:
 
 def _not_noted(now: datetime) -> Q:
     return Q(seen_at=None) | Q(seen_at__lt=now - LAST_USED_STEP)
+
+
+def check_expiry(caller: Caller, expires_at: datetime | None) -> None:
+    """A token that expires makes no key to the same rights that lasts longer. Raises ValidationError."""
+    end = caller.token.expires_at if caller.token else None
+    if end is not None and (expires_at is None or expires_at > end):
+        raise ValidationError.at(
+            "expiresAt", f"must not be later than {iso(end)}, when the token that you use here expires"
+        )

@@ -10,17 +10,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
-from importer import schema
-from importer.apply import import_body
+from importer import openapi as schema
+from importer.apply.apply import import_body
+from importer.body.schemas import parse_body
 from importer.export import Selection, export_selection
-from importer.heavy import beside
+from importer.isolation import beside
 from importer.models import ImportRun
-from importer.plan import plan_import
-from importer.validation_report import validation_report
-from importer.wire import parse_body
+from importer.plan.plan import plan_import
+from importer.report.validation import validation_report
 
 TAGS = ["Import and export"]
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)

@@ -8,7 +8,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from groups.access import Caller
 from projects.access import check_environment, check_project
-from projects.documents.export import Document, export_flags
+from projects.export import Document, export_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

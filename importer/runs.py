@@ -9,18 +9,18 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound
-from flagadmin.transactions import transactional
 from groups.access import Caller
-from importer.apply import Checked, apply_checked
-from importer.heavy import heavy_work
-from importer.leaving_out import without
+from importer.apply.apply import Checked, apply_checked
+from importer.apply.progress import RunProgress, Watcher, is_held
+from importer.body.schemas import Body, parse_body
+from importer.isolation import heavy_work
 from importer.models import ImportRun
-from importer.plan import Plan, plan_import
-from importer.progress import RunProgress, Watcher, is_held
-from importer.report import flag_reports, preview_of, write_reports
-from importer.stale import Outdated, told_changes
-from importer.wire import Body, parse_body
+from importer.outdated_plan import Outdated, told_changes
+from importer.plan.exclude import without
+from importer.plan.plan import Plan, plan_import
+from importer.report.report import flag_reports, preview_of, write_reports
 
 KEPT_FOR = timedelta(days=1)
 """A body that nobody confirms is forgotten after this."""

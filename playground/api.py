@@ -12,17 +12,19 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.collector import no_collection
 from flagadmin.errors import Problem, ValidationError, choices
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
+from flagadmin.server.gc_control import no_collection
 from groups.access import Caller
 from groups.authentication import ApiRequest
-from playground import combinations, schema, wire
+from playground import combinations
+from playground import openapi as schema
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
 from playground.request import Question, read_question
-from playground.snapshot import snapshot_at
+from playground.response import writer as wire
+from playground.snapshot_cache import snapshot_at
 from projects.access import environment_problems, unknown_project
 from projects.revision import revisions, revisions_and_environments
 

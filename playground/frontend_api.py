@@ -13,24 +13,24 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 from rest_framework.views import APIView
 
-from flagadmin.collector import no_collection
 from flagadmin.errors import Problem, ValidationError
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
+from flagadmin.server.gc_control import no_collection
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
 from groups.models import ApiToken
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
+from playground.openapi import EvaluationContext
 from playground.request import read_context
-from playground.schema import EvaluationContext
-from playground.snapshot import snapshot
-from playground.toggles import render_toggles
-from projects.actions.report import Place, Report
-from projects.client_api import wire
+from playground.response.frontend import render_toggles
+from playground.snapshot_cache import snapshot
+from projects.applications.usage_report import Place, Report
+from projects.client_api import schemas as wire
 from projects.client_api.base import environment_of, token_of
 from projects.client_api.features import is_known
-from projects.client_api.inbox import inbox
 from projects.client_api.metrics import metrics_report
 from projects.client_api.register import instance_of
+from projects.client_api.report_batcher import inbox
 
 TAGS = ["Frontend API"]
 METHODS = "GET, POST, OPTIONS"

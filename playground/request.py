@@ -6,8 +6,8 @@ from typing import Any
 
 from flagadmin.errors import Problem, ValidationError
 from playground.engine import literals
+from playground.engine.coercion import string_of, text_of
 from playground.engine.context import TOP_LEVEL
-from playground.engine.reading import string_of, text_of
 
 EVERY_PROJECT = "*"
 MOST_ENVIRONMENTS, MOST_PROJECTS, MOST_FIELDS = 100, 10_000, 1_000

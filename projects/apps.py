@@ -10,10 +10,10 @@ class ProjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from flagadmin import runtime
-        from projects.actions.init_tokens import create_init_tokens
-        from projects.actions.usage_cleanup import clean_usage
+        from flagadmin.server import background_tasks as runtime
+        from projects.applications.cleanup import clean_usage
         from projects.seed import seed_projects
+        from projects.tokens.start_up import create_init_tokens
 
         post_migrate.connect(seed_projects, sender=self)
         runtime.at_start(create_init_tokens)

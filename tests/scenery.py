@@ -11,8 +11,8 @@ from flagadmin.audit.record import Event, record_all
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
-from projects.actions.report import Count, Instance, Place, Report, Use
-from projects.actions.usage import keep_report
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
 from projects.models import (
     ContextField,
     Dependency,

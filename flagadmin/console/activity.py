@@ -10,10 +10,10 @@ from django.urls import path
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
-from flagadmin.pages import Column, Filter, curl_for, cut
-from groups.pages.base import ListPage
+from flagadmin.console.lists import Column, Filter, curl_for, cut
+from groups.console import ListPage
 from projects.access import readable_projects
-from projects.events import readable_events
+from projects.history.queries import readable_events
 
 # What the kinds of the filter stand for: the beginnings of event types.
 KINDS = {

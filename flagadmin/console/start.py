@@ -10,16 +10,16 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
 from flagadmin.console.activity import told
-from flagadmin.console.chrome import THEMES
-from flagadmin.pages import curl_for
-from groups.pages.base import ConsolePage, not_allowed
+from flagadmin.console.lists import curl_for
+from flagadmin.console.navigation import THEMES
+from groups.console import ConsolePage, not_allowed
 from groups.permissions import Permission
 from importer.pages.history import STATES, words_of
 from importer.runs import visible_runs
 from projects.access import readable_projects
-from projects.events import readable_events
+from projects.history.queries import readable_events
 from projects.models import Project
-from projects.pages.projects import counted_projects
+from projects.projects.pages import counted_projects
 
 SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
 

@@ -17,22 +17,22 @@ from flagadmin.demo.flags import (
 )
 from flagadmin.demo.people import ACCOUNTS, ADMIN, GROUPS, USAGE
 from groups.access import Caller
-from groups.actions.accounts import NewAccount, create_account
-from groups.actions.groups import NewGroup, create_group
-from groups.actions.passwords import change_password
-from groups.actions.personal_tokens import create_personal_token, delete_personal_token
+from groups.groups.actions import NewGroup, create_group
+from groups.login.passwords import change_password
 from groups.models import ApiToken, Grant, Group, Role, User
-from importer.apply import import_body as run_import
+from groups.people.actions import NewAccount, create_account
+from groups.people.personal_tokens import create_personal_token, delete_personal_token
+from importer.apply.apply import import_body as run_import
+from importer.body.schemas import read_body
 from importer.models import ImportRun
-from importer.wire import read_body
-from projects.actions.context_fields import create_context_field
-from projects.actions.projects import create_project
-from projects.actions.report import Count, Instance, Place, Report, Use
-from projects.actions.segments import create_segment
-from projects.actions.strategy_types import create_strategy_type
-from projects.actions.tokens import NewToken, create_token
-from projects.actions.usage import keep_report
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.context_fields.actions import create_context_field
 from projects.models import ContextField, Environment, Flag, Project, Segment, StrategyType
+from projects.projects.actions import create_project
+from projects.segments.actions import create_segment
+from projects.strategies.strategy_types import create_strategy_type
+from projects.tokens.actions import NewToken, create_token
 
 KEY_NAME = "demo"
 

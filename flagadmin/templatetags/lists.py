@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from django import template
 
-from flagadmin import pages
+from flagadmin.console import lists as pages
 
 register = template.Library()
 

@@ -11,23 +11,23 @@ from django.template.loader import render_to_string
 from django.urls import path, reverse
 from django.utils import timezone
 
+from flagadmin.console.lists import csv_response
 from flagadmin.errors import Conflict
-from flagadmin.pages import csv_response
 from groups.access import Caller
-from groups.pages.base import ConsolePage
-from importer.definitions import planned_definitions
-from importer.heavy import beside, heavy_work
+from groups.console import ConsolePage
+from importer.isolation import beside, heavy_work
 from importer.models import ImportRun
-from importer.plan import plan_import
+from importer.outdated_plan import changed_since
+from importer.plan.definitions import planned_definitions
+from importer.plan.plan import plan_import
 from importer.runs import access_run, body_of
-from importer.stale import changed_since
-from playground.asked import Asked, read_asked
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
-from playground.form import make_form, read_known
-from playground.results import Matrix
-from playground.snapshot import snapshot
-from playground.wire import compile_playground
+from playground.pages.form import make_form, read_known
+from playground.pages.query import Asked, read_asked
+from playground.pages.tables import Matrix
+from playground.response.writer import compile_playground
+from playground.snapshot_cache import snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from flagadmin.pages import Column, Filter, Listing
-from importer.differences import Change
+from flagadmin.console.lists import Column, Filter, Listing
 from importer.models import FlagReport, ImportRun
+from importer.report.diff import Change
 
 State = ImportRun.State
 ACTIONS = {

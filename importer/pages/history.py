@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import Q
 from django.urls import path
 
-from flagadmin.pages import Column, Filter
-from groups.pages.base import ListPage
+from flagadmin.console.lists import Column, Filter
+from groups.console import ListPage
 from importer.models import ImportRun
 from importer.runs import visible_runs
 

@@ -10,18 +10,18 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, Str
 from django.urls import path, reverse
 from django_htmx.http import HttpResponseClientRedirect
 
+from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import AppError, NotFound
-from flagadmin.pages import csv_response, curl_for
-from groups.pages.base import ConsolePage
+from groups.console import ConsolePage
 from groups.permissions import Permission
-from importer.heavy import beside
+from importer.apply.undo import undo_import
+from importer.isolation import beside
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, FlagRow, csv_rows, listing_of
 from importer.pages.preview import preview_context
 from importer.pages.upload import STEPS
 from importer.runs import access_run, check, confirm, run_document
-from importer.undo import undo_import
-from projects.actions.archiving import revive_flags
+from projects.flags.archive import revive_flags
 
 State = ImportRun.State
 

@@ -7,12 +7,12 @@ from django import forms
 from django.conf import settings
 from django.urls import path, reverse
 
+from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, Problem
-from flagadmin.pages import curl_for
 from groups.access import Caller
-from groups.pages.base import FormPage
+from groups.console import FormPage
 from groups.permissions import Permission
-from importer.heavy import beside
+from importer.isolation import beside
 from importer.runs import keep
 from projects.access import readable_projects
 from projects.models import Environment

@@ -5,10 +5,10 @@ One evaluation shows one draw; what a person wants to know is the share of calls
 
 from __future__ import annotations
 
+from playground.engine.batch import BITS, VERDICT, StrategyOutcome
 from playground.engine.dependencies import Problem
 from playground.engine.evaluator import Evaluation, FlagOutcome
 from playground.engine.explanation import State, state_of
-from playground.engine.program import BITS, VERDICT, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
+from playground.engine.coercion import mapping_of, objects_of, string_of, strings_of, text_of
 from playground.engine.constraints import Constraints
 from playground.engine.memory import memory_of
-from playground.engine.reading import mapping_of, objects_of, string_of, strings_of, text_of
 from playground.engine.snapshot import CompiledFlag, CompiledSegment, Parent, Snapshot, Templates
 from playground.engine.strategies import CompiledStrategy, compile_strategy
 from playground.engine.variants import compile_flag_variants

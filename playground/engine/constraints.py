@@ -14,9 +14,9 @@ from typing import Any, Final
 import orjson
 
 from playground.engine import literals, operators, patterns, unreadable
+from playground.engine.coercion import objects_of, string_of, strings_of, text_of
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
-from playground.engine.reading import objects_of, string_of, strings_of, text_of
 from playground.engine.sentences import met_phrase, probably_meant, quoted, unmet_phrase, untellable_pattern
 
 WHITESPACE: Final = " \t"

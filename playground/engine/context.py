@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from playground.engine import literals, patterns
+from playground.engine.coercion import mapping_of, string_of, text_of
 from playground.engine.operators import UNTOLD
-from playground.engine.reading import mapping_of, string_of, text_of
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
 """Fields every SDK knows by name; everything else of a context is a property."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from playground.engine.batch import PICK, VERDICT, StrategyOutcome
 from playground.engine.context import Context, Moment, sticky_field
 from playground.engine.dependencies import Unmet, unmet_parents, variant_name
-from playground.engine.program import PICK, VERDICT, StrategyOutcome
 from playground.engine.snapshot import CompiledFlag, Snapshot
 from playground.engine.variants import NONE, Random
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from playground.engine import sentences
+from playground.engine.batch import StrategyOutcome
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.dependencies import Problem
 from playground.engine.evaluator import Evaluation, FlagOutcome
 from playground.engine.operators import UNTOLD
-from playground.engine.program import StrategyOutcome
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import CompiledFlag, Parent
 from playground.engine.strategies import CompiledStrategy

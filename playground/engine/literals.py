@@ -10,7 +10,7 @@ import ipaddress
 import re
 from functools import lru_cache
 
-from playground.engine.reading import trimmed
+from playground.engine.coercion import trimmed
 
 NAN = float("nan")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playground.engine import sentences
+from playground.engine.batch import BITS, BUCKET, VERDICT, StrategyOutcome, conditions_of
 from playground.engine.dependencies import Problem, Unmet
 from playground.engine.evaluator import Evaluation, PlainOutcome
 from playground.engine.operators import UNTOLD
-from playground.engine.program import BITS, BUCKET, VERDICT, StrategyOutcome, conditions_of
 from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
 from playground.engine.variants import NONE

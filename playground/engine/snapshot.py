@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from playground.engine.batch import Program
 from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.context import Columns
-from playground.engine.program import Program
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import CompiledVariants
 

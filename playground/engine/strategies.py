@@ -10,10 +10,10 @@ from sys import intern
 from typing import Any
 
 from playground.engine import operators, sentences
+from playground.engine.coercion import items_of, parameters_of, string_of, text_of, trimmed
 from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
-from playground.engine.reading import items_of, parameters_of, string_of, text_of, trimmed
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
 

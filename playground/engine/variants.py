@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
 from playground.engine.context import Columns
 from playground.engine.hashing import VARIANT_SEED, hash_key, murmur3
-from playground.engine.reading import objects_of, string_of, strings_of, text_of, weight_of
 
 Random = Callable[[], float]
 """A source of randomness: numbers in [0, 1)."""

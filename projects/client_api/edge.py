@@ -9,10 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.openapi import refusal
+from flagadmin.http.openapi import refusal
 from groups.models import ApiToken
 from groups.tokens import hash_secret
-from projects.client_api import wire
+from projects.client_api import schemas as wire
 from projects.client_api.base import TAGS
 
 SECRET = "default:development.<56 hexadecimal digits>"

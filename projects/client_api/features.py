@@ -11,12 +11,12 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.errors import NotFound, ValidationError
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
-from projects.client_api.answers import Query, answer_for, cache, etag_of
 from projects.client_api.base import TAGS, ClientView, token_of
-from projects.client_api.scope import read_scope, sdk_database
-from projects.client_api.spec import HEADER, knows_segments
+from projects.client_api.features_cache import Query, answer_for, cache, etag_of
+from projects.client_api.spec_header import HEADER, knows_segments
+from projects.client_api.token_scope import read_scope, sdk_database
 
 _GZIP = re.compile(
     r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE

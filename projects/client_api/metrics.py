@@ -9,15 +9,15 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.tokens import note_uses
-from projects.actions.report import Count, Instance, Place, Report, Use
-from projects.client_api import wire
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.client_api import schemas as wire
 from projects.client_api.base import TAGS, ClientView, environment_of, token_of
-from projects.client_api.impact import samples_of
-from projects.client_api.inbox import inbox
+from projects.client_api.impact_metrics import samples_of
 from projects.client_api.register import ACCEPTED, instance_of
+from projects.client_api.report_batcher import inbox
 
 EXAMPLE = {
     "appName": "web-shop",

@@ -3,12 +3,12 @@
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.openapi import refusals
+from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
-from projects.actions.report import Instance, Place, Report
-from projects.client_api import wire
+from projects.applications.usage_report import Instance, Place, Report
+from projects.client_api import schemas as wire
 from projects.client_api.base import TAGS, ClientView, environment_of, token_of
-from projects.client_api.inbox import inbox
+from projects.client_api.report_batcher import inbox
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
 EXAMPLE = {

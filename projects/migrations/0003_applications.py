@@ -6,7 +6,7 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
 
-from projects.usage_rows import REFRESH_SQL, ROOM_SQL, UNREFRESH_SQL
+from projects.applications.usage_triggers import REFRESH_SQL, ROOM_SQL, UNREFRESH_SQL
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations
 
-from projects.lifecycle_triggers import ORDER_SQL
+from projects.flags.lifecycle_triggers import ORDER_SQL
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 SDKs write these tables many times a second, so they carry no foreign keys in the database: a report never waits
 for whoever deletes a flag. What such a race leaves behind is joined to nothing and swept by ``cleanup_usage``.
-Flags take their usage with them by trigger (``projects.usage_rows``).
+Flags take their usage with them by trigger (``projects.applications.usage_triggers``).
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -95,7 +95,7 @@ class UsageHour(models.Model):
 
 
 class IgnoredReport(models.Model):
-    """How much of the reports of an hour was beyond a limit and not kept (``projects.actions.report_limits``).
+    """How much of the reports of an hour was beyond a limit and not kept (``projects.applications.report_limits``).
 
     Of a token, or of an application: the other one is 0 or empty.
     """

@@ -5,10 +5,10 @@ import uuid
 from django.db import models
 from django.db.models import F, Q
 
-from projects.lifecycle_triggers import lifecycle_triggers
+from projects.applications.usage_triggers import usage_triggers
+from projects.flags.lifecycle_triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
 from projects.revision import OF_FLAG, OF_PROJECT, OF_STRATEGY, revision_triggers
-from projects.usage_rows import usage_triggers
 
 
 class Flag(models.Model):
@@ -149,7 +149,7 @@ class Dependency(models.Model):
 class FlagLastSeen(models.Model):
     """When metrics last told of a flag in an environment. Its own table, so that it raises no revision.
 
-    Usage moves the flag on in its life (``projects.lifecycle_triggers``).
+    Usage moves the flag on in its life (``projects.flags.lifecycle_triggers``).
     """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")

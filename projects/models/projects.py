@@ -2,8 +2,8 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from projects.applications.usage_triggers import environment_usage_triggers
 from projects.revision import project_triggers
-from projects.usage_rows import environment_usage_triggers
 
 
 class Environment(models.Model):

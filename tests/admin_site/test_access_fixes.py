@@ -1,8 +1,10 @@
 """Fixing people, groups, roles and tokens by hand keeps every rule of the API."""
 
-from groups.actions import accounts, groups, roles
+from groups.groups import actions as groups
 from groups.models import ApiToken, Grant, Group, Role, User
+from groups.people import actions as accounts
 from groups.permissions import BuiltIn
+from groups.roles import actions as roles
 from tests.admin_site.pages import errors_of, refusals, saved, send, site
 from tests.cast import make_token, make_user
 from tests.projects.records import events

@@ -122,7 +122,7 @@ def test_many_projects_are_deleted_all_or_none(site, shop):
 
 def test_what_comes_between_the_page_and_the_answer(site, shop, monkeypatch):
     """A flag that became active after the page was looked at is found by the deletion itself."""
-    from projects.admin.projects import ProjectFix
+    from projects.projects.admin import ProjectFix
 
     make_flag("shop", "menu")
     monkeypatch.setattr(ProjectFix, "deletion_blockers", lambda *args: [])

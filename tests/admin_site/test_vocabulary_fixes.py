@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from projects.actions import segments, strategy_types, tag_types
 from projects.models import ContextField, FlagTag, Segment, StrategySegment, StrategyType, TagType
 from projects.revision import revisions
+from projects.segments import actions as segments
+from projects.strategies import strategy_types
+from projects.tag_types import actions as tag_types
 from tests.admin_site.pages import errors_of, refusals, saved, send, site
 from tests.projects.records import events, make_flag, make_strategy
 

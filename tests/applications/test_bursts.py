@@ -11,16 +11,16 @@ from django.db import connections
 from django.db.models import Sum
 from django.utils import timezone
 
-from flagadmin import transactions
+from flagadmin.db import transactions
+from flagadmin.db.transactions import transactional
 from flagadmin.errors import NotFound
-from flagadmin.transactions import transactional
 from groups.access import Caller
-from projects.actions.removal import remove_flags
-from projects.actions.report import Count, Instance, Place, Report, Use
-from projects.actions.usage import keep_report
-from projects.actions.usage_cleanup import clean_usage
-from projects.client_api import inbox as inboxes
-from projects.client_api.inbox import Inbox
+from projects.applications.cleanup import clean_usage
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.client_api import report_batcher as inboxes
+from projects.client_api.report_batcher import Inbox
+from projects.flags.bulk_delete import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from tests.cast import make_project
 from tests.live import PATIENCE, wait_until

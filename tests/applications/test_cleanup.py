@@ -7,8 +7,8 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from flagadmin import runtime
-from projects.actions.usage_cleanup import clean_usage
+from flagadmin.server import background_tasks as runtime
+from projects.applications.cleanup import clean_usage
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
 from tests.sdk import Sdk, make_flag
 
@@ -36,7 +36,7 @@ def test_hourly_counts_go_after_two_days(usage: None) -> None:
 
 
 def test_many_hourly_counts_go_in_parts(usage: None, monkeypatch) -> None:
-    monkeypatch.setattr("projects.actions.usage_cleanup.DELETED_AT_ONCE", 1)
+    monkeypatch.setattr("projects.applications.cleanup.DELETED_AT_ONCE", 1)
     assert clean_usage(now=timezone.now() + timedelta(days=3)).hours == 2
 
 

@@ -11,10 +11,10 @@ from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
 from flagadmin.errors import ServiceUnavailable
-from projects.actions.report import Report
-from projects.actions.usage import keep_report
-from projects.client_api import inbox as inboxes
-from projects.client_api.inbox import Inbox
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Report
+from projects.client_api import report_batcher as inboxes
+from projects.client_api.report_batcher import Inbox
 from projects.models import Application, Flag, FlagUsage
 from tests.applications.test_bursts import report_of
 from tests.live import PATIENCE, wait_until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from projects.applications.sdk_versions import version_key
 from projects.models import Application, ApplicationInstance, Environment, Flag, Project
-from projects.sdk_versions import version_key
 from tests.cast import client, make_project, make_token
 from tests.paths import SHARED
 from tests.sdk import make_flag
@@ -120,7 +120,7 @@ def replay(request: dict[str, Any], keys: dict[str | None, str]) -> None:
 
 def purge(name: str) -> None:
     """As if no instance had been heard of for long."""
-    from projects.actions.usage import refresh_applications
+    from projects.applications.store_report import refresh_applications
 
     application = Application.objects.get(name=name)
     ApplicationInstance.objects.filter(application=application).delete()

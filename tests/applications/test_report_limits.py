@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from projects.actions.report_limits import allowances
-from projects.actions.usage_cleanup import clean_usage
+from projects.applications.cleanup import clean_usage
+from projects.applications.report_limits import allowances
 from projects.models import Application, ApplicationInstance, FlagUsage, IgnoredReport, UsageHour
 from tests.cast import client, make_token
 from tests.sdk import Sdk, make_flag, make_sdk, metrics

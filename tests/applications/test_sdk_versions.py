@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from projects.sdk_versions import group_sdks, split_sdk, version_key
+from projects.applications.sdk_versions import group_sdks, split_sdk, version_key
 
 
 @pytest.mark.parametrize(

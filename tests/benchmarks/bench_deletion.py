@@ -67,7 +67,7 @@ def deletion(project_id: str) -> tuple[float, int, int]:
     from django.test.utils import CaptureQueriesContext
 
     from groups.access import Caller
-    from projects.actions.deletion import delete_project
+    from projects.deletion.execute import delete_project
 
     tracemalloc.start()
     with CaptureQueriesContext(connection) as captured:

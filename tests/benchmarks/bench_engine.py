@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
-from playground.wire import compile_playground, render_features
+from playground.response.writer import compile_playground, render_features
 
 ROUNDS = 15
 

@@ -51,7 +51,7 @@ def main() -> None:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with data_directory():
         from flagadmin.demo.load import load_demo
-        from groups.actions.login_links import create_login_link
+        from groups.login.links import create_login_link
 
         link = create_login_link(load_demo(), "/projects/")
         with running(workers=1) as port, sync_playwright() as playwright:

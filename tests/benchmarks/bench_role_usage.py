@@ -45,7 +45,7 @@ def bare() -> None:
 
 def main(projects: int, grants: int) -> None:
     with data_directory():
-        from projects.documents.role_usage import role_usage
+        from projects.members.role_usage import role_usage
         from tests.cast import make_token
 
         load(projects, grants)

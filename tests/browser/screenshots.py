@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
-    from groups.actions.login_links import create_login_link
+    from groups.login.links import create_login_link
 
     page = context.new_page()
     page.goto(create_login_link(admin, VISIT))

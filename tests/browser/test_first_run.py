@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import load_demo
-from groups.actions.login_links import create_login_link, create_setup_link
+from groups.login.links import create_login_link, create_setup_link
 
 PASSWORD = "a long enough passphrase"
 

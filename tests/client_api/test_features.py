@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from projects.client_api.answers import Answer, AnswerCache
+from projects.client_api.features_cache import Answer, AnswerCache
 from projects.models import Dependency, Flag, FlagEnvironment, FlagTag, Segment
 from tests.cast import client, make_project, make_token
 from tests.sdk import Sdk, make_flag, make_sdk

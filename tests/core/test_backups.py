@@ -11,8 +11,8 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from flagadmin import backups
-from flagadmin.backups import BackupError
+from flagadmin.db import backup as backups
+from flagadmin.db.backup import BackupError
 from tests.live import PATIENT
 from tests.paths import ROOT
 
@@ -42,7 +42,7 @@ file, answer = sys.argv[1], {}
 """
 HERE = """
 from groups.access import Caller
-from projects.actions.projects import update_project
+from projects.projects.actions import update_project
 from tests.cast import make_project, make_token, make_user
 from tests.projects.records import make_flag, make_strategy
 

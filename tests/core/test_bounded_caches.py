@@ -8,8 +8,8 @@ from tests.limited import run_limited
 from tests.paths import ROOT
 
 BOUNDED = {
-    "flagadmin/api.py: _openapi_document": "takes no argument",
-    "flagadmin/embedded/binaries.py: wheel_root": "takes no argument",
+    "flagadmin/api_docs.py: _openapi_document": "takes no argument",
+    "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",
     "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",

@@ -5,15 +5,15 @@ import threading
 
 import pytest
 
-import flagadmin.collector
-from flagadmin.collector import no_collection
+import flagadmin.server.gc_control
+from flagadmin.server.gc_control import no_collection
 from tests.live import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever pauses inside for long gives the collector a turn."""
-    monkeypatch.setattr(flagadmin.collector, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(flagadmin.server.gc_control, "monotonic", lambda: 100.0)
 
 
 def test_it_is_on_again_when_the_last_one_leaves() -> None:
@@ -52,9 +52,9 @@ def test_threads_do_not_end_it_for_each_other() -> None:
 
 def test_where_somebody_is_always_inside_it_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(flagadmin.collector, "monotonic", lambda: now)
+    monkeypatch.setattr(flagadmin.server.gc_control, "monotonic", lambda: now)
     with no_collection:
-        now += flagadmin.collector.LONGEST - 1
+        now += flagadmin.server.gc_control.LONGEST - 1
         with no_collection:
             pass
         assert not gc.isenabled()

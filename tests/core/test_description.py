@@ -2,7 +2,7 @@
 
 from drf_spectacular.generators import SchemaGenerator
 
-from flagadmin.openapi import MAIN_OPERATIONS
+from flagadmin.http.openapi import MAIN_OPERATIONS
 
 
 def test_the_main_operations_come_first_and_nothing_is_lost():

@@ -128,7 +128,7 @@ def test_a_body_is_bounded_before_anybody_looks_into_it(api, body, path, message
     "body", [b"[" + b"{}," * 200_001 + b"{}]", b"[" * 9 + b"1," * 200_000 + b"1" + b"]" * 9]
 )
 def test_too_many_values_are_refused_before_they_are_made(api, body, monkeypatch):
-    monkeypatch.setattr("flagadmin.bodies.parse_json", lambda body: pytest.fail("it was parsed"))
+    monkeypatch.setattr("flagadmin.http.request_bodies.parse_json", lambda body: pytest.fail("it was parsed"))
     record = check_record(
         api["admin"].post("/api/admin/playground", data=body, content_type="application/json"),
         400,

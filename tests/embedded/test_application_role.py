@@ -12,11 +12,11 @@ import psycopg
 import pytest
 from django.db import ProgrammingError, connection
 
-from flagadmin.embedded import users
-from flagadmin.embedded.cluster import Cluster
-from flagadmin.embedded.ownership import DATABASE, prepare_databases
-from flagadmin.embedded.roles import APPLICATION, SUPERUSER
-from flagadmin.embedded.server import ensure_running, release
+from flagadmin.db.bundled import users
+from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.db.bundled.ownership import DATABASE, prepare_databases
+from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
+from flagadmin.db.bundled.server import ensure_running, release
 from tests.live import PATIENCE, wait_until
 from tests.paths import ROOT
 
@@ -42,7 +42,7 @@ START = """
 import sys
 from pathlib import Path
 import psycopg
-from flagadmin.embedded.server import ensure_running
+from flagadmin.db.bundled.server import ensure_running
 with psycopg.connect(**ensure_running(Path(sys.argv[1]), durable=False)) as connection:
     connection.execute("INSERT INTO flag (name) VALUES ('menu')")
 """

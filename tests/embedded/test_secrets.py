@@ -9,10 +9,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from flagadmin.embedded.account import Account, accounts_let_in
-from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
-from flagadmin.embedded.roles import APPLICATION, SUPERUSER
-from flagadmin.embedded.server import ensure_running, release
+from flagadmin.db.bundled.account import Account, accounts_let_in
+from flagadmin.db.bundled.cluster import SOCKET_NAME, Cluster
+from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
+from flagadmin.db.bundled.server import ensure_running, release
 
 
 def answer_to_whoever_asks_here(role: str) -> bytes:

@@ -15,11 +15,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from flagadmin.datadir import make_data_dir
-from flagadmin.embedded import binaries
-from flagadmin.embedded.account import Account
-from flagadmin.embedded.cluster import SOCKET_NAME, Cluster
-from flagadmin.embedded.server import ensure_running, release
+from flagadmin.db.bundled import binaries
+from flagadmin.db.bundled.account import Account
+from flagadmin.db.bundled.cluster import SOCKET_NAME, Cluster
+from flagadmin.db.bundled.server import ensure_running, release
+from flagadmin.db.data_dir import make_data_dir
 from tests.live import PATIENCE, wait_until
 from tests.paths import ROOT
 
@@ -28,7 +28,7 @@ USER = """
 import sys
 from pathlib import Path
 import psycopg
-from flagadmin.embedded.server import ensure_running
+from flagadmin.db.bundled.server import ensure_running
 with psycopg.connect(**ensure_running(Path(sys.argv[1]), durable="durable" in sys.argv)) as connection:
     connection.execute("SELECT pg_advisory_xact_lock(1)")  # IF NOT EXISTS alone is no protection
     connection.execute("CREATE TABLE IF NOT EXISTS visit (at timestamptz DEFAULT now())")

@@ -12,8 +12,8 @@ import orjson
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
-from playground.wire import compile_playground, render_features
-from projects.validation.variant_order import variant_order
+from playground.response.writer import compile_playground, render_features
+from projects.strategies.variant_order import variant_order
 from tests.engine.oracle import NOW
 from tests.paths import SHARED
 

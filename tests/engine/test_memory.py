@@ -10,7 +10,7 @@ import pytest
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
-from playground.wire import compile_playground, render_features
+from playground.response.writer import compile_playground, render_features
 from tests.benchmarks.bench_engine import make_flag
 from tests.engine.oracle import NOW
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.explanation import State, explain
-from playground.wire import compile_playground, render_each, render_features
+from playground.response.writer import compile_playground, render_each, render_features
 from tests.engine.generators import (
     ADDRESSES,
     NETWORKS,

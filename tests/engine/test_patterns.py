@@ -10,7 +10,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import State, explain
 from playground.engine.operators import problem
-from playground.wire import compile_playground, render_features
+from playground.response.writer import compile_playground, render_features
 from tests.engine.oracle import NOW
 from tests.limited import run_limited
 

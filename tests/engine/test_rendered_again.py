@@ -10,7 +10,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.wire import compile_playground, render_features
+from playground.response.writer import compile_playground, render_features
 from tests.engine.generators import contexts, states
 from tests.engine.oracle import NOW
 

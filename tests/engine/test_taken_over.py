@@ -11,7 +11,7 @@ from playground.engine.compilation import Known
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.snapshot import Snapshot
-from playground.wire import compile_playground, render_features
+from playground.response.writer import compile_playground, render_features
 from tests.engine.generators import contexts, states
 from tests.engine.oracle import NOW
 from tests.engine.test_sentences import NORWAY, flag, rollout, strategy

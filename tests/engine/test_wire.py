@@ -8,7 +8,7 @@ import pytest
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.wire import compile_playground, render_each, render_features
+from playground.response.writer import compile_playground, render_each, render_features
 from tests.engine.oracle import NOW
 from tests.engine.test_sentences import NORWAY, SEGMENTS, flag, needs, rollout, strategy
 

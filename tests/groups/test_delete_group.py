@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import NotFound
 from groups.access import Caller
-from groups.actions.groups import delete_group, plan_group_deletion, update_group
+from groups.groups.actions import delete_group, plan_group_deletion, update_group
 from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from projects.models import Project

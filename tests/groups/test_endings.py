@@ -6,11 +6,11 @@ import pytest
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import NotFound
-from flagadmin.logs import without_secrets
+from flagadmin.http.logs import without_secrets
 from groups.access import Caller
-from groups.actions.invitations import reset_password
-from groups.actions.login_links import create_login_link, peek
-from groups.actions.passwords import change_password
+from groups.login.invitations import reset_password
+from groups.login.links import create_login_link, peek
+from groups.login.passwords import change_password
 from groups.models import ApiToken
 from tests.cast import client, make_token
 

@@ -10,8 +10,8 @@ from django.db import transaction
 from groups.access import Caller
 from groups.models import ApiToken
 from groups.tokens import hash_secret, visible_prefix
-from projects.actions.init_tokens import create_init_tokens
-from projects.actions.tokens import delete_token
+from projects.tokens.actions import delete_token
+from projects.tokens.start_up import create_init_tokens
 from tests.cast import client, make_user
 
 ADMIN, BACKEND, FRONTEND = (

@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from flagadmin.audit.models import AuditEvent
-from groups.actions.throttle import FREE_TRIES_ACCOUNT
+from groups.login.throttle import FREE_TRIES_ACCOUNT
 from groups.models import LoginFailure
 from tests.cast import make_user
 

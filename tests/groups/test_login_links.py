@@ -8,9 +8,9 @@ from django.db import connection
 from django.test import Client
 
 from flagadmin.audit.models import AuditEvent
-from groups.actions.housekeeping import offer_setup_link
-from groups.actions.login_links import create_login_link, create_setup_link
+from groups.login.links import create_login_link, create_setup_link
 from groups.models import LoginLink, User
+from groups.periodic_tasks import offer_setup_link
 from groups.permissions import BuiltIn
 from tests.cast import make_user
 

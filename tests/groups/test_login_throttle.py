@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from flagadmin.errors import TooManyRequests
-from groups.actions.throttle import FREE_TRIES_ACCOUNT, FREE_TRIES_ADDRESS, Try, count_try, forget_old_tries
+from groups.login.throttle import FREE_TRIES_ACCOUNT, FREE_TRIES_ADDRESS, Try, count_try, forget_old_tries
 from groups.models import LoginFailure
 from tests.cast import make_user
 

@@ -6,11 +6,11 @@ import pytest
 
 from flagadmin.errors import NameExists
 from groups.access import Caller
-from groups.actions.accounts import NewAccount, create_account
-from groups.actions.groups import NewGroup, create_group
-from groups.actions.personal_tokens import create_personal_token
-from groups.actions.roles import create_role
+from groups.groups.actions import NewGroup, create_group
 from groups.models import ApiToken, Group, Role, User
+from groups.people.actions import NewAccount, create_account
+from groups.people.personal_tokens import create_personal_token
+from groups.roles.actions import create_role
 from tests.cast import make_user
 from tests.races.racing import together
 

@@ -9,8 +9,8 @@ from django.test import Client
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import InvalidOperation, NoAccess
 from groups.access import Caller
-from groups.actions.accounts import update_account
 from groups.models import Group, GroupMembership, LoginLink, User
+from groups.people.actions import update_account
 from groups.permissions import BuiltIn
 from tests.cast import client, make_token, make_user
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from groups.models import Grant, Role
 from projects import models as m
-from projects.documents.export import export_flags
+from projects.export import export_flags
 from tests.cast import client as make_client
 from tests.cast import make_token
 from tests.paths import SHARED

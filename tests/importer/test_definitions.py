@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from importer.apply import apply_import, import_body
-from importer.definitions import planned_definitions
-from importer.plan import plan_import
-from importer.wire import read_body
-from projects.documents.definitions import Definitions, definitions
+from importer.apply.apply import apply_import, import_body
+from importer.body.schemas import read_body
+from importer.plan.definitions import planned_definitions
+from importer.plan.plan import plan_import
+from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from tests.importer.bodies import body, strategy, switch
 

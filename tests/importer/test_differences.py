@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from importer.differences import differences, summary
-from importer.plan import plan_import
-from importer.report import flag_reports
-from importer.wire import read_body
+from importer.body.schemas import read_body
+from importer.plan.plan import plan_import
+from importer.report.diff import differences, summary
+from importer.report.report import flag_reports
 from tests.importer.bodies import body, strategy, switch
 
 SEGMENTS = {1: "vip"}

@@ -7,7 +7,7 @@ import pytest
 
 from flagadmin.audit.models import AuditEvent
 from projects import models as m
-from projects.documents.export import KEYS, project_backup
+from projects.export import KEYS, project_backup
 from tests.importer.bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db

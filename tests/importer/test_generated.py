@@ -10,10 +10,10 @@ import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 
-from importer.outcome import Action
-from importer.plan import plan_import
-from importer.state import read_flags
-from importer.wire import parse_body
+from importer.body.schemas import parse_body
+from importer.plan.flag_plan import Action
+from importer.plan.plan import plan_import
+from importer.plan.stored import read_flags
 from projects import models as m
 from tests.importer.strategies import BODIES, EXAMPLES, mutated_bodies
 from tests.importer.test_recorded import contents

@@ -2,9 +2,9 @@
 
 import pytest
 
-from importer.leaving_out import without
-from importer.plan import plan_import
-from importer.wire import read_body
+from importer.body.schemas import read_body
+from importer.plan.exclude import without
+from importer.plan.plan import plan_import
 from projects.models import Segment
 from tests.importer.bodies import body, strategy, switch
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from importer.state import read_flags
+from importer.plan.stored import read_flags
 from tests.importer.bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from importer.state import read_flags
+from importer.plan.stored import read_flags
 from projects.models import Flag, ProjectEnvironment, Strategy
 from tests.importer.bodies import body, strategy, switch
 

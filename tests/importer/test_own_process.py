@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from flagadmin.embedded.server import ensure_running, release
+from flagadmin.db.bundled.server import ensure_running, release
 from tests.importer.bodies import body as body_of
 from tests.importer.bodies import strategy, switch
 from tests.live import PATIENCE, Client, descendants, is_ready, running, wait_until

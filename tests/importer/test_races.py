@@ -11,13 +11,13 @@ from django.db import OperationalError, connection
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import AppError
 from groups.access import Caller
-from importer.apply import import_body
+from importer.apply.apply import import_body
+from importer.apply.progress import RunProgress
+from importer.body.schemas import read_body
 from importer.models import ImportRun
-from importer.progress import RunProgress
 from importer.runs import access_run, confirm_run, keep_body
-from importer.wire import read_body
-from projects.actions.archiving import archive_flags
-from projects.actions.deletion import delete_project
+from projects.deletion.execute import delete_project
+from projects.flags.archive import archive_flags
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
 from tests.cast import make_project
 from tests.importer.bodies import body, strategy, switch

@@ -7,11 +7,11 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.errors import Conflict, NotFound, ValidationError
-from importer.apply import import_body
+from importer.apply.apply import import_body
+from importer.body.schemas import read_body
 from importer.models import FlagReport, ImportRun
+from importer.outdated_plan import Outdated
 from importer.runs import access_run, check_run, confirm_run, forget_expired, keep_body, visible_runs
-from importer.stale import Outdated
-from importer.wire import read_body
 from projects.models import Flag
 from tests.importer.bodies import body, strategy
 

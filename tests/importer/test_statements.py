@@ -7,11 +7,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from importer.apply import import_body
-from importer.plan import plan_import
-from importer.undo import undo_import
-from importer.wire import parse_body
-from projects.documents.export import export_flags
+from importer.apply.apply import import_body
+from importer.apply.undo import undo_import
+from importer.body.schemas import parse_body
+from importer.plan.plan import plan_import
+from projects.export import export_flags
 
 pytestmark = pytest.mark.django_db
 MOST = 60

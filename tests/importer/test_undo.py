@@ -6,13 +6,13 @@ from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import Conflict, InvalidOperation, NoAccess, NotFound
-from importer.apply import import_body
+from importer.apply.apply import import_body
+from importer.apply.undo import undo_import
+from importer.body.schemas import read_body
 from importer.models import ImportRun
-from importer.state import read_flags
-from importer.undo import undo_import
-from importer.wire import read_body
-from projects.actions.archiving import archive_flags
-from projects.actions.dependencies import add_dependency
+from importer.plan.stored import read_flags
+from projects.flags.archive import archive_flags
+from projects.flags.dependencies import add_dependency
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLastSeen, Segment, Strategy
 from tests.importer.bodies import body, strategy, switch
 

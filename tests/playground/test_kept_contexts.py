@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from playground.kept_contexts import KEPT_FOR_EACH_USER
 from playground.models import KeptContext
+from playground.pages.kept_contexts import KEPT_FOR_EACH_USER
 from tests.scenery import make_scenery
 
 

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from playground.snapshot import cache
+from playground.snapshot_cache import cache
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy
 from tests.cast import client, make_project, make_token
 from tests.core.test_records import check_record

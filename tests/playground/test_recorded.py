@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.wire import render_features
+from playground.response.writer import render_features
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from tests.cast import make_project
 from tests.engine.recordings import FOLDER, Recording, comparable, compile_recording, recordings

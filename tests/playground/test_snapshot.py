@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-import playground.snapshot
-from playground.snapshot import cache
+import playground.snapshot_cache
+from playground.snapshot_cache import cache
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from tests.cast import make_project
 from tests.playground.test_playground import ask, make_flag
@@ -29,13 +29,13 @@ def filled(shop):
 def read(monkeypatch):
     """The projects that were read, one list for each time."""
     asked = []
-    original = playground.snapshot.definitions
+    original = playground.snapshot_cache.definitions
 
     def noted(projects, environment):
         asked.append(list(projects))
         return original(asked[-1], environment)
 
-    monkeypatch.setattr(playground.snapshot, "definitions", noted)
+    monkeypatch.setattr(playground.snapshot_cache, "definitions", noted)
     return asked
 
 

@@ -6,7 +6,21 @@ import pytest
 
 from flagadmin.errors import AppError
 from groups.access import Caller
-from projects.actions import archiving, dependencies, flag_environments, flags, moving
+from projects.flags import (
+    actions as flags,
+)
+from projects.flags import (
+    archive as archiving,
+)
+from projects.flags import (
+    dependencies,
+)
+from projects.flags import (
+    environments as flag_environments,
+)
+from projects.flags import (
+    move as moving,
+)
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy
 from tests.cast import make_project
 from tests.projects.flags import add_strategy, make_flag

@@ -5,7 +5,7 @@ from unittest.mock import ANY
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.documents.flags import flag_summaries
+from projects.flags.queries import flag_summaries
 from projects.models import FavouriteFlag, Flag, FlagEnvironment, FlagLastSeen, FlagLink, FlagTag, Segment
 from tests.cast import make_project
 from tests.projects.flags import add_strategy, depend, make_flag, switch_on

@@ -12,8 +12,8 @@ from flagadmin.errors import InvalidOperation
 from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
-from projects.actions.deletion import delete_project
-from projects.actions.deletion_plan import plan_project_deletion
+from projects.deletion.execute import delete_project
+from projects.deletion.plan import plan_project_deletion
 from projects.models import (
     Application,
     ContextField,

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import InvalidOperation
-from projects.actions.removal import remove_flags
+from projects.flags.bulk_delete import remove_flags
 from projects.models import (
     Dependency,
     FavouriteFlag,

@@ -10,9 +10,9 @@ from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission
 from projects.access import access_project_for_update, lock_projects
-from projects.actions.deletion import delete_project
-from projects.actions.tokens import NewToken, create_project_token, create_token, delete_token
+from projects.deletion.execute import delete_project
 from projects.models import Project
+from projects.tokens.actions import NewToken, create_project_token, create_token, delete_token
 from tests.cast import make_project
 
 pytestmark = pytest.mark.django_db(transaction=True)

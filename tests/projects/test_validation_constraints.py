@@ -2,7 +2,12 @@
 
 import pytest
 
-from projects.validation import Limits, constraint_document, constraint_problems, constraints_problems
+from projects.limits import Limits
+from projects.strategies.constraint_rules import (
+    constraint_document,
+    constraint_problems,
+    constraints_problems,
+)
 
 LEGAL = {"plan": frozenset({"gold", "silver"})}
 

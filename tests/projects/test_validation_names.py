@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from projects.validation import name_problem, pattern_problem
+from projects.flags.name_rules import name_problem, pattern_problem
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_c.d~9", "x" * 100, "...", "~"])

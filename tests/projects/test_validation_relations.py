@@ -2,17 +2,11 @@
 
 import pytest
 
-from projects.validation import (
-    FlagPlace,
-    Limits,
-    Vocabulary,
-    Wish,
-    dependency_document,
-    dependency_problems,
-    link_problems,
-    normalised_url,
-    tag_problems,
-)
+from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
+from projects.flags.link_rules import link_problems, normalised_url
+from projects.limits import Limits
+from projects.strategies.known_names import Vocabulary
+from projects.tag_types.tag_rules import tag_problems
 
 FLAGS = {
     "a": FlagPlace("shop"),

@@ -1,11 +1,10 @@
 """Strategies: defaults, coercion, types, segments."""
 
-from projects.validation import (
-    Limits,
+from projects.limits import Limits
+from projects.strategies.known_names import Vocabulary, load_vocabulary
+from projects.strategies.rules import (
     StrategyDefaults,
-    Vocabulary,
     default_strategy_document,
-    load_vocabulary,
     strategy_document,
     strategy_problems,
     strategy_warnings,

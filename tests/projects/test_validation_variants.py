@@ -2,7 +2,7 @@
 
 import pytest
 
-from projects.validation import variants_document, variants_problems
+from projects.strategies.variant_rules import variants_document, variants_problems
 
 
 def variant(name, weight=0, kind="variable", **fields):

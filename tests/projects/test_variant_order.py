@@ -6,8 +6,8 @@ import random
 import pytest
 
 from projects.models import FlagEnvironment, Strategy
-from projects.validation import variants_document
-from projects.validation.variant_order import variant_order
+from projects.strategies.variant_order import variant_order
+from projects.strategies.variant_rules import variants_document
 from tests.admin_site.pages import saved, send, site
 from tests.cast import client, make_token
 from tests.importer.bodies import body, strategy, switch

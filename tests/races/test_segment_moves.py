@@ -5,11 +5,11 @@ import itertools
 import pytest
 
 from groups.access import Caller
-from importer.apply import import_body
-from importer.wire import read_body
-from projects.actions.moving import move_flag
-from projects.actions.project_environments import set_default_strategy
+from importer.apply.apply import import_body
+from importer.body.schemas import read_body
+from projects.flags.move import move_flag
 from projects.models import Environment, ProjectEnvironment, Segment, StrategySegment
+from projects.projects.environments import set_default_strategy
 from tests.cast import client, make_project, make_token, make_user
 from tests.projects.flags import add_strategy, make_flag
 from tests.races.racing import BEFORE_COMMIT, BEFORE_LOCK, race

@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from flagadmin.logs import JsonFormatter, PlainFormatter, without_secrets
-from groups.actions.login_links import create_login_link
+from flagadmin.http.logs import JsonFormatter, PlainFormatter, without_secrets
+from groups.login.links import create_login_link
 from groups.tokens import new_secret
 from tests.cast import client, make_token
 
@@ -113,7 +113,7 @@ def test_an_unforeseen_error_tells_no_secret(api, log, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a secret of ours")
 
-    monkeypatch.setattr("groups.api.me.held_permissions", fail)
+    monkeypatch.setattr("groups.people.me_api.held_permissions", fail)
     response = api["admin"].get("/api/admin/user")
     assert (response.status_code, response.json()["name"]) == (500, "UnknownError")
     assert "a secret of ours" not in response.content.decode()

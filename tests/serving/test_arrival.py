@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from granian.rsgi import ProtocolClosed
 
-from flagadmin import arrival, errors
-from flagadmin.arrival import Arrivals
+from flagadmin import errors
+from flagadmin.server import body_receiver as arrival
+from flagadmin.server.body_receiver import Arrivals
 
 IMPORT = "/api/admin/features-batch/import"
 

@@ -3,7 +3,7 @@
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from flagadmin import api as description
+from flagadmin import api_docs as description
 from tests.cast import client
 
 ADDRESS = "/api/openapi.json"

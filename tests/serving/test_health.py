@@ -9,8 +9,8 @@ from django.db import OperationalError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 
-from flagadmin import health
-from flagadmin.http import as_app_error
+from flagadmin.http import health
+from flagadmin.http.error_responses import as_app_error
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/health"])

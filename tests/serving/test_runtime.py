@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from flagadmin import runtime
+from flagadmin.server import background_tasks as runtime
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.embedded.cluster import Cluster
+from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.management.commands.serve import address_of
 from tests.live import PATIENCE, PATIENT, descendants, is_ready, reserved_port, wait_until
 from tests.paths import ROOT

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from flagadmin.datadir import kept_secret_key, make_data_dir
+from flagadmin.db.data_dir import kept_secret_key, make_data_dir
 from tests.paths import ROOT
 from tests.serving.test_serve import environment
 

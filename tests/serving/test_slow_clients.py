@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from flagadmin.embedded.cluster import Cluster
-from flagadmin.listening import drop_stalled_readers
-from flagadmin.processes import SECONDS_TO_FINISH
+from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.server.sockets import drop_stalled_readers
+from flagadmin.server.worker_processes import SECONDS_TO_FINISH
 from tests.live import Client, held_sockets, reserved_port
 from tests.serving.test_serve import serve, wait_until_it_answers
 

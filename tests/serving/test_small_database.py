@@ -10,9 +10,9 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from flagadmin.embedded import cluster
-from flagadmin.embedded.roles import SUPERUSER
-from flagadmin.embedded.server import ConnectionParameters, ensure_running, release
+from flagadmin.db.bundled import cluster
+from flagadmin.db.bundled.roles import SUPERUSER
+from flagadmin.db.bundled.server import ConnectionParameters, ensure_running, release
 from tests.live import PATIENCE, started, wait_until
 
 CLIENTS, GIVEN, RESERVED = 24, 20, 3  # PostgreSQL keeps three for superusers

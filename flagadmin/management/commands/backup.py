@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.backups import BackupError, backup
+from flagadmin.db.backup import BackupError, backup
 
 
 class Command(BaseCommand):

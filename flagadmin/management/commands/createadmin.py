@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.errors import ValidationError
 from groups.access import Caller
-from groups.actions.login_links import create_first_admin
+from groups.login.links import create_first_admin
 
 
 class Command(BaseCommand):

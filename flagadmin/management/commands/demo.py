@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
 from flagadmin.management.commands.serve import address_of, check_free
-from groups.actions.login_links import create_login_link
+from groups.login.links import create_login_link
 from projects.models import Flag, Project
 
 BODY = '{"environment": "production", "projects": ["storefront"], "context": {"userId": "42"}}'

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from flagadmin.backups import BackupError, check_archive, holds_data, restore
+from flagadmin.db.backup import BackupError, check_archive, holds_data, restore
 
 
 class Command(BaseCommand):

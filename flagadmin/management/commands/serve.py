@@ -21,8 +21,8 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
-from flagadmin import runtime
-from flagadmin.processes import SECONDS_TO_FINISH
+from flagadmin.server import background_tasks as runtime
+from flagadmin.server.worker_processes import SECONDS_TO_FINISH
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
@@ -167,7 +167,7 @@ def server(host: str, port: int, workers: int) -> Any:
     for name, value in KEEP_FREED_MEMORY.items():
         os.environ.setdefault(name, value)
     granian = Granian(
-        "flagadmin.rsgi:application",
+        "flagadmin.server.rsgi:application",
         address=host,
         port=port,
         interface=Interfaces.RSGI,

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from projects.actions.usage_cleanup import clean_usage
+from projects.applications.cleanup import clean_usage
 
 
 class Command(BaseCommand):

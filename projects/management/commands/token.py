@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from flagadmin.errors import AppError
 from groups.access import Caller
-from groups.actions.personal_tokens import create_personal_token
 from groups.models import ApiToken, User
-from projects.actions.tokens import NewToken, create_token
+from groups.people.personal_tokens import create_personal_token
+from projects.tokens.actions import NewToken, create_token
 
 EVERY = "*"
 

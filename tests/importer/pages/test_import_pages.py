@@ -383,7 +383,7 @@ def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, m
         apart.append(work.__name__)
         return pickle.loads(pickle.dumps(work(*args, **kwargs)))
 
-    monkeypatch.setattr("importer.heavy.in_own_process", in_own_process)
+    monkeypatch.setattr("importer.isolation.in_own_process", in_own_process)
     settings.IMPORT_PROCESS_BYTES = 0
     browser = browse("member")
     address, page = preview(browser, export("a", "b", "c"))

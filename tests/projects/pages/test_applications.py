@@ -93,7 +93,7 @@ def test_no_more_instances_are_written_than_the_limit(browse, used, settings):
 
 
 def test_pages_and_the_curl_command_follow_the_address(browse, used, monkeypatch):
-    monkeypatch.setattr("projects.pages.applications.ApplicationsPage.per_page", 1)
+    monkeypatch.setattr("projects.applications.pages.ApplicationsPage.per_page", 1)
     page = browse("reader").get(f"{URL}?sort=-last-seen&q=r,web&page=2")
 
     assert re.findall(r'href="/applications/(\w+)/"', page.text) == ["web"]

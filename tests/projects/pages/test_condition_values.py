@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from projects.models import StrategyType
-from projects.pages.value_list import read_values, values_text
+from projects.strategies.value_list import read_values, values_text
 from tests.projects.flags import add_strategy, make_flag
 from tests.scenery import make_vocabulary
 

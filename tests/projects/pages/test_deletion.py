@@ -10,7 +10,7 @@ from django.utils import timezone
 from flagadmin.audit.models import AuditEvent
 from groups.models import ApiToken, Grant, Group, RolePermission
 from groups.permissions import BuiltIn
-from projects.actions.flags import NewFlag, create_flag
+from projects.flags.actions import NewFlag, create_flag
 from projects.models import Application, Flag, FlagUsage, Project, Segment, StrategySegment
 from tests.cast import make_project, make_token
 from tests.projects.flags import add_strategy, depend, make_flag

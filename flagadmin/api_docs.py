@@ -1,0 +1,98 @@
+"""The API as a whole: its description, its documentation page, and what is not there."""
+
+import hashlib
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils.cache import get_conditional_response
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import AuthenticationRequired, NotFound
+from flagadmin.http.error_responses import CONTENT_SECURITY_POLICY
+from flagadmin.http.logs import without_secrets
+from flagadmin.http.request_bodies import OrjsonRenderer
+from groups.authentication import ConsoleSessionAuthentication
+
+# Swagger UI writes inline styles; this page alone may.
+SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
+
+
+class OpenApiView(APIView):
+    """The OpenAPI document, readable without a key."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> HttpResponse:
+        document, etag = openapi_document()
+        response = get_conditional_response(request, etag=etag)
+        if response is None:
+            response = HttpResponse(document, content_type="application/json")
+        response.headers["ETag"], response.headers["Cache-Control"] = etag, "no-cache"
+        return response
+
+
+_building = Lock()
+
+
+def openapi_document() -> tuple[bytes, str]:
+    """The document and its ETag. Describing every operation takes a second, so it is done once in a process."""
+    with _building:
+        return _openapi_document()
+
+
+@cache
+def _openapi_document() -> tuple[bytes, str]:
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    document = OpenApiJsonRenderer().render(schema, None, {})
+    return document, f'"{hashlib.sha256(document).hexdigest()[:32]}"'
+
+
+@extend_schema(exclude=True)
+class SwaggerView(SpectacularSwaggerSplitView):
+    """Swagger UI, served from here alone; a console session is enough to try an operation."""
+
+    authentication_classes = (ConsoleSessionAuthentication,)
+    permission_classes = ()
+    template_name = "docs.html"
+    url_name = "openapi"
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        response: Response = super().get(request, *args, **kwargs)
+        response.headers["Content-Security-Policy"] = SWAGGER_POLICY
+        return response
+
+    def handle_exception(self, exc: Exception) -> Response:
+        # The page's own renderer would make HTML of an error record.
+        self.request.accepted_renderer, self.request.accepted_media_type = (
+            OrjsonRenderer(),
+            "application/json",
+        )
+        return super().handle_exception(exc)
+
+
+@extend_schema(exclude=True)
+class UnknownRoute(APIView):
+    """Whatever else is asked for below /api/: 401 without a key, 404 with one."""
+
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.user is None:
+            raise AuthenticationRequired
+        raise NotFound(f"There is nothing at {without_secrets(request.path)}.")
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        raise NotFound
+
+    post = put = patch = delete = head = options = get

@@ -1,0 +1,81 @@
+"""Which account runs the bundled server: PostgreSQL refuses to run as root."""
+
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flagadmin.db.bundled.errors import EmbeddedServerError
+
+OWN = "flagadmin"
+SHARED = "nobody"  # many services of a machine may run under it
+
+
+@dataclass(frozen=True)
+class Account:
+    """An unprivileged account of this machine."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def process_arguments(self) -> dict[str, Any]:
+        """The arguments of `subprocess.Popen` that change to this account."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+def server_account(data_dir: Path) -> Account | None:
+    """The account to change to for running the server, or None to run it as ourselves.
+
+    Only root changes: to the owner of the data, so that root and the owner can take turns, else to
+    `flagadmin` if there is such an account, else to `nobody`, whose other processes could reach the files.
+
+    Raises EmbeddedServerError if this process's own user has no name, which `initdb` needs.
+    """
+    if os.geteuid() != 0:
+        _check_named(os.geteuid())
+        return None
+    for place in (data_dir / "postgres", data_dir):
+        if place.exists() and (owner := place.stat().st_uid) != 0:
+            return _account(owner) or _nobody()
+    return _named(OWN) or _nobody()
+
+
+def accounts_let_in(account: Account | None) -> set[str]:
+    """Whose processes may connect to a server that ``account`` runs (None: this process's own)."""
+    name = account.name if account else pwd.getpwuid(os.geteuid()).pw_name
+    return {"root", name} - {SHARED}
+
+
+def _account(uid: int) -> Account | None:
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return None
+    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
+
+
+def _named(name: str) -> Account | None:
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    return Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+
+
+def _nobody() -> Account:
+    if account := _named(SHARED):
+        return account
+    raise EmbeddedServerError(
+        "PostgreSQL does not run as root, and this machine has no account flagadmin or nobody."
+        " Start as an ordinary user, or set DATABASE_URL."
+    )
+
+
+def _check_named(uid: int) -> None:
+    if _account(uid) is None:
+        raise EmbeddedServerError(
+            f"User {uid} has no name on this machine (no line in /etc/passwd), which PostgreSQL needs."
+            " Give it one, or set DATABASE_URL."
+        )

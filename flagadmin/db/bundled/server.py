@@ -1,0 +1,142 @@
+"""Sharing the bundled server: the first user starts it, the last one out stops it.
+
+The last process stops it at its exit; if that process was killed, the guard does
+(`flagadmin.db.bundled.guard`), which waits for the moment when nobody uses it.
+"""
+
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TypedDict
+
+import psycopg
+
+from flagadmin.db.bundled import users
+from flagadmin.db.bundled.binaries import tool_path
+from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.db.bundled.errors import EmbeddedServerError
+from flagadmin.db.bundled.ownership import DATABASE, prepare_databases
+from flagadmin.db.bundled.roles import APPLICATION
+from flagadmin.db.data_dir import make_data_dir
+
+__all__ = ["EmbeddedServerError", "ensure_running", "release", "tool_path"]
+
+READY_SECONDS = 120.0  # recovery after a crash may take a while
+
+
+class ConnectionParameters(TypedDict):
+    """What libpq needs; `host` is a folder, written so that child processes can use it too."""
+
+    host: str
+    user: str
+    dbname: str
+
+
+class _Use:
+    """This process's use of one server."""
+
+    def __init__(self, cluster: Cluster, users_lock: int) -> None:
+        self.cluster = cluster
+        self.users_lock = users_lock
+        self.pid = os.getpid()
+        self.ready_postmaster: int | None = None
+
+
+_uses: dict[Path, _Use] = {}
+_registry = threading.Lock()
+
+
+def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
+    """Register this process as a user of the server in `data_dir`, starting it if it does not run.
+
+    Takes a few milliseconds when it runs, and some microseconds from the second time on, so that it can be
+    asked before every use: a server that was killed is started again. Raises EmbeddedServerError.
+    """
+    with _registry:
+        use = _uses.get(data_dir)
+        if use is None or use.pid != os.getpid():  # a forked child counts for itself
+            use = _registered(data_dir, durable=durable)
+            _uses[data_dir] = use
+        postmaster = use.cluster.postmaster_pid()
+        if postmaster is None or postmaster != use.ready_postmaster:
+            if not _is_ready(use.cluster):
+                _start(use.cluster)
+            use.ready_postmaster = use.cluster.postmaster_pid()
+        return {"host": use.cluster.host, "user": APPLICATION, "dbname": DATABASE}
+
+
+def release(data_dir: Path) -> None:
+    """End this process's use; stop the server if it was the last. Connections must be closed before."""
+    with _registry:
+        use = _uses.pop(data_dir, None)
+        if use is None or use.pid != os.getpid():
+            return
+        # Closed, not unlocked: a forked child may hold the same lock, and still needs it.
+        os.close(use.users_lock)
+        users.stop_if_unused(use.cluster)
+
+
+def _registered(data_dir: Path, *, durable: bool) -> _Use:
+    try:
+        make_data_dir(data_dir)
+        lock = users.register(data_dir)
+    except OSError as error:
+        raise EmbeddedServerError(str(error)) from error
+    atexit.register(release, data_dir)
+    return _Use(Cluster(data_dir, durable=durable), lock)
+
+
+def _start(cluster: Cluster) -> None:
+    with users.starting(cluster.data_dir):
+        if cluster.is_listening():
+            try:
+                _wait_until_ready(cluster)
+                return
+            except EmbeddedServerError:
+                # One that is just being killed listens for a moment longer.
+                if cluster.is_listening():
+                    raise
+        cluster.make()
+        cluster.start()
+        _spawn_guard(cluster)
+        _wait_until_ready(cluster)
+
+
+def _is_ready(cluster: Cluster) -> bool:
+    """Whether our database answers; False as well while the server starts up or has no application's role yet."""
+    if not cluster.is_listening():
+        return False
+    try:
+        with psycopg.connect(host=cluster.host, user=APPLICATION, dbname=DATABASE, connect_timeout=5):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _wait_until_ready(cluster: Cluster) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            return prepare_databases(cluster.host)
+        except psycopg.OperationalError as error:
+            if time.monotonic() > deadline or not cluster.is_listening():
+                raise EmbeddedServerError(f"PostgreSQL runs but takes no connection: {error}") from error
+        time.sleep(0.01)
+
+
+def _spawn_guard(cluster: Cluster) -> None:
+    project = Path(__file__).resolve().parents[2]
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "flagadmin.db.bundled.guard", str(cluster.data_dir)],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # It outlives us by design: without this Python warns of a process left running.
+    guard.returncode = 0

@@ -1,0 +1,243 @@
+"""Between HTTP and the errors: records, pages, request ids, security headers.
+
+The only place that turns an exception into an answer, for DRF views, plain views and middleware alike.
+"""
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.core import exceptions as django_errors
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import resolve
+from rest_framework import exceptions as drf_errors
+from rest_framework.response import Response
+
+from flagadmin import errors
+from flagadmin.errors import AppError, Problem
+from flagadmin.http import health
+from flagadmin.http.logs import request_id, without_secrets
+
+log = logging.getLogger("flagadmin.http")
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+_FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+# Errors ---------------------------------------------------------------------------------------------------
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/edge/", "/internal-backstage/")) or request.path == "/api"
+
+
+def as_app_error(exc: BaseException) -> AppError:
+    """The refusal that an exception stands for; anything unforeseen is an UnknownError without detail."""
+    if isinstance(exc, AppError):
+        return exc
+    for kinds, convert in _CONVERSIONS:
+        if isinstance(exc, kinds):
+            return convert(exc)
+    return errors.UnknownError()
+
+
+def _not_allowed(exc: Any) -> AppError:
+    return errors.MethodNotAllowed(str(exc.detail))
+
+
+def _validation(exc: Any) -> AppError:
+    return errors.ValidationError.of(problems_of(exc.detail))
+
+
+def _unsupported(exc: Any) -> AppError:
+    return errors.ContentTypeNotAccepted(f"Send application/json. {exc.detail}")
+
+
+_CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
+    (
+        (drf_errors.NotAuthenticated, drf_errors.AuthenticationFailed),
+        lambda _: errors.AuthenticationRequired(),
+    ),
+    (
+        (drf_errors.PermissionDenied, django_errors.PermissionDenied),
+        lambda exc: errors.NoAccess(str(exc) or None),
+    ),
+    ((Http404, drf_errors.NotFound), lambda _: errors.NotFound()),
+    (drf_errors.MethodNotAllowed, _not_allowed),
+    (drf_errors.UnsupportedMediaType, _unsupported),
+    (drf_errors.ValidationError, _validation),
+    (drf_errors.ParseError, lambda exc: errors.ValidationError(str(exc.detail))),
+    (
+        drf_errors.Throttled,
+        lambda exc: errors.TooManyRequests(headers={"Retry-After": str(int(exc.wait or 1))}),
+    ),
+    (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
+    (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
+    (
+        django_errors.DisallowedHost,
+        lambda _: errors.ValidationError(
+            "This server does not answer to this host name. FLAGADMIN_ALLOWED_HOSTS lists those it answers to."
+        ),
+    ),
+    (
+        (django_errors.BadRequest, django_errors.SuspiciousOperation),
+        lambda _: errors.ValidationError("Bad request."),
+    ),
+    ((OperationalError, InterfaceError), health.unavailable),
+]
+
+
+def problems_of(detail: Any, path: str = "") -> Iterator[Problem]:
+    """DRF's nested error detail, flattened to problems with JSON paths ("values[2].name")."""
+    if isinstance(detail, dict):
+        for key, value in detail.items():
+            yield from problems_of(value, _inner_path(path, key))
+    elif isinstance(detail, list):
+        for index, item in enumerate(detail):
+            nested = isinstance(item, dict | list)
+            yield from problems_of(item, f"{path}[{index}]" if nested else path)
+    else:
+        yield Problem(path, str(detail))
+
+
+def _inner_path(path: str, key: str | int) -> str:
+    if key == "non_field_errors":
+        return path
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
+
+
+def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
+    """The answer to a request that failed: the error record below /api/, a page elsewhere."""
+    error = as_app_error(exc)
+    record = logged_record(error, exc)
+    if is_api(request):
+        response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
+    else:
+        # Without navigation where it could fail the same way: who is logged in stands in the database.
+        context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
+        response = render(request, "error.html", context, status=error.status)
+    for header, value in error.headers.items():
+        response[header] = value
+    return response
+
+
+def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
+    error_id = str(uuid.uuid4())
+    if error.status >= 500:
+        log.error("%s %s", error.name, error_id, exc_info=exc)
+    else:
+        log.info("%s %s: %s", error.name, error_id, error.message)
+    return error.record(error_id)
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
+    """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record."""
+    # Imported late: DRF's views read the settings, which name this module.
+    from rest_framework.views import set_rollback
+
+    set_rollback()
+    error = as_app_error(exc)
+    headers = dict(error.headers)
+    if isinstance(exc, drf_errors.MethodNotAllowed):
+        headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return Response(logged_record(error, exc), status=error.status, headers=headers)
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, exception)
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, exception)
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return error_response(request, errors.NotFound(f"There is nothing at {without_secrets(request.path)}."))
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    return error_response(request, errors.UnknownError())
+
+
+# Middleware ---------------------------------------------------------------------------------------------------
+
+
+class RequestIdMiddleware:
+    """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-Id", "")
+        identifier = given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+        token = request_id.set(identifier)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-Id"] = identifier
+        return response
+
+
+class SecurityHeadersMiddleware:
+    """A strict content security policy on every answer that does not bring its own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if is_api(request):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def canonical_path(path: str) -> str:
+    """A slash behind an address of the API means nothing, except where its last part is free text: a tag "x/"."""
+    if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
+        return path
+    with suppress(Http404):
+        if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
+            return path
+    return path.rstrip("/")
+
+
+class ErrorMiddleware:
+    """Answers what plain views raise, and refuses what no view should see (NUL characters in an address)."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return error_response(
+                request, errors.ValidationError("The address must not contain a NUL character.")
+            )
+        request.path_info = canonical_path(request.path_info)
+        try:
+            return self.get_response(request)
+        except (OperationalError, InterfaceError) as exc:
+            # Middleware below this one (sessions) reads the database too.
+            return error_response(request, exc)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, Http404) and settings.DEBUG and not is_api(request):
+            return None
+        return error_response(request, exception)

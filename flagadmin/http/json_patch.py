@@ -1,0 +1,67 @@
+"""Bodies of PATCH: a JSON Patch (RFC 6902), applied to the document that GET shows."""
+
+from collections.abc import Collection
+from copy import deepcopy
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+from rest_framework import serializers
+
+from flagadmin.errors import ValidationError
+from flagadmin.http.fields import LONGEST_TEXT, Body
+
+NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
+
+
+class PatchOperation(Body):
+    """One step of a JSON Patch. No copy: a few of them make a document grow without bounds."""
+
+    op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
+    path = serializers.CharField(help_text="JSON Pointer: /description")
+    value = serializers.JSONField(required=False, allow_null=True)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {
+            **super().get_fields(),
+            "from": serializers.CharField(required=False, max_length=LONGEST_TEXT),
+        }
+
+    def validate_path(self, path: str) -> str:
+        if not path.startswith("/"):
+            raise serializers.ValidationError(f'must start with "/", not {path}')
+        return path
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if (needed := NEEDED.get(attrs["op"], "op")) not in attrs:
+            raise serializers.ValidationError({needed: f"is required for {attrs['op']}"})
+        return attrs
+
+
+def patched(document: Any, operations: Any) -> Any:
+    """The document after these operations. Raises ValidationError for a bad patch, or one that does not fit."""
+    body = PatchOperation(data=operations, many=True)
+    body.is_valid(raise_exception=True)
+    after = deepcopy(document)
+    for number, operation in enumerate(operations):
+        after = _applied(after, operation, f"[{number}]")
+    return after
+
+
+def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
+    try:
+        return jsonpatch.apply_patch(document, [operation], in_place=True)
+    except jsonpatch.JsonPatchTestFailed as exc:
+        raise ValidationError.at(f"{place}.value", f"{operation['path']} has a different value.") from exc
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
+        pointers = " or ".join(str(operation[key]) for key in ("from", "path") if key in operation)
+        raise ValidationError.at(place, f"{pointers} does not exist.") from exc
+
+
+def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
+    """The same for an object of which only these members may change; one that is removed is not there any more."""
+    after: dict[str, Any] = patched(document, operations)
+    changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
+    if fixed := sorted(changed.difference(changeable)):
+        raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(changeable)}.")
+    return after

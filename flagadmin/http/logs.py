@@ -1,0 +1,72 @@
+"""Log lines: one JSON object each in production, plain text in debug; both carry the request id."""
+
+import logging
+import re
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+# Set by RequestIdMiddleware. Here, because logging is set up before anything else can be imported.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+_STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
+
+
+# The one line that is meant to hold a link: it makes the first account, and nobody else can be told.
+_MAY_SHOW_LINKS = "flagadmin.setup"
+_SECRETS = (
+    (re.compile(r"\b([0-9a-f]{6})[0-9a-f]{50}\b"), r"\1…"),  # the random part of an API key
+    (re.compile(r"(/api-tokens/)(?![0-9]{1,18}(?![^\s?\"'/]))[^\s?\"'/]+"), r"\1…"),
+    # Any other key, "project:environment.secret", in an address with its characters as they are or percent-encoded.
+    (
+        re.compile(
+            r"(?<![\w*\[\]%-])([\w*\[\]%-]{1,200}(?::|%3[Aa])[\w*%-]{1,200}(?:\.|%2[Ee]))[\w~%+-]{8,}"
+        ),
+        r"\1…",
+    ),
+    (re.compile(r"(/login/link/)[^\s?\"'/]+"), r"\1…"),
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text with keys and one-time links cut: what stands in an address must not stay in a log."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"time", "level", "logger", "message", "requestId"?, "exception"?}` and what `extra` gives."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if current := request_id.get():
+            line["requestId"] = current
+        line |= {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        written = orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
+
+
+class PlainFormatter(logging.Formatter):
+    """`12:30:01 INFO flagadmin.http.error_responses: message [request id]`"""
+
+    def __init__(self) -> None:
+        super().__init__("{asctime} {levelname} {name}: {message}", "%H:%M:%S", style="{")
+
+    def format(self, record: logging.LogRecord) -> str:
+        written = super().format(record)
+        return written if record.name == _MAY_SHOW_LINKS else without_secrets(written)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
+        line = super().formatMessage(record)
+        current = request_id.get()
+        return f"{line} [{current}]" if current else line

@@ -1,0 +1,245 @@
+"""Bodies in and out: read bounded before anyone parses them, parsed strictly, rendered fast."""
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.response import Response
+
+from flagadmin import errors
+from flagadmin.errors import AppError
+from flagadmin.http.error_responses import GetResponse, canonical_path, error_response
+
+ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
+
+
+class BoundedBodyMiddleware:
+    """Reads a body before anyone parses it, up to the view's ``body_limit`` (bytes), inflated size counted.
+
+    Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
+    is checked here.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> HttpResponse | None:
+        try:
+            bound_body(request, limit_of(view))
+        except AppError as error:
+            return error_response(request, error)
+        return None
+
+
+def limit_of(view: Any) -> int:
+    """The most bytes that this view function takes."""
+    owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
+    limit: int = getattr(owner, "body_limit", settings.BODY_LIMIT)
+    return limit
+
+
+def limit_at(path: str) -> int:
+    """The same for what is found at this path."""
+    try:
+        return limit_of(resolve(canonical_path(path)).func)
+    except Http404:
+        return settings.BODY_LIMIT
+
+
+def bound_body(request: HttpRequest, limit: int) -> None:
+    """Puts the whole, inflated body in the stream's place. Raises PayloadTooLarge past ``limit`` bytes."""
+    declared = int(request.META.get("CONTENT_LENGTH") or 0)
+    if request.content_type == "application/x-www-form-urlencoded":
+        # Parsing takes many times its size; forms with files are multipart.
+        limit = min(limit, settings.BODY_LIMIT)
+    if declared > limit:
+        raise too_large(limit)
+    if request.content_type == "multipart/form-data" or not declared:
+        return
+    body = request.read(declared)
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        body = inflate(body, request.headers["Content-Encoding"].lower(), limit)
+        del request.META["HTTP_CONTENT_ENCODING"]
+    request.META["CONTENT_LENGTH"] = str(len(body))
+    request._stream = BytesIO(body)
+    request._read_started = False  # type: ignore[attr-defined]
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """The body decoded from gzip or deflate. Raises PayloadTooLarge past ``limit`` bytes of output."""
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise errors.ContentTypeNotAccepted(
+            f"Content-Encoding {encoding} is not accepted. Use gzip, or none."
+        )
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        inflated = decoder.decompress(body, limit + 1)
+    except zlib.error as exc:
+        raise errors.ValidationError("The body is not valid gzip data.") from exc
+    if len(inflated) > limit:
+        raise too_large(limit)
+    if not decoder.eof:
+        raise errors.ValidationError("The body is not valid gzip data: it ends too early.")
+    if decoder.unused_data:
+        raise errors.ValidationError("The body is not valid gzip data: something follows its end.")
+    return inflated
+
+
+def too_large(limit: int) -> AppError:
+    size = f"{limit / 1_000_000:g} MB" if limit >= 1_000_000 else f"{limit:,} bytes"
+    return errors.PayloadTooLarge(f"The body is larger than the {size} accepted here.")
+
+
+class FreedBodiesMiddleware:
+    """Bodies and answers, megabytes as they may be, are freed with their last reference.
+
+    For rendering, the framework of the API ties a view, its request and its answer together in circles; behind that
+    they would wait for Python's cycle collector, which the playground holds off (``flagadmin.server.gc_control``).
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if isinstance(response, Response) and response.is_rendered:
+            context = response.renderer_context  # type: ignore[attr-defined]
+            context["request"].parser_context.clear()
+            context.clear()
+        return response
+
+
+class OrjsonRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
+    ) -> bytes:
+        if data is None:
+            return b""
+        if isinstance(data, bytes):  # rendered ahead of time by a view that knows how
+            return data
+        return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a JSON document may hold, whatever it means; fields have maxima of their own beside these."""
+
+    items: int = 10_000  # of one list
+    members: int = 10_000  # of one object
+    values: int = 200_000  # of the whole document
+    depth: int = 32
+
+
+class StrictJSONParser(BaseParser):
+    """JSON with a body as it is: malformed text, NaN, lone surrogates and NUL characters are refused."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        body, bounds = stream.read(), Bounds()
+        check_values(body, bounds)
+        data = parse_json(body)
+        check_bounds(data, bounds)
+        return data
+
+
+def parse_json(body: bytes) -> Any:
+    """Raises ValidationError naming the place of the fault."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
+    # PostgreSQL has no NUL in text; found here it can name its place.
+    if b"\\u0000" in body and (path := _place_of(data, _has_nul)) is not None:
+        raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
+    return data
+
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+
+
+def check_values(body: bytes, bounds: Bounds) -> None:
+    """Raises ValidationError for a body whose commas say that it has too many values, before they are made."""
+    if body.count(b",") >= bounds.values and _STRING.sub(b"", body).count(b",") >= bounds.values:
+        raise _too_many_values(bounds)
+
+
+def _too_many_values(bounds: Bounds) -> AppError:
+    return errors.ValidationError(f"The body has too many values; at most {bounds.values:,} are accepted.")
+
+
+def check_bounds(data: Any, bounds: Bounds) -> None:
+    """Raises ValidationError for more than these bounds allow. One level of the document after the other."""
+    level, values = [data], 1
+    for _ in range(bounds.depth):
+        inner: list[Any] = []
+        for value in level:
+            if type(value) is list:
+                if len(value) > bounds.items:
+                    raise _too_many(data, value, f"at most {bounds.items:,} items are accepted")
+                inner += value
+            elif type(value) is dict:
+                if len(value) > bounds.members:
+                    raise _too_many(data, value, f"at most {bounds.members:,} members are accepted")
+                inner += value.values()
+        values += len(inner)
+        if values > bounds.values:
+            raise _too_many_values(bounds)
+        if not inner:
+            return
+        level = inner
+    raise errors.ValidationError(
+        f"The body is nested too deeply; at most {bounds.depth} levels are accepted."
+    )
+
+
+def _too_many(data: Any, found: list | dict, allowed: str) -> AppError:
+    path = _place_of(data, lambda value: value is found) or ""
+    return errors.ValidationError.at(path, f"{allowed}; there are {len(found):,}")
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    return isinstance(value, dict) and any("\0" in key for key in value)
+
+
+def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
+    """Where the first such value is. A stack of its own: bodies may be nested deeper than Python's."""
+    waiting = [("", data)]
+    while waiting:
+        path, value = waiting.pop()
+        if sought(value):
+            return path
+        if isinstance(value, dict):
+            inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
+            waiting += reversed(inner)
+        elif isinstance(value, list):
+            waiting += reversed([(f"{path}[{index}]", item) for index, item in enumerate(value)])
+    return None
+
+
+class AlwaysJson(DefaultContentNegotiation):
+    """The API answers JSON whatever the Accept header says, errors included."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type

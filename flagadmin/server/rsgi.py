@@ -1,0 +1,145 @@
+"""What the server calls (RSGI, Granian's own interface): one loop receives requests, threads answer whole ones.
+
+A thread is taken only when the body has arrived, and given back when the answer is made: however slowly a client
+sends or reads, it keeps nobody waiting but itself.
+"""
+
+import asyncio
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connections
+
+from flagadmin.errors import AppError, AuthenticationRequired
+from flagadmin.http.error_responses import as_app_error, logged_record
+from flagadmin.server import worker_processes as processes
+from flagadmin.server.body_receiver import Arrivals
+from flagadmin.server.sockets import drop_stalled_readers
+from flagadmin.wsgi import application as wsgi_application
+from groups.authentication import check_known
+
+
+class Application:
+    """RSGI's application object: Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` with each request."""
+
+    def __init__(self) -> None:
+        self.arrivals = Arrivals(self.check_known)
+        self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
+        # Of their own, so that a crowd of strangers waits for itself.
+        self.doors = ThreadPoolExecutor(2, thread_name_prefix="known")
+        self.under_way = 0
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        processes.when_told(_stopping_by_signal(), lambda: self.under_way > 0)
+        self._look_for_listener()
+
+    def _look_for_listener(self) -> None:
+        """Granian begins to listen soon after this."""
+        if not drop_stalled_readers():
+            self.loop.call_later(0.1, self._look_for_listener)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        headers = scope.headers
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            return await self.answer(scope, protocol, b"")
+        try:
+            async with self.arrivals.body(scope, protocol) as body:
+                await self.answer(scope, protocol, body)
+        except AppError as error:
+            _refuse(protocol, error)
+        except EOFError:
+            protocol.response_empty(400, [])  # to nobody
+
+    async def check_known(self, scope: Any) -> None:
+        if "authorization" not in scope.headers and "cookie" not in scope.headers:
+            raise AuthenticationRequired  # without a look into the database
+        await self.loop.run_in_executor(self.doors, _check_known, environ_of(scope, b""))
+
+    async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
+        self.under_way += 1
+        try:
+            await self.loop.run_in_executor(self.threads, _answer, environ_of(scope, body), protocol)
+        finally:
+            self.under_way -= 1
+
+
+def _stopping_by_signal() -> Any:
+    """Lets the loop handle SIGTERM as if it had just come; the signal itself is blocked."""
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+    return lambda: os.write(descriptor, bytes([signal.SIGTERM]))
+
+
+def _check_known(environ: dict[str, Any]) -> None:
+    """Raises AppError. In a thread, as it asks the database."""
+    try:
+        check_known(environ)
+    except Exception as error:
+        raise as_app_error(error) from error
+    finally:
+        connections.close_all()
+
+
+def _answer(environ: dict[str, Any], protocol: Any) -> None:
+    """Runs the WSGI application, in a thread."""
+    begun: list[Any] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
+        begun.extend((int(status[:3]), headers))
+
+    response: Any = wsgi_application(environ, start_response)
+    try:
+        protocol.response_bytes(*begun, b"".join(response))
+    finally:
+        response.close()
+
+
+def _refuse(protocol: Any, error: AppError) -> None:
+    """Without the application, which would need a thread. What is left of the body is not waited for."""
+    headers = [("content-type", "application/json"), ("connection", "close"), *error.headers.items()]
+    protocol.response_bytes(error.status, headers, orjson.dumps(logged_record(error)))
+
+
+def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
+    """The WSGI environment (PEP 3333) of a request whose body is here."""
+    server, _, port = scope.server.rpartition(":")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope.path.encode().decode("latin-1"),
+        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+        "SERVER_NAME": server,
+        "SERVER_PORT": port,
+        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": None,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope.headers.items():
+        _add_header(environ, name, value)
+    return environ
+
+
+def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
+    if name == "content-type":
+        environ["CONTENT_TYPE"] = value
+    # Not the given length: what has arrived counts. And "x_y" must not pass for the "x-y" of a proxy.
+    elif name != "content-length" and "_" not in name:
+        key = "HTTP_" + name.upper().replace("-", "_")
+        separator = "; " if name == "cookie" else ","
+        environ[key] = f"{environ[key]}{separator}{value}" if key in environ else value
+
+
+application = Application()

@@ -1,0 +1,280 @@
+"""The pages' common classes. ``flagadmin/console/lists.py`` says how a page is written."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.forms import BaseForm
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
+from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
+from django_htmx.http import HttpResponseClientRedirect
+
+from flagadmin.console.lists import Column, Filter, Listing, add_problems, csv_response
+from flagadmin.errors import (
+    AppError,
+    AuthenticationRequired,
+    InvalidOperation,
+    MethodNotAllowed,
+    NoAccess,
+    NotFound,
+    RoleInUse,
+    ValidationError,
+)
+from groups.access import Caller
+from groups.authentication import caller_of
+from groups.login.kept_input import RESTORE, take_input
+from groups.login.pages import ask_to_log_in
+
+
+@method_decorator([gzip_page, never_cache], name="dispatch")
+class ConsolePage(TemplateResponseMixin, ContextMixin, View):
+    """A page for people who are logged in; others are sent to /login/ and back here afterwards."""
+
+    title = ""
+    restores = False  # whether ``post`` with RESTORE as "do" draws the form as entered, and saves nothing
+    caller: Caller
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            self.caller = caller_of(request)
+        except AuthenticationRequired:
+            return login_first(request)
+        if self.restores and (entered := take_input(request)) is not None:
+            request.method, request.POST = "POST", entered  # type: ignore[assignment]
+        check_form_text(request)
+        return super().dispatch(request, *args, **kwargs)
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def get_title(self) -> str:
+        return self.title
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        """The pages above this one, outermost first: (label, address)."""
+        return ()
+
+    def curl(self) -> str:
+        """The API call behind this page, "" where there is none."""
+        return ""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **{
+                "title": self.get_title(),
+                "crumbs": self.crumbs(),
+                "curl": self.curl(),
+                "caller": self.caller,
+                **kwargs,
+            }
+        )
+
+
+def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
+    """Somebody reloaded an address that takes forms alone, mostly; it has to be a page that leads on."""
+    return MethodNotAllowed(
+        "This URL only accepts form submissions.",
+        headers={"Allow": ", ".join(methods)},
+    )
+
+
+class ListPage(ConsolePage):
+    """A table with filters, sorting, pages and CSV, all of them in the URL."""
+
+    columns: Sequence[Column] = ()
+    default_sort = ""
+    per_page = 50
+    csv_name = "list"
+
+    def get_filters(self) -> Sequence[Filter]:
+        return ()
+
+    def rows(self, values: dict[str, str]) -> Any:
+        """A queryset or a list of what this caller may see, narrowed by the filters' values."""
+        raise NotImplementedError
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        """One CSV line, a cell for each column."""
+        return [getattr(row, column.key) for column in self.columns]
+
+    def listing(self) -> Listing:
+        filters = self.get_filters()
+        values = {field.name: field.value(self.request.GET) for field in filters}
+        return Listing(
+            self.request.GET,
+            self.rows(values),
+            columns=self.columns,
+            filters=filters,
+            default_sort=self.default_sort,
+            per_page=self.per_page,
+        )
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        listing = self.listing()
+        if request.GET.get("format") == "csv":
+            header = [column.label for column in self.columns]
+            return csv_response(self.csv_name, header, map(self.csv_cells, listing.all_rows))
+        return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
+
+
+class FormPage(ConsolePage):
+    """A form whose action answers with the address to go to; what it refuses appears beside the fields."""
+
+    restores = True
+    form_class: type[BaseForm]
+    problem_fields: dict[str, str] = {}
+
+    def get_form(self, data: Any = None) -> BaseForm:
+        return self.form_class(data, initial=self.get_initial()) if data else self._empty_form()
+
+    def _empty_form(self) -> BaseForm:
+        return self.form_class(initial=self.get_initial())
+
+    def get_initial(self) -> dict[str, Any]:
+        return {}
+
+    def submit(self, form: Any) -> str:
+        """Calls the action with what the form holds; answers where to go next."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return self.render_to_response(self.get_context_data(form=uncut(self.get_form()), **kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = uncut(self.get_form(request.POST))
+        status = 400
+        if request.POST.get("do") == RESTORE:
+            status = 200
+        elif form.is_valid():
+            try:
+                return HttpResponseRedirect(self.submit(form))
+            except NotFound:
+                raise
+            except AppError as error:
+                add_problems(form, error, fields=self.problem_fields)
+                status = error.status
+        return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
+
+
+def uncut(form: BaseForm) -> BaseForm:
+    """Without the lengths that make browsers cut what is pasted, silently: what is too long is refused in words."""
+    for field in form.fields.values():
+        field.widget.attrs.pop("maxlength", None)
+    return form
+
+
+def check_form_text(request: HttpRequest) -> None:
+    """Raises ValidationError for a NUL character in a sent form: PostgreSQL has none in text, browsers send none."""
+    if request.method != "POST":
+        return
+    for name, values in request.POST.lists():
+        if any("\0" in text for text in (name, *values)):
+            raise ValidationError("The form must not contain a NUL character.")
+
+
+class ActionPage(ConsolePage):
+    """A form of one button. What the action says appears on the page that one came from.
+
+    A field ``next`` of the form names that page; it must be one of this installation.
+    """
+
+    http_method_names = ["post"]
+
+    def act(self) -> str:
+        """Calls the action; answers what has been done, as a sentence."""
+        raise NotImplementedError
+
+    def back(self) -> str:
+        """Where to go where the form names no page."""
+        raise NotImplementedError
+
+    def address(self) -> str:
+        return next_page(self.request) or self.back()
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        by_script = "HX-Request" in request.headers
+        try:
+            done = self.act()
+        except AppError as error:
+            if isinstance(error, NoAccess | NotFound) and not by_script:
+                raise
+            messages.error(request, error.message)
+            go = HttpResponseClientRedirect if by_script else HttpResponseRedirect
+            return go(self.address())
+        self.tell(done)
+        return HttpResponseRedirect(self.address())
+
+    def tell(self, done: str) -> None:
+        """A script replaces the part that shows what was changed, and that is all it takes of the page."""
+        if "HX-Request" not in self.request.headers:
+            messages.success(self.request, done)
+
+
+class ConfirmPage(ConsolePage):
+    """What ends with something, before it ends: GET tells, POST does it. A refusal is told on the same page.
+
+    ``losses`` are the lines of what goes; ``blocked`` says why it cannot be done now; ``button`` repeats verb and
+    object.
+    """
+
+    template_name = "groups/confirm.html"
+
+    def plan(self) -> dict[str, Any]:
+        """``lead, losses, button, cancel, blocked``, for the template. Raises NoAccess, NotFound."""
+        raise NotImplementedError
+
+    def act(self) -> tuple[str, str]:
+        """Does it; answers what has been done, as a sentence, and where to go."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**self.plan()))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            done, address = self.act()
+        except (InvalidOperation, RoleInUse) as error:
+            context = self.get_context_data(refusal=error, **self.plan())
+            return self.render_to_response(context, status=error.status)
+        messages.success(request, done)
+        return HttpResponseRedirect(address)
+
+
+def next_page(request: HttpRequest) -> str:
+    """The page of this installation that a form names as ``next``, "" where it names none."""
+    wanted = request.POST.get("next", "")
+    fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if fits else ""
+
+
+def login_first(request: HttpRequest) -> HttpResponseBase:
+    """To /login/ and back, with what was entered; a part of a page asked for by script takes the whole page there.
+
+    Raises AuthenticationRequired for a form that a script submits: it stays as it is in the browser.
+    """
+    by_script = "HX-Request" in request.headers
+    if request.method == "POST" and by_script:
+        raise AuthenticationRequired("Your session has ended. Log in in another tab, then try again here.")
+    if request.method == "POST":
+        return ask_to_log_in(request)
+    if not by_script:
+        return redirect_to_login(request.get_full_path())
+    return HttpResponseClientRedirect(redirect_to_login(current_page(request)).url)
+
+
+def current_page(request: HttpRequest) -> str:
+    """The page that a script asks from, as its header says; "/" where that cannot be read."""
+    try:
+        page = urlsplit(request.headers.get("HX-Current-URL", "/"))
+    except ValueError:
+        return "/"
+    return urlunsplit(("", "", *page[2:4], ""))

@@ -1,0 +1,227 @@
+"""Groups: made, changed, given members, deleted. By admins only."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db.models import QuerySet
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
+from groups.access import Caller
+from groups.models import Grant, Group, GroupMembership, User
+from groups.people.last_admin import check_admins_without_group, keeping_admins
+from groups.permissions import Permission
+from groups.roles.root_roles import root_role_id
+
+READERS = (Permission.ADMIN, Permission.READ_ROLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewGroup:
+    """``root_role``: id or name, None for none. ``users``: ids of the members."""
+
+    name: str
+    description: str = ""
+    mappings_sso: tuple[str, ...] = ()
+    root_role: int | str | None = None
+    users: tuple[int, ...] = ()
+
+
+def readable_groups(caller: Caller) -> QuerySet[Group]:
+    """Raises NoAccess."""
+    caller.check_any(READERS)
+    return Group.objects.prefetch_related("memberships__user", "grants__role")
+
+
+def access_group(caller: Caller, group_id: int) -> Group:
+    """Raises NoAccess, NotFound."""
+    group = readable_groups(caller).filter(pk=group_id).first()
+    if group is None:
+        raise NotFound(f"There is no group with the id {group_id}.")
+    return group
+
+
+def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool = False) -> Group:
+    """The group, locked; deletion waits for grants and memberships under way too. Raises NoAccess, NotFound."""
+    caller.check(Permission.ADMIN)
+    group = Group.objects.select_for_update(no_key=not for_deletion).filter(pk=group_id).first()
+    if group is None:
+        raise NotFound(f"There is no group with the id {group_id}.")
+    return group
+
+
+@transactional
+def create_group(new: NewGroup, *, caller: Caller) -> Group:
+    """Raises NoAccess, ValidationError, NameExists."""
+    caller.check(Permission.ADMIN)
+    problems: list[Problem] = []
+    group = Group(
+        name=new.name.strip(),
+        description=new.description,
+        mappings_sso=list(new.mappings_sso),
+        root_role_id=root_role_id(new.root_role, problems),
+        created_by=caller.name,
+    )
+    members = _members(new.users, problems)
+    _check(group, problems)
+    group.save()
+    _add_members(group, members, caller)
+    record(Event(type=EventType.GROUP_CREATED, subject=group.name, after=document(group)), actor=caller)
+    return group
+
+
+@transactional
+def update_group(group_id: int, changes: dict[str, Any], *, caller: Caller) -> Group:
+    """``changes``: some of ``name, description, mappings_sso, root_role, users``; what is not named stays.
+
+    A group kept by an identity provider (SCIM) has its name and members from there.
+    Raises NoAccess, NotFound, ValidationError, NameExists, InvalidOperation.
+    """
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        group = access_group_for_update(caller, group_id)
+        before = document(group)
+        _apply(group, changes, caller)
+    after = document(group)
+    if after != before:
+        record(
+            Event(type=EventType.GROUP_UPDATED, subject=group.name, before=before, after=after), actor=caller
+        )
+    return group
+
+
+@transactional
+def change_members(
+    group_id: int, *, add: Iterable[int] = (), remove: Iterable[int] = (), caller: Caller
+) -> Group:
+    """Whoever else is a member stays. Raises as update_group."""
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        group = access_group_for_update(caller, group_id)
+        present = set(group.memberships.values_list("user_id", flat=True))
+        wanted = (present | set(add)) - set(remove)
+        return update_group(group_id, {"users": sorted(wanted)}, caller=caller)
+
+
+@transactional
+def delete_group(group_id: int, *, caller: Caller) -> None:
+    """Its memberships and grants go with it; people, projects and roles stay.
+
+    Raises NoAccess, NotFound, InvalidOperation (it is the last that gives the Admin role).
+    """
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        group = access_group_for_update(caller, group_id, for_deletion=True)
+        before = document(group) | {
+            "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id"))
+        }
+        group.delete()
+    record(Event(type=EventType.GROUP_DELETED, subject=before["name"], before=before), actor=caller)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeletion:
+    """What ends with a group: its members, what it gives them, and who of them is left without any access.
+
+    ``blockers``: what stands against it.
+    """
+
+    group: Group
+    members: list[User]
+    grants: list[Grant]  # with role and project
+    losing_all: list[User]
+    blockers: list[AppError]
+
+
+def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
+    """Reads only. A disabled account has no access to lose."""
+    members = list(User.objects.filter(groups=group).order_by("username"))
+    grants = list(group.grants.select_related("role", "project").order_by("project_id", "role__name"))
+    gives_anything = bool(grants) or group.root_role_id is not None
+    losing_all = [user for user in _without_other_access(group) if user.is_active] if gives_anything else []
+    blockers = raised_by(partial(check_admins_without_group, group, caller))
+    return GroupDeletion(group, members, grants, losing_all, blockers)
+
+
+def document(group: Group) -> dict[str, Any]:
+    """A group as its audit events tell of it."""
+    return {
+        "id": group.pk,
+        "name": group.name,
+        "description": group.description,
+        "rootRole": group.root_role_id,
+        "mappingsSSO": group.mappings_sso,
+        "scimId": group.scim_id,
+        "users": sorted(group.memberships.values_list("user_id", flat=True)),
+    }
+
+
+def _without_other_access(group: Group) -> QuerySet[User]:
+    others = Group.objects.exclude(pk=group.pk)
+    return (
+        User.objects.filter(groups=group, root_role=None)
+        .exclude(pk__in=Grant.objects.filter(user__isnull=False).values("user"))
+        .exclude(groups__in=others.filter(root_role__isnull=False))
+        .exclude(groups__in=others.filter(grants__isnull=False))
+        .order_by("username")
+    )
+
+
+def _apply(group: Group, changes: dict[str, Any], caller: Caller) -> None:
+    problems: list[Problem] = []
+    if "name" in changes:
+        if group.scim_id and changes["name"] != group.name:
+            problems.append(Problem("name", "The name of a SCIM group comes from the identity provider."))
+        group.name = changes["name"].strip()
+    if "description" in changes:
+        group.description = changes["description"]
+    if "mappings_sso" in changes:
+        group.mappings_sso = list(changes["mappings_sso"])
+    if "root_role" in changes:
+        group.root_role_id = root_role_id(changes["root_role"], problems)
+    members = _members(changes["users"], problems) if "users" in changes else None
+    present = set(group.memberships.values_list("user_id", flat=True))
+    if members is not None and group.scim_id and members != present:
+        problems.append(Problem("users", "The members of a SCIM group come from the identity provider."))
+    _check(group, problems)
+    group.save()
+    if members is not None:
+        group.memberships.filter(user_id__in=present - members).delete()
+        _add_members(group, members - present, caller)
+
+
+def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
+    """Those accounts, held so that they cannot be deleted meanwhile."""
+    wanted = list(ids)
+    found = set(
+        User.objects.select_for_update(no_key=True)
+        .filter(pk__in=wanted)
+        .order_by("id")
+        .values_list("id", flat=True)
+    )
+    problems.extend(
+        Problem(f"users[{index}]", f"There is no account with the id {user_id}.")
+        for index, user_id in enumerate(wanted)
+        if user_id not in found
+    )
+    return found
+
+
+def _add_members(group: Group, ids: set[int], caller: Caller) -> None:
+    GroupMembership.objects.bulk_create(
+        GroupMembership(group=group, user_id=user_id, created_by=caller.name) for user_id in sorted(ids)
+    )
+
+
+def _check(group: Group, problems: list[Problem]) -> None:
+    """Raises ValidationError, NameExists."""
+    if not group.name:
+        problems.append(Problem("name", "A group needs a name."))
+    if problems:
+        raise ValidationError.of(problems)
+    if Group.objects.filter(name=group.name).exclude(pk=group.pk or 0).exists():
+        raise NameExists(f"There is a group {group.name} already.")

@@ -1,0 +1,51 @@
+"""What people lose with a group, in words."""
+
+from flagadmin.console.lists import SHOWN
+from groups.groups.actions import GroupDeletion
+
+NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+
+
+def deletion_sentence(plan: GroupDeletion) -> str:
+    """``Former contractors has 3 members. They lose Member in legacy-portal. One of them has no other access …``"""
+    group, count = plan.group, len(plan.members)
+    if not count:
+        return f"{group.name} has no members. Nobody loses access."
+    has = f"{group.name} has {count} member{'' if count == 1 else 's'}."
+    return " ".join(filter(None, (has, _what(plan), _who_loses_all(plan))))
+
+
+def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
+    """(member, what to note of them): those who lose everything first, SHOWN of them."""
+    losing = {user.pk for user in plan.losing_all}
+    more = len(plan.members) - SHOWN
+    members = sorted(plan.members, key=lambda user: user.pk not in losing)
+    named = [
+        (user.display_name, "will see no project" if user.pk in losing else "disabled" * (not user.is_active))
+        for user in members[:SHOWN]
+    ]
+    return [*named, (f"and {more:,} more", "")] if more > 0 else named
+
+
+def _what(plan: GroupDeletion) -> str:
+    given = [f"{grant.role} in {grant.project_id}" for grant in plan.grants]
+    if plan.group.root_role is not None:
+        given.insert(0, f"{plan.group.root_role} everywhere")
+    return f"They lose {_listed(given)}." if given else "It gives them no role, so nobody loses access."
+
+
+def _who_loses_all(plan: GroupDeletion) -> str:
+    count, all_of = len(plan.losing_all), len(plan.members)
+    if not count:
+        return ""
+    if all_of == 1:
+        return "That member has no other access and will see no project."
+    number = NUMBERS[count] if count < len(NUMBERS) else str(count)
+    has = "has" if count == 1 else "have"
+    return f"{number} of them {has} no other access and will see no project."
+
+
+def _listed(parts: list[str]) -> str:
+    if len(parts) > SHOWN:
+        return f"{', '.join(parts[:SHOWN])} and {len(parts) - SHOWN:,} more"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,0 +1,256 @@
+"""/access/groups/: groups, their members, what they give, and who loses what with one of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, Listing, curl_for
+from groups.console import ActionPage, ConfirmPage, ConsolePage, FormPage, ListPage
+from groups.groups import actions
+from groups.groups.actions import NewGroup
+from groups.groups.deletion_summary import deletion_sentence, names_of
+from groups.models import Group, GroupMembership, User
+from groups.people.choices import found_account, known_accounts, root_role_choices
+from groups.permissions import Permission
+
+GROUPS = ("Groups", "/access/groups/")
+
+
+def group_url(group_id: int) -> str:
+    return f"/access/groups/{group_id}/"
+
+
+class GroupsPage(ListPage):
+    template_name = "groups/groups.html"
+    title = "Groups"
+    csv_name = "groups"
+    default_sort = "name"
+    columns = (
+        Column("name", "Group", by=("name",)),
+        Column("members", "Members", by=("member_count",), numeric=True),
+        Column("root_role", "Root role", by=("root_role__name",)),
+        Column("projects", "Projects", by=("project_count",), numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or member"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        groups = actions.readable_groups(self.caller).prefetch_related(None).select_related("root_role")
+        if text := values["q"]:
+            member = GroupMembership.objects.filter(user__username__icontains=text).values("group")
+            groups = groups.filter(Q(name__icontains=text) | Q(pk__in=member))
+        return groups.annotate(
+            member_count=Count("memberships", distinct=True),
+            project_count=Count("grants__project", distinct=True),
+        )
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.name, row.member_count, row.root_role.name if row.root_role else "", row.project_count)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_change=self.caller.can(Permission.ADMIN), **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/groups")
+
+
+class OneGroup(ConsolePage):
+    """A page about one group."""
+
+    @property
+    def group_id(self) -> int:
+        return self.kwargs["group_id"]
+
+    def group(self) -> Group:
+        return actions.access_group(self.caller, self.group_id)
+
+
+class GroupPage(OneGroup):
+    template_name = "groups/group.html"
+
+    def listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
+        return Listing(self.request.GET, rows, columns=(), page_name=page_name)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (GROUPS,)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        group = self.group()
+        may_change = self.caller.can(Permission.ADMIN)
+        return super().get_context_data(
+            **{
+                "title": group.name,
+                "group": group,
+                "url": group_url(group.pk),
+                "members": self.listing(group.memberships.select_related("user").order_by("user__username")),
+                "grants": self.listing(
+                    group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
+                ),
+                "may_change": may_change,
+                "known": known_accounts() if may_change else [],
+                **kwargs,
+            }
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"/api/admin/groups/{self.group_id}")
+
+
+class GroupForm(forms.Form):
+    name = forms.CharField(max_length=255)
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    rootRole = forms.TypedChoiceField(
+        label="Root role",
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text="What every member holds everywhere. Roles in a project are given on the project's access page.",
+    )
+    mappingsSSO = forms.CharField(
+        label="SSO group names", required=False, help_text="Separated by commas.", max_length=2000
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
+
+    def values(self) -> dict[str, Any]:
+        data = self.cleaned_data
+        names = (name.strip() for name in data["mappingsSSO"].split(","))
+        return {
+            "name": data["name"],
+            "description": data["description"],
+            "root_role": data["rootRole"],
+            "mappings_sso": tuple(filter(None, names)),
+        }
+
+
+class NewGroupPage(FormPage):
+    template_name = "groups/form.html"
+    title = "New group"
+    form_class = GroupForm
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (GROUPS,)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.caller.check(Permission.ADMIN)
+        return super().get(request, *args, **kwargs)
+
+    def submit(self, form: Any) -> str:
+        group = actions.create_group(NewGroup(**form.values()), caller=self.caller)
+        messages.success(self.request, f"Created group {group.name}. Add its members below.")
+        return group_url(group.pk)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            **{"button": "Create group", "cancel": "/access/groups/", "lead": "", **kwargs}
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", "/api/admin/groups", {"name": "Checkout team", "users": []})
+
+
+class EditGroupPage(OneGroup, NewGroupPage):
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (GROUPS, (self.group().name, group_url(self.group_id)))
+
+    def get_title(self) -> str:
+        return f"Edit {self.group().name}"
+
+    def get_initial(self) -> dict[str, Any]:
+        group = self.group()
+        return {
+            "name": group.name,
+            "description": group.description,
+            "rootRole": group.root_role_id,
+            "mappingsSSO": ", ".join(group.mappings_sso),
+        }
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        form = super().get_form(data)
+        if self.group().scim_id:
+            form.fields["name"].disabled = True
+            form.fields["name"].help_text = "This name comes from the identity provider."
+        return form
+
+    def submit(self, form: Any) -> str:
+        group = actions.update_group(self.group_id, form.values(), caller=self.caller)
+        messages.success(self.request, f"Changed group {group.name}.")
+        return group_url(group.pk)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Save group", cancel=group_url(self.group_id), **kwargs)
+
+    def curl(self) -> str:
+        body = {"name": self.group().name, "rootRole": None}
+        return curl_for(self.request, "PUT", f"/api/admin/groups/{self.group_id}", body)
+
+
+class AddMember(ActionPage, OneGroup):
+    def act(self) -> str:
+        self.caller.check(Permission.ADMIN)
+        user = found_account(self.request.POST.get("who", ""))
+        actions.change_members(self.group_id, add=[user.pk], caller=self.caller)
+        return f"{user} is now a member."
+
+    def back(self) -> str:
+        return group_url(self.group_id)
+
+
+class RemoveMember(AddMember):
+    def act(self) -> str:
+        self.caller.check(Permission.ADMIN)
+        user_id = self.kwargs["user_id"]
+        actions.change_members(self.group_id, remove=[user_id], caller=self.caller)
+        name = User.objects.filter(pk=user_id).values_list("username", flat=True).first()
+        return f"{name or 'This account'} is no longer a member."
+
+
+class DeleteGroupPage(ConfirmPage, OneGroup):
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (GROUPS, (self.group().name, group_url(self.group_id)))
+
+    def plan(self) -> dict[str, Any]:
+        self.caller.check(Permission.ADMIN)
+        plan = actions.plan_group_deletion(self.group(), caller=self.caller)
+        name = plan.group.name
+        return {
+            "title": f"Delete group {name}",
+            "lead": deletion_sentence(plan),
+            "names": names_of(plan),
+            "losses": [f"the group {name}"]
+            + [f"the role {grant.role} in {grant.project_id}, held through it" for grant in plan.grants]
+            + ([f"the root role {plan.group.root_role}, held through it"] if plan.group.root_role else []),
+            "kept": "People, projects and roles stay.",
+            "button": f"Delete group {name}",
+            "cancel": group_url(self.group_id),
+            "blocked": " ".join(error.message for error in plan.blockers),
+        }
+
+    def act(self) -> tuple[str, str]:
+        self.caller.check(Permission.ADMIN)
+        name = self.group().name
+        actions.delete_group(self.group_id, caller=self.caller)
+        return f"Deleted group {name}.", "/access/groups/"
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"/api/admin/groups/{self.group_id}")
+
+
+GROUP = "access/groups/<int:group_id>/"
+urlpatterns = [
+    path("access/groups/", GroupsPage.as_view()),
+    path("access/groups/new/", NewGroupPage.as_view()),
+    path(GROUP, GroupPage.as_view()),
+    path(f"{GROUP}edit/", EditGroupPage.as_view()),
+    path(f"{GROUP}members/", AddMember.as_view()),
+    path(f"{GROUP}members/<int:user_id>/remove", RemoveMember.as_view()),
+    path(f"{GROUP}delete/", DeleteGroupPage.as_view()),
+]

@@ -1,0 +1,55 @@
+"""Logging in with a password."""
+
+import logging
+
+from django.contrib.auth import authenticate
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import AuthenticationRequired
+from groups.access import Caller
+from groups.login.throttle import Try, count_try, forget_tries
+from groups.models import User
+
+log = logging.getLogger("flagadmin.login")
+
+WRONG = "The user name or the password is not right."
+
+
+def check_login(name: str, password: str, *, address: str) -> User:
+    """The person of this user name (or email address) and password.
+
+    Raises TooManyRequests, or AuthenticationRequired in the same words and time whatever is wrong.
+    """
+    attempt = Try.of(User.objects.named(name), name, address)
+    count_try(attempt)
+    user = authenticate(username=name, password=password)
+    if not isinstance(user, User):
+        _note_failure(User.objects.named(name), address)
+        raise AuthenticationRequired(WRONG)
+    forget_tries(attempt)
+    return user
+
+
+@transactional
+def _note_failure(user: User | None, address: str) -> None:
+    """Never what was typed: some type their password into the name field. Tries that must wait are not counted here."""
+    log.warning("Login failed from %s: %s", address, f"wrong password of {user}" if user else "unknown name")
+    event = Event(
+        type=EventType.USER_LOGIN_FAILED,
+        subject=user.username if user else "an unknown name",
+        after={"address": address},
+    )
+    record(event, actor=Caller.system())
+
+
+@transactional
+def note_login(user: User, *, how: str) -> None:
+    """``how``: password, link or set-up."""
+    User.objects.filter(pk=user.pk).update(seen_at=timezone.now())
+    record(
+        Event(type=EventType.USER_LOGGED_IN, subject=user.username, after={"how": how}),
+        actor=Caller(user=user),
+    )

@@ -1,0 +1,37 @@
+"""One-time links for other people: to get in for the first time, or again."""
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, NotFound
+from groups.access import Caller
+from groups.login.links import INVITE_LIFETIME, create_login_link
+from groups.login.passwords import end_links
+from groups.models import User
+from groups.people.personal_tokens import delete_personal_tokens
+from groups.permissions import Permission
+
+NEXT = "/account/password/"
+
+
+@transactional
+def reset_password(user_id: int, *, caller: Caller) -> str:
+    """The path of a one-time link to a new password; the present password, links, sessions and
+    personal tokens end.
+
+    Raises NoAccess, NotFound, InvalidOperation (oneself, a disabled account).
+    """
+    caller.check(Permission.ADMIN)
+    user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
+    if user is None:
+        raise NotFound(f"There is no person with the id {user_id}.")
+    if user.pk == caller.id:
+        raise InvalidOperation("Change your own password on your account's page.")
+    if not user.is_active:
+        raise InvalidOperation(f"{user} is disabled. Enable the account first.")
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    end_links(user)
+    delete_personal_tokens(user, caller=caller)
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
+    return create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)

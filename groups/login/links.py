@@ -1,0 +1,119 @@
+"""One-time links: to log in, and to make the first account. Only their hashes are kept."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound, Problem, ValidationError
+from groups.access import Caller
+from groups.login.passwords import problems_of_password
+from groups.models import LoginLink, User
+from groups.permissions import BuiltIn
+
+LIFETIME = timedelta(minutes=15)
+INVITE_LIFETIME = timedelta(hours=24)
+SETUP_LIFETIME = timedelta(hours=24)
+GONE = "This link was used already, or is too old. Ask for a new one."
+# Any number of ours: the first account is made once.
+_SETUP_LOCK = 5_172_032
+
+
+def create_login_link(user: User, next_path: str = "/", *, lifetime: timedelta = LIFETIME) -> str:
+    """The path of a fresh link that logs ``user`` in, once: ``/login/link/TOKEN/``."""
+    return _create(user, next_path, lifetime)
+
+
+def create_setup_link() -> str | None:
+    """The path of a fresh link to make the first account, or None when there is one. Older ones end."""
+    if there_are_people():
+        return None
+    LoginLink.objects.filter(user=None).delete()
+    return _create(None, "/", SETUP_LIFETIME)
+
+
+def there_are_people() -> bool:
+    return User.objects.filter(is_service=False).exists()
+
+
+def peek(token: str) -> LoginLink:
+    """The link, not used up by this. Raises NotFound for one that is unknown, used or too old."""
+    link = _open_links().select_related("user").filter(token_hash=_hash(token)).first()
+    if link is None or (link.user is not None and not link.user.is_active):
+        raise NotFound(GONE)
+    if link.user is None and there_are_people():
+        raise NotFound("There is an account already: log in, or ask an admin for a link.")
+    return link
+
+
+@transactional
+def use_login_link(token: str) -> tuple[User, str]:
+    """The person of the link and where it leads; works once. Raises NotFound."""
+    link = _use(token)
+    if link.user is None:
+        raise NotFound(GONE)
+    return link.user, link.next_path
+
+
+@transactional
+def use_setup_link(token: str, *, username: str, password: str) -> User:
+    """Makes the first account, with the root role Admin; works once. Raises NotFound, ValidationError."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
+    if peek(token).user is not None:
+        raise NotFound(GONE)
+    user = create_first_admin(username=username, password=password, caller=Caller.system())
+    LoginLink.objects.filter(token_hash=_hash(token)).update(used_at=timezone.now())
+    return user
+
+
+@transactional
+def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
+    """An account with the root role Admin, for a start. Raises ValidationError."""
+    user = User(username=username.strip(), email=email or None, root_role_id=BuiltIn.ADMIN.value)
+    problems = problems_of_password(password, user)
+    if not user.username:
+        problems.append(Problem("username", "Choose a user name."))
+    elif User.objects.taken(user.username):
+        problems.append(Problem("username", f"There is an account {user.username} already."))
+    if problems:
+        raise ValidationError.of(problems)
+    user.set_password(password)
+    user.save()
+    after = {"id": user.pk, "username": user.username, "email": user.email, "rootRole": user.root_role_id}
+    record(Event(type=EventType.USER_CREATED, subject=user.username, after=after), actor=caller)
+    return user
+
+
+def forget_old_links() -> None:
+    LoginLink.objects.filter(expires_at__lt=timezone.now() - timedelta(days=1)).delete()
+
+
+def _create(user: User | None, next_path: str, lifetime: timedelta) -> str:
+    token = secrets.token_urlsafe(32)
+    LoginLink.objects.create(
+        token_hash=_hash(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
+    )
+    return f"/login/link/{token}/"
+
+
+def _use(token: str) -> LoginLink:
+    link = peek(token)
+    # One of several requests at once wins; the others find it used.
+    if not _open_links().filter(pk=link.pk).update(used_at=timezone.now()):
+        raise NotFound(GONE)
+    return link
+
+
+def _open_links() -> QuerySet[LoginLink]:
+    return LoginLink.objects.filter(used_at=None, expires_at__gt=timezone.now())
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

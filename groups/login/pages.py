@@ -1,0 +1,228 @@
+"""Logging in and out: by password, by one-time link, and the set-up link of a fresh installation."""
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import login, logout
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+from django_htmx.http import HttpResponseClientRedirect
+
+from flagadmin.console.lists import add_problems
+from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
+from flagadmin.http.error_responses import error_response, is_api
+from groups.authentication import client_address
+from groups.login.actions import check_login, note_login
+from groups.login.kept_input import input_of, keep_input, page_of
+from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
+from groups.models import User
+
+STALE_FORM = (
+    "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
+    "Go back, reload the page and submit the form again."
+)
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+guarded = method_decorator(
+    [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
+)
+
+
+class LoginForm(forms.Form):
+    username = forms.CharField(
+        label="User name or email",
+        max_length=255,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+
+class SetupForm(forms.Form):
+    username = forms.CharField(
+        label="User name",
+        max_length=255,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autofocus": True}),
+    )
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        help_text="At least 8 characters, and none of the common ones.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+@guarded
+class LoginPage(View):
+    """/login/?next=/where/"""
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        if request.user.is_authenticated:
+            return HttpResponseRedirect(safe_next(request.GET.get("next")))
+        return self.answer(request, LoginForm(), request.GET.get("next"))
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        form, wanted = LoginForm(request.POST), request.POST.get("next")
+        if not form.is_valid():
+            return self.answer(request, form, wanted, status=400)
+        data = form.cleaned_data
+        try:
+            user = check_login(data["username"], data["password"], address=client_address(request))
+        except AuthenticationRequired as error:
+            form.add_error(None, error.message)
+            return self.answer(request, form, wanted, status=401)
+        except TooManyRequests as error:
+            seconds = error.headers["Retry-After"]
+            response = self.answer(request, form, wanted, status=429, wait=error.message, seconds=seconds)
+            response["Retry-After"] = seconds
+            return response
+        response = enter(request, user, wanted, how="password")
+        if entered := request.POST.get("entered"):
+            keep_input(request, safe_next(wanted), entered)
+        return response
+
+    def answer(
+        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **more: str
+    ) -> HttpResponse:
+        """``more``: ``wait``, why and how long it takes, and how many ``seconds``; ``entered`` in another form."""
+        context = {
+            "title": "Log in",
+            "form": form,
+            "next": wanted or "",
+            "unclaimed": not there_are_people(),
+            "entered": request.POST.get("entered", ""),
+            **more,
+        }
+        return render(request, "login.html", context, status=status)
+
+
+def ask_to_log_in(request: HttpRequest) -> HttpResponse:
+    """What a form gets whose session has ended: the login page, which takes along what was entered."""
+    page, entered = page_of(request), input_of(request)
+    if not entered:
+        return redirect_to_login(page)
+    return LoginPage().answer(request, LoginForm(), page, status=401, entered=entered)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A login in another tab changes the token: what was entered comes back with the new one.
+
+    Only where the browser says that a page of this installation sent the form.
+    """
+    if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
+        return error_response(request, NoAccess(STALE_FORM))
+    if not request.user.is_authenticated:
+        return ask_to_log_in(request) if request.path != "/login/" else HttpResponseRedirect("/login/")
+    page = page_of(request)
+    keep_input(request, page, input_of(request))
+    go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
+    return go(page)
+
+
+@guarded
+class LogoutPage(View):
+    """Only a form leads here: a link on another page could log somebody out."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect("/")
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        logout(request)
+        return HttpResponseRedirect("/login/")
+
+
+@guarded
+class LoginLinkPage(View):
+    """/login/link/TOKEN/: works once.
+
+    Whoever opens it from outside (a terminal, a mail) is in at once. From another site, or through something that
+    fetches links ahead of people, it takes a click: nobody is logged in unawares and no link is used up unseen.
+    """
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        link = peek(token)
+        if link.user is None:
+            return self.show_setup(request, SetupForm())
+        if opened_by_hand(request):
+            return self.use(request, token)
+        context = {"title": "Log in", "form": forms.Form(), "button": f"Log in as {link.user}"}
+        return render(request, "groups/login_link.html", context)
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        if peek(token).user is not None:
+            return self.use(request, token)
+        form = SetupForm(request.POST)
+        if form.is_valid():
+            try:
+                user = use_setup_link(token, **form.cleaned_data)
+            except AppError as error:
+                if error.status == 404:
+                    raise
+                add_problems(form, error)
+            else:
+                return enter(request, user, "/", how="set-up")
+        return self.show_setup(request, form, status=400)
+
+    def use(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        user, next_path = use_login_link(token)
+        return enter(request, user, next_path, how="link")
+
+    def show_setup(self, request: HttpRequest, form: SetupForm, *, status: int = 200) -> HttpResponse:
+        context = {
+            "title": "Make the first account",
+            "lead": "It may do everything. This link works once.",
+            "form": form,
+            "button": "Make the account and log in",
+        }
+        return render(request, "groups/login_link.html", context, status=status)
+
+
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """The admin site's own login address: there is one login, and one throttle. Raises NoAccess."""
+    if request.user.is_authenticated:
+        raise NoAccess("Data fixes are for people with the Admin role.")
+    return HttpResponseRedirect(f"/login/?{request.META.get('QUERY_STRING', '')}")
+
+
+def enter(request: HttpRequest, user: User, wanted: str | None, *, how: str) -> HttpResponse:
+    """Begins a session under a new key, and goes where the person wanted."""
+    login(request, user, backend=BACKEND)
+    note_login(user, how=how)
+    return HttpResponseRedirect(safe_next(wanted))
+
+
+def safe_next(wanted: str | None) -> str:
+    """A path of this installation; the start page for anything else."""
+    path = (wanted or "").strip()
+    is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
+    return path if is_ours else settings.LOGIN_REDIRECT_URL
+
+
+def opened_by_hand(request: HttpRequest) -> bool:
+    """Whether the browser says that a person opened this address, and that no page led there."""
+    headers = request.headers
+    return (
+        request.method == "GET"
+        and headers.get("Sec-Fetch-Site") == "none"
+        and headers.get("Sec-Fetch-Mode") == "navigate"
+        and headers.get("Sec-Fetch-Dest") == "document"
+        and "Sec-Purpose" not in headers
+        and "Purpose" not in headers
+    )
+
+
+urlpatterns = [
+    path("login/", LoginPage.as_view()),
+    path("login/link/<str:token>/", LoginLinkPage.as_view()),
+    path("logout/", LogoutPage.as_view()),
+    path("admin/login/", admin_login),
+]

@@ -1,0 +1,87 @@
+"""Passwords: their rules, and changing them, which logs the account out everywhere else."""
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError as Refused
+from django.db.models import F
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import (
+    AuthenticationRequired,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    Problem,
+    ValidationError,
+)
+from groups.access import Caller
+from groups.login.throttle import Try, count_try, forget_tries
+from groups.models import LoginLink, User
+from groups.people.personal_tokens import delete_personal_tokens
+from groups.permissions import Permission
+
+
+def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
+    """Everything that is wrong with it at once; ``user`` for likeness to its names."""
+    try:
+        validate_password(password, user)
+    except Refused as refused:
+        return [Problem(path, message) for message in refused.messages]
+    return []
+
+
+@transactional
+def change_password(user: User, password: str, *, caller: Caller) -> None:
+    """Sets it, logs the account out everywhere and ends its open links. For oneself, or by an admin, which ends the
+    account's personal tokens too: whoever held one may not stay.
+
+    Raises NoAccess, NotFound, InvalidOperation (a service account has none), ValidationError.
+    """
+    if caller.id != user.pk:
+        caller.check(Permission.ADMIN)
+    locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
+    if locked is None:
+        raise NotFound(f"There is no account {user}.")
+    if locked.is_service:
+        raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
+    # It would outlive the token.
+    if caller.token is not None and caller.id == user.pk and not locked.has_usable_password():
+        raise NoAccess(
+            "A personal token cannot set the first password. Log in with a link, and choose it there."
+        )
+    if problems := problems_of_password(password, locked):
+        raise ValidationError.of(problems)
+    user.set_password(password)  # so that its present session can be kept: see keep_session
+    locked.password = user.password
+    locked.save(update_fields=["password"])
+    end_links(locked)
+    if caller.id != user.pk:
+        delete_personal_tokens(locked, caller=caller)
+    record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=locked.username), actor=caller)
+
+
+def end_links(user: User) -> None:
+    """Its links and invitations that are still open."""
+    LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+
+
+def check_own_password(user: User, password: str, *, path: str, address: str) -> None:
+    """Raises ValidationError, or TooManyRequests after too many tries."""
+    attempt = Try.of(user, user.username, address)
+    count_try(attempt)
+    if not user.check_password(password):
+        raise ValidationError.at(path, "This is not the present password.")
+    forget_tries(attempt)
+
+
+@transactional
+def log_out_everywhere(user: User, *, caller: Caller) -> None:
+    """Ends every session of the account. Its tokens stay."""
+    if caller.id != user.pk:
+        caller.check(Permission.ADMIN)
+    if not User.objects.filter(pk=user.pk).update(session_generation=F("session_generation") + 1):
+        raise AuthenticationRequired
+    user.refresh_from_db(fields=["session_generation"])
+    record(Event(type=EventType.USER_LOGGED_OUT_EVERYWHERE, subject=user.username), actor=caller)

@@ -1,0 +1,80 @@
+"""A secret that was just created: shown by the page that its form leads to, and never again.
+
+On the way there it travels in a signed cookie that lives a minute. It is not stored here, and reloading the page
+neither shows it again nor creates another one.
+"""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core import signing
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+
+from groups.console import ConsolePage
+
+COOKIE = "shown_once"
+SECONDS = 60
+CREATED = "created"  # in the URL of the page that shows it
+
+
+class ShowsSecretOnce(ConsolePage):
+    """Mixed into a page whose form creates a secret.
+
+    What is done with the form sets ``created``: ``secret`` and whatever else the template shows beside it.
+    """
+
+    created: dict[str, str] | None = None
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().post(request, *args, **kwargs)  # type: ignore[misc]
+        return redirect_to_secret(request, self.created) if self.created else response
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if CREATED not in request.GET:
+            return super().get(request, *args, **kwargs)
+        created = take_secret(request)
+        if created is None:
+            return self.already_shown()
+        response = self.show_secret(created)
+        response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+        return response
+
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        return self.render_to_response(self.get_context_data(**{"curl": "", **created}))
+
+    def already_shown(self) -> HttpResponseBase:
+        """To the page above."""
+        messages.info(
+            self.request, "It was created and shown once. If you did not copy it, create another one."
+        )
+        return HttpResponseRedirect(self.crumbs()[-1][1])
+
+
+def redirect_to_secret(request: HttpRequest, created: dict[str, str]) -> HttpResponseBase:
+    response = HttpResponseRedirect(f"{request.path}?{CREATED}")
+    value = signing.dumps([request.user.pk, created], salt=_salt(request), compress=True)
+    response.set_cookie(
+        COOKIE,
+        value,
+        max_age=SECONDS,
+        path=request.path,
+        secure=settings.HTTPS,
+        httponly=True,
+        samesite="Strict",
+    )
+    return response
+
+
+def take_secret(request: HttpRequest) -> dict[str, str] | None:
+    """What is to be shown; None where there is nothing, or it is too late."""
+    try:
+        value = request.COOKIES.get(COOKIE, "")
+        user, created = signing.loads(value, salt=_salt(request), max_age=SECONDS)
+    except signing.BadSignature:
+        return None
+    return created if user == request.user.pk else None
+
+
+def _salt(request: HttpRequest) -> str:
+    return f"{COOKIE} {request.path}"

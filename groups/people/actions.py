@@ -1,0 +1,179 @@
+"""People and service accounts: made, changed, disabled, deleted. By admins only."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import ValidationError as Refused
+from django.core.validators import validate_email
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
+from groups.access import Caller
+from groups.login.passwords import problems_of_password
+from groups.models import User
+from groups.people.last_admin import check_admins_without_account, keeping_admins
+from groups.permissions import Permission
+from groups.roles.root_roles import root_role_id
+
+_EVENTS = {
+    False: (EventType.USER_CREATED, EventType.USER_UPDATED, EventType.USER_DELETED),
+    True: (
+        EventType.SERVICE_ACCOUNT_CREATED,
+        EventType.SERVICE_ACCOUNT_UPDATED,
+        EventType.SERVICE_ACCOUNT_DELETED,
+    ),
+}
+_WORDS = {False: "person", True: "service account"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAccount:
+    """``root_role``: its id or its name, None for none. Without a password a person logs in by link first."""
+
+    username: str
+    is_service: bool = False
+    name: str = ""
+    email: str | None = None
+    root_role: int | str | None = None
+    password: str | None = None
+
+
+def accounts(caller: Caller, *, is_service: bool) -> list[User]:
+    """Raises NoAccess."""
+    caller.check(Permission.ADMIN)
+    return list(User.objects.filter(is_service=is_service).order_by("id"))
+
+
+def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
+    """Raises NoAccess, NotFound."""
+    caller.check(Permission.ADMIN)
+    return _found(User.objects.filter(pk=user_id, is_service=is_service).first(), user_id, is_service)
+
+
+@transactional
+def create_account(new: NewAccount, *, caller: Caller) -> User:
+    """Raises NoAccess, ValidationError, NameExists."""
+    caller.check(Permission.ADMIN)
+    user = User(
+        username=new.username.strip(),
+        name=new.name,
+        email=(new.email or "").strip() or None,
+        is_service=new.is_service,
+    )
+    problems = [*_problems_of_names(user)]
+    if new.password is not None:
+        problems += problems_of_password(new.password, user)
+    user.root_role_id = root_role_id(new.root_role, problems)
+    if problems:
+        raise ValidationError.of(problems)
+    _check_free(user)
+    if new.password is None:
+        user.set_unusable_password()
+    else:
+        user.set_password(new.password)
+    user.save()
+    created, _, _ = _EVENTS[user.is_service]
+    record(Event(type=created, subject=user.username, after=document(user)), actor=caller)
+    return user
+
+
+@transactional
+def update_account(user_id: int, changes: dict[str, Any], *, is_service: bool, caller: Caller) -> User:
+    """``changes``: some of ``name, email, root_role, is_active``; what is not named stays.
+
+    Raises NoAccess, NotFound, ValidationError, NameExists, InvalidOperation (the last admin, or oneself).
+    """
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        user = _locked(user_id, is_service)
+        before = document(user)
+        _apply(user, changes)
+        user.save()
+    after = document(user)
+    if after != before:
+        _, updated, _ = _EVENTS[is_service]
+        record(Event(type=updated, subject=user.username, before=before, after=after), actor=caller)
+    return user
+
+
+@transactional
+def delete_account(user_id: int, *, is_service: bool, caller: Caller) -> None:
+    """Its tokens, grants and memberships go with it. Raises NoAccess, NotFound, InvalidOperation."""
+    caller.check(Permission.ADMIN)
+    with keeping_admins(caller):
+        user = _locked(user_id, is_service)
+        before = document(user) | {
+            "tokens": [token.name for token in user.tokens.all()],
+            "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
+            "grants": list(user.grants.order_by("project_id").values("project_id", "role_id")),
+        }
+        user.delete()
+    _, _, deleted = _EVENTS[is_service]
+    record(Event(type=deleted, subject=before["username"], before=before), actor=caller)
+
+
+def account_blockers(user: User, caller: Caller) -> list[AppError]:
+    """What stands against deleting it. Reads only."""
+    return raised_by(partial(check_admins_without_account, user, caller))
+
+
+def document(user: User) -> dict[str, Any]:
+    """An account as its audit events tell of it."""
+    return {
+        "id": user.pk,
+        "username": user.username,
+        "name": user.name,
+        "email": user.email,
+        "rootRole": user.root_role_id,
+        "isActive": user.is_active,
+    }
+
+
+def _locked(user_id: int, is_service: bool) -> User:
+    users = User.objects.select_for_update().filter(pk=user_id, is_service=is_service)
+    return _found(users.first(), user_id, is_service)
+
+
+def _found(user: User | None, user_id: int, is_service: bool) -> User:
+    if user is None:
+        raise NotFound(f"There is no {_WORDS[is_service]} with the id {user_id}.")
+    return user
+
+
+def _apply(user: User, changes: dict[str, Any]) -> None:
+    problems: list[Problem] = []
+    if "name" in changes:
+        user.name = changes["name"] or ""
+    if "is_active" in changes:
+        user.is_active = changes["is_active"]
+    if "email" in changes:
+        user.email = (changes["email"] or "").strip() or None
+    if "root_role" in changes:
+        user.root_role_id = root_role_id(changes["root_role"], problems)
+    problems += _problems_of_names(user)
+    if problems:
+        raise ValidationError.of(problems)
+    _check_free(user)
+
+
+def _problems_of_names(user: User) -> Iterator[Problem]:
+    if not user.username:
+        yield Problem("username", "Give a user name or an email address.")
+    elif not user.username.isprintable() or len(user.username) > 255:
+        yield Problem("username", "At most 255 letters, digits, spaces and signs.")
+    if user.email:
+        try:
+            validate_email(user.email)
+        except Refused:
+            yield Problem("email", f"{user.email} is not an email address.")
+
+
+def _check_free(user: User) -> None:
+    """One name, one account: nobody's user name is the address of somebody else."""
+    for name in filter(None, (user.username, user.email)):
+        if User.objects.taken(name, but=user):
+            raise NameExists(f"There is an account {name} already.")

@@ -1,0 +1,31 @@
+"""What the pages of access let people choose from: root roles, accounts by their names."""
+
+from django.db.models import Q
+
+from flagadmin.errors import InvalidOperation
+from groups.models import User
+from groups.roles.root_roles import root_roles
+
+OFFERED = 200
+
+
+def root_role_choices() -> list[tuple[str, str]]:
+    return [("", "none")] + [(str(role.pk), role.name) for role in root_roles()]
+
+
+def known_accounts() -> list[tuple[str, str]]:
+    """(user name, display name) of some accounts, to choose from while typing."""
+    users = User.objects.filter(is_active=True).order_by("username")
+    return [(user.username, user.name) for user in users[:OFFERED]]
+
+
+def found_account(text: str) -> User:
+    """The account of this user name or email address, in any case. Raises InvalidOperation in words."""
+    name = text.strip()
+    if not name:
+        raise InvalidOperation("Give a user name or an email address.")
+    by_name = User.objects.filter(Q(username__iexact=name) | Q(email__iexact=name))
+    user = by_name.order_by("id").first()
+    if user is None:
+        raise InvalidOperation(f"There is no account {name}.")
+    return user

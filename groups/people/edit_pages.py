@@ -1,0 +1,229 @@
+"""Making, changing, disabling and deleting an account, and one-time links to a new password."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from groups.console import ActionPage, ConfirmPage, FormPage
+from groups.login.invitations import NEXT, reset_password
+from groups.login.links import INVITE_LIFETIME, create_login_link
+from groups.models import User
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people import actions
+from groups.people.actions import NewAccount
+from groups.people.choices import root_role_choices
+from groups.people.pages import PEOPLE, SERVICE, Kind, OneAccount
+from groups.people.personal_tokens import personal_tokens
+from groups.permissions import Permission
+
+
+class AccountForm(forms.Form):
+    username = forms.CharField(
+        label="User name",
+        max_length=255,
+        widget=forms.TextInput(
+            attrs={"autocapitalize": "none", "spellcheck": "false", "autocomplete": "off"}
+        ),
+    )
+    name = forms.CharField(label="Full name", required=False, max_length=255)
+    email = forms.CharField(
+        label="Email address", required=False, max_length=255, help_text="They can log in with it too."
+    )
+    rootRole = forms.TypedChoiceField(
+        label="Root role",
+        required=False,
+        coerce=int,
+        empty_value=None,
+        help_text="Applies everywhere. Without one: only the roles granted by groups and projects.",
+    )
+
+    def __init__(self, *args: Any, is_service: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["rootRole"].choices = root_role_choices()  # type: ignore[attr-defined]
+        if is_service:
+            del self.fields["email"]
+
+
+class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
+    template_name = "groups/account_form.html"
+
+    def get_title(self) -> str:
+        return f"New {self.one}" if self.is_service else "Add user"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return ((self.plural, self.home),)
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        self.caller.check(Permission.ADMIN)
+        return AccountForm(data or None, initial=self.get_initial(), is_service=self.is_service)
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        new = NewAccount(
+            username=data["username"],
+            is_service=self.is_service,
+            name=data["name"],
+            email=data.get("email"),
+            root_role=data["rootRole"],
+        )
+        user = actions.create_account(new, caller=self.caller)
+        if not self.is_service:
+            link = create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
+            self.created = link_to_pass_on(self.request, user, link, back=self.home)
+        else:
+            messages.success(self.request, f"Created service account {user}. Create a token for it below.")
+        return f"{self.home}{user.pk}/"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        lead = "" if self.is_service else "No email is sent: you get a one-time login link to pass on."
+        defaults = {
+            "button": f"Create {self.one}" if self.is_service else "Add user",
+            "cancel": self.home,
+            "lead": lead,
+        }
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
+        return curl_for(self.request, "POST", self.api, body)
+
+
+def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
+    """What the page that shows a one-time link is made of."""
+    secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
+    hours = int(INVITE_LIFETIME.total_seconds() // 3600)
+    lead = (
+        f"Pass it on to {user.display_name}. It works once, for {hours} hours, and leads to a new password."
+    )
+    return {"title": f"Link for {user}", "secret": secret, "back": back, "lead": lead}
+
+
+class EditAccountPage(OneAccount, NewAccountPage):
+    def get_title(self) -> str:
+        return f"Edit {self.account().display_name}"
+
+    def get_initial(self) -> dict[str, Any]:
+        user = self.account()
+        return {
+            "username": user.username,
+            "name": user.name,
+            "email": user.email,
+            "rootRole": user.root_role_id,
+        }
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        form = super().get_form(data)
+        form.fields["username"].disabled = True
+        form.fields["username"].help_text = "A user name never changes: the activity names it."
+        return form
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        changes = {"name": data["name"], "root_role": data["rootRole"]}
+        changes |= {} if self.is_service else {"email": data["email"]}
+        user = actions.update_account(self.user_id, changes, is_service=self.is_service, caller=self.caller)
+        messages.success(self.request, f"Changed {user}.")
+        return self.url
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {"button": f"Save {self.one}", "cancel": self.url, "lead": ""}
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        return curl_for(self.request, "PUT", f"{self.api}/{self.user_id}", {"rootRole": "Viewer"})
+
+
+class SetActive(OneAccount, ActionPage):
+    """Disables an account, or enables it again."""
+
+    def act(self) -> str:
+        active = self.request.POST.get("active") == "yes"
+        user = actions.update_account(
+            self.user_id, {"is_active": active}, is_service=self.is_service, caller=self.caller
+        )
+        if active:
+            return f"{user} is enabled again, with everything it held."
+        return f"{user} is disabled: no login, and no key works. Roles and groups stay for later."
+
+    def back(self) -> str:
+        return self.url
+
+
+class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
+    """Ends the present password and shows a one-time link to a new one."""
+
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        oneself = "Change your own password on your account's page." if user.pk == self.caller.id else ""
+        disabled = "" if user.is_active else f"{user} is disabled. Enable the account first."
+        return {
+            "title": f"Reset the password of {user}",
+            "lead": "You get a link that works once. It leads to a new password.",
+            "losses": [f"the present password of {user}", "every session and every older link of theirs"],
+            "kept": "Personal tokens stay.",
+            "button": "Reset password",
+            "cancel": self.url,
+            "blocked": oneself or disabled,
+        }
+
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        self.template_name = "groups/account_form.html"
+        return super().show_secret(created)
+
+    def act(self) -> tuple[str, str]:
+        user = self.account()
+        link = reset_password(self.user_id, caller=self.caller)
+        self.created = link_to_pass_on(self.request, user, link, back=self.url)
+        return "The password is reset.", self.url
+
+
+class DeleteAccountPage(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        return {
+            "title": f"Delete {self.one} {user}",
+            "losses": losses_of(user, self.one),
+            "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
+            "disable it instead.",
+            "button": f"Delete {self.one} {user}",
+            "cancel": self.url,
+            "blocked": " ".join(error.message for error in actions.account_blockers(user, self.caller)),
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = self.account()
+        actions.delete_account(self.user_id, is_service=self.is_service, caller=self.caller)
+        return f"Deleted {self.one} {user}.", self.home
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
+
+
+def losses_of(user: User, one: str) -> list[str]:
+    """What goes with an account, a line each."""
+    lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
+    lines += [f"the key {token.name}, which stops working" for token in personal_tokens(user)]
+    lines += [f"membership of {group}" for group in user.groups.order_by("name")]
+    own = user.grants.select_related("role").order_by("project_id", "role__name")
+    return lines + [f"role {grant.role} in {grant.project_id}" for grant in own]
+
+
+urlpatterns = [
+    path("access/people/<int:user_id>/reset-password/", ResetPasswordPage.as_view()),
+    *(
+        pattern
+        for kind in (PEOPLE, SERVICE)
+        for pattern in (
+            path(f"{kind['home'][1:]}new/", NewAccountPage.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/edit/", EditAccountPage.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/active", SetActive.as_view(**kind)),
+            path(f"{kind['home'][1:]}<int:user_id>/delete/", DeleteAccountPage.as_view(**kind)),
+        )
+    ),
+]

@@ -1,0 +1,178 @@
+"""/account/: what one holds, one's own password and tokens, logging out everywhere."""
+
+from datetime import UTC, datetime, time
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import logout, update_session_auth_hash
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import path
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
+
+from flagadmin.console.lists import Listing, curl_for
+from flagadmin.errors import NotFound, ValidationError
+from groups.authentication import client_address
+from groups.console import ConsolePage, FormPage
+from groups.login.passwords import change_password, check_own_password, log_out_everywhere
+from groups.models import Grant, User
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
+
+
+class OwnPage(ConsolePage):
+    """A page about the person who looks at it."""
+
+    @property
+    def user(self) -> User:
+        if self.caller.user is None:  # a session always has one
+            raise NotFound
+        return self.caller.user
+
+    def crumbs(self) -> list[tuple[str, str]]:
+        return [("Your account", "/account/")]
+
+
+class AccountPage(OwnPage):
+    template_name = "groups/account.html"
+    title = "Your account"
+
+    def crumbs(self) -> list[tuple[str, str]]:
+        return []
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, user=self.user, **held_by(self.user, self.request.GET))
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/user")
+
+
+def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
+    """``held_groups``, ``grants`` and ``tokens`` of an account, each with its own pages."""
+    rows: dict[str, Any] = {
+        "held_groups": user.groups.select_related("root_role").order_by("name"),
+        "grants": grants_of(user),
+        "tokens": personal_tokens(user),
+    }
+    return {name: Listing(given, found, columns=(), page_name=f"{name}-page") for name, found in rows.items()}
+
+
+def grants_of(user: User) -> QuerySet[Grant]:
+    """The roles in projects that somebody holds, themselves or (``grant.group``) through a group."""
+    held = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
+    return held.select_related("role", "group").order_by("project_id", "role__name", "id")
+
+
+class PasswordForm(forms.Form):
+    currentPassword = forms.CharField(
+        label="Current password",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    password = forms.CharField(
+        label="New password",
+        max_length=1000,
+        strip=False,
+        help_text="At least 8 characters, and none of the common ones.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+    confirmPassword = forms.CharField(
+        label="New password again",
+        max_length=1000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if "password" in data and data.get("confirmPassword") not in (None, data["password"]):
+            self.add_error("confirmPassword", "The two new passwords differ.")
+        return data
+
+
+@method_decorator(
+    sensitive_post_parameters("currentPassword", "password", "confirmPassword"), name="dispatch"
+)
+class PasswordPage(OwnPage, FormPage):
+    template_name = "groups/password.html"
+    title = "Change your password"
+    form_class = PasswordForm
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        form = super().get_form(data)
+        if not self.user.has_usable_password():
+            del form.fields["currentPassword"]
+        return form
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        if "currentPassword" in data:
+            address = client_address(self.request)
+            check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
+        change_password(self.user, data["password"], caller=self.caller)
+        update_session_auth_hash(self.request, self.user)
+        messages.success(self.request, "Your password is changed. You are logged out everywhere else.")
+        return "/account/"
+
+    def curl(self) -> str:
+        body = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}
+        return curl_for(self.request, "POST", "/api/admin/user/change-password", body)
+
+
+class TokenForm(forms.Form):
+    description = forms.CharField(label="Description", max_length=255)
+    expiresAt = forms.DateField(
+        label="Expires",
+        required=False,
+        help_text="The end of that day, UTC. Empty: never.",
+        widget=forms.DateInput(attrs={"type": "date"}),
+    )
+
+
+class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
+    template_name = "groups/token_new.html"
+    title = "New personal token"
+    form_class = TokenForm
+
+    def submit(self, form: Any) -> str:
+        day = form.cleaned_data["expiresAt"]
+        expires_at = datetime.combine(day, time.max, UTC) if day else None
+        if expires_at is not None and expires_at <= datetime.now(UTC):
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
+        name = form.cleaned_data["description"]
+        _, secret = create_personal_token(self.user, name=name, expires_at=expires_at, caller=self.caller)
+        self.created = {"secret": secret, "title": "Your new token"}
+        return "/account/"
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", "/api/admin/user/tokens", {"description": "laptop"})
+
+
+class RevokeTokenPage(OwnPage):
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, token_id: int) -> HttpResponse:
+        delete_personal_token(self.user, token_id, caller=self.caller)
+        messages.success(request, "Token revoked.")
+        return HttpResponseRedirect("/account/")
+
+
+class LogOutEverywherePage(OwnPage):
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        log_out_everywhere(self.user, caller=self.caller)
+        logout(request)
+        return HttpResponseRedirect("/login/")
+
+
+urlpatterns = [
+    path("account/", AccountPage.as_view()),
+    path("account/password/", PasswordPage.as_view()),
+    path("account/tokens/new/", NewTokenPage.as_view()),
+    path("account/tokens/<int:token_id>/revoke/", RevokeTokenPage.as_view()),
+    path("account/log-out-everywhere/", LogOutEverywherePage.as_view()),
+]

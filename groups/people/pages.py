@@ -1,0 +1,142 @@
+"""/access/people/ and /access/service-accounts/: the accounts, what they hold and through what, and changing them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import ConsolePage, ListPage
+from groups.models import User
+from groups.people import actions
+from groups.people.choices import root_role_choices
+from groups.people.own_account_pages import held_by
+from groups.permissions import Permission
+
+
+class Kind:
+    """Mixed into each page: which accounts it is about, and where they stand. Here people; else ``SERVICE``."""
+
+    is_service = False
+    plural = "People"
+    one = "person"
+    counted = "person,people"
+    home = "/access/people/"
+    api = "/api/admin/user-admin"
+
+
+PEOPLE: dict[str, Any] = {"home": Kind.home}
+SERVICE: dict[str, Any] = {
+    "is_service": True,
+    "plural": "Service accounts",
+    "one": "service account",
+    "counted": "service account,service accounts",
+    "home": "/access/service-accounts/",
+    "api": "/api/admin/service-account",
+}
+
+
+class AccountsPage(Kind, ListPage):
+    template_name = "groups/accounts.html"
+    default_sort = "name"
+    columns = (
+        Column("name", "Name", by=("username",)),
+        Column("root_role", "Root role", by=("root_role__name", "username")),
+        Column("groups", "Groups", by=("group_count",), numeric=True),
+        Column("projects", "Projects", by=("project_count",), numeric=True),
+        Column("seen", "Last seen", by=("seen_at",)),
+    )
+
+    @property
+    def csv_name(self) -> str:  # type: ignore[override]
+        return self.plural.lower().replace(" ", "-")
+
+    def get_title(self) -> str:
+        return self.plural
+
+    def get_filters(self) -> Sequence[Filter]:
+        roles = [("-", "none"), *root_role_choices()[1:]]
+        states = [("active", "in use"), ("disabled", "disabled")]
+        return (
+            Filter("q", "Name or email"),
+            Filter("role", "Root role", roles),
+            Filter("state", "State", states),
+        )
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        self.caller.check(Permission.ADMIN)
+        users = User.objects.filter(is_service=self.is_service).select_related("root_role")
+        if text := values["q"]:
+            users = users.filter(
+                Q(username__icontains=text) | Q(name__icontains=text) | Q(email__icontains=text)
+            )
+        if values["role"]:
+            users = users.filter(root_role=None if values["role"] == "-" else int(values["role"]))
+        if values["state"]:
+            users = users.filter(is_active=values["state"] == "active")
+        return users.annotate(
+            group_count=Count("memberships", distinct=True),
+            project_count=Count("grants__project", distinct=True),
+        )
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        role = row.root_role.name if row.root_role else ""
+        return (row.username, role, row.group_count, row.project_count, row.seen_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(home=self.home, one=self.one, counted=self.counted, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", self.api)
+
+
+class OneAccount(Kind, ConsolePage):
+    """A page about one account."""
+
+    @property
+    def user_id(self) -> int:
+        return self.kwargs["user_id"]
+
+    @property
+    def url(self) -> str:
+        return f"{self.home}{self.user_id}/"
+
+    def account(self) -> User:
+        return actions.access_account(self.caller, self.user_id, is_service=self.is_service)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return ((self.plural, self.home), (self.account().display_name, self.url))
+
+
+class AccountPage(OneAccount):
+    template_name = "groups/account_detail.html"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return ((self.plural, self.home),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        user = self.account()
+        return super().get_context_data(
+            **{
+                "title": user.display_name,
+                "user": user,
+                "url": self.url,
+                **held_by(user, self.request.GET),
+                "oneself": user.pk == self.caller.id,
+                **kwargs,
+            }
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{self.api}/{self.user_id}")
+
+
+urlpatterns = [
+    pattern
+    for kind in (PEOPLE, SERVICE)
+    for pattern in (
+        path(kind["home"][1:], AccountsPage.as_view(**kind)),
+        path(f"{kind['home'][1:]}<int:user_id>/", AccountPage.as_view(**kind)),
+    )
+]

@@ -1,0 +1,103 @@
+"""Personal tokens: keys that act as one person or one service account, with exactly its permissions."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NameExists, NoAccess, NotFound
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import ApiToken, User
+from groups.permissions import Permission
+from groups.tokens import check_expiry, hash_secret, new_secret, visible_prefix
+
+Kind = ApiToken.Kind
+
+
+def personal_tokens(user: User) -> list[ApiToken]:
+    """The user's keys, newest first."""
+    return list(user.tokens.filter(kind=Kind.PERSONAL))
+
+
+def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
+    """The same for many users, by their ids. One query."""
+    found: dict[int, list[ApiToken]] = {}
+    for token in ApiToken.objects.filter(kind=Kind.PERSONAL, user__in=[user.pk for user in users]):
+        found.setdefault(token.user_id or 0, []).append(token)
+    return found
+
+
+def own_user(caller: Caller) -> User:
+    """The person or service account behind a request. Raises NoAccess for an admin token, which has none."""
+    if caller.user is None:
+        raise NoAccess("Personal tokens belong to a person or a service account; an admin token is neither.")
+    return caller.user
+
+
+@transactional
+def create_personal_token(
+    user: User, *, name: str, expires_at: datetime | None, caller: Caller
+) -> tuple[ApiToken, str]:
+    """The token and its secret, which is not kept. For oneself, or by an admin.
+
+    Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token that makes it).
+    """
+    _lock(user, caller)
+    check_expiry(caller, expires_at)
+    if user.tokens.filter(kind=Kind.PERSONAL, name=name).exists():
+        raise NameExists(f'{user} has a token named "{name}" already.')
+    secret = new_secret(Kind.PERSONAL)
+    token = ApiToken.objects.create(
+        kind=Kind.PERSONAL,
+        name=name,
+        secret_hash=hash_secret(secret),
+        prefix=visible_prefix(secret),
+        user=user,
+        created_by=caller.name,
+        expires_at=expires_at,
+    )
+    record(Event(type=EventType.PAT_CREATED, subject=name, after=_document(token)), actor=caller)
+    return token, secret
+
+
+@transactional
+def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
+    """Raises NoAccess, NotFound."""
+    _lock(user, caller)
+    token = user.tokens.filter(kind=Kind.PERSONAL, id=token_id).first()
+    if token is None:
+        raise NotFound(f"{user} has no token with id {token_id}.")
+    record(Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)), actor=caller)
+    token.delete()
+
+
+def delete_personal_tokens(user: User, *, caller: Caller) -> None:
+    """All of them; ``user`` is locked."""
+    tokens = personal_tokens(user)
+    record_all(
+        (Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)) for token in tokens),
+        actor=caller,
+    )
+    user.tokens.filter(kind=Kind.PERSONAL).delete()
+
+
+def _lock(user: User, caller: Caller) -> None:
+    """Names stay unique per user, and nobody gets a key while being deleted."""
+    if caller.id != user.pk:
+        caller.check(Permission.ADMIN)
+    if not User.objects.select_for_update(no_key=True).filter(pk=user.pk).exists():
+        raise NotFound(f"There is no account {user}.")
+
+
+def _document(token: ApiToken) -> dict[str, Any]:
+    return {
+        "id": token.pk,
+        "description": token.name,
+        "userId": token.user_id,
+        "username": token.user.username if token.user else None,
+        "expiresAt": iso(token.expires_at),
+        "prefix": token.prefix,
+    }

@@ -1,0 +1,155 @@
+"""People, service accounts and roles on the wire, in the reference's shape."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from flagadmin.http.fields import LONGEST_NAME, Body
+from flagadmin.http.timestamps import iso
+from groups.models import ApiToken, Role, User
+from groups.people.personal_tokens_api import PersonalToken, personal_token_record
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}]}
+)
+class RootRoleField(serializers.Field):
+    """A root role's id or its name; null for none."""
+
+    def to_internal_value(self, data: Any) -> int | str:
+        if isinstance(data, bool) or not isinstance(data, int | str) or data == "":
+            raise serializers.ValidationError("Give a root role's id or its name.")
+        if isinstance(data, str) and len(data) > LONGEST_NAME:
+            raise serializers.ValidationError(f"Must have at most {LONGEST_NAME} characters.")
+        return int(data) if isinstance(data, str) and data.isascii() and data.isdigit() else data
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class PersonBody(Body):
+    username = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    password = serializers.CharField(
+        max_length=1000, required=False, allow_null=True, trim_whitespace=False, write_only=True
+    )
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+    sendEmail = serializers.BooleanField(required=False, help_text="Accepted and not used: no mail is sent.")
+
+
+class ServiceAccountUpdateBody(Body):
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+    isActive = serializers.BooleanField(
+        required=False, help_text="false: no login, and its keys do not work."
+    )
+
+    def changes(self) -> dict[str, Any]:
+        names = {"email": "email", "name": "name", "rootRole": "root_role", "isActive": "is_active"}
+        return {names[key]: value for key, value in self.validated_data.items()}
+
+
+class PersonUpdateBody(ServiceAccountUpdateBody):
+    email = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+
+
+class ServiceAccountBody(Body):
+    username = serializers.CharField(max_length=255)
+    name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
+    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+
+
+class PasswordBody(Body):
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+
+
+class RoleRecord(serializers.Serializer):
+    id = serializers.IntegerField()
+    type = serializers.CharField(help_text="root or project (built in), root-custom or custom.")
+    name = serializers.CharField()
+    description = serializers.CharField()
+    project = serializers.CharField(allow_null=True, help_text="Always null: roles belong to no project.")
+
+
+class AccountRecord(serializers.Serializer):
+    """A person or a service account."""
+
+    id = serializers.IntegerField()
+    isAPI = serializers.BooleanField(help_text="Always false: keys without a person are no accounts.")
+    accountType = serializers.CharField(help_text="User or Service Account.")
+    username = serializers.CharField()
+    name = serializers.CharField()
+    email = serializers.CharField(allow_null=True)
+    rootRole = serializers.IntegerField(allow_null=True)
+    isActive = serializers.BooleanField()
+    seenAt = serializers.DateTimeField(allow_null=True)
+    createdAt = serializers.DateTimeField()
+    imageUrl = serializers.CharField(help_text="Always empty: nothing is fetched from a picture service.")
+    loginAttempts = serializers.IntegerField(help_text="Always 0: attempts are counted by address too.")
+    scimId = serializers.CharField(allow_null=True, help_text="Always null.")
+    seatType = serializers.CharField(allow_null=True, help_text="Always null.")
+    companyRole = serializers.CharField(allow_null=True, help_text="Always null.")
+    productUpdatesEmailConsent = serializers.BooleanField(allow_null=True, help_text="Always null.")
+
+
+class ServiceAccountRecord(AccountRecord):
+    tokens = PersonalToken(many=True, help_text="Its tokens, without their secrets.")
+
+
+class CreatedPersonRecord(AccountRecord):
+    inviteLink = serializers.CharField(
+        required=False, help_text="Works once, for a day: how a person made without a password logs in."
+    )
+    emailSent = serializers.BooleanField()
+
+
+class ListedPersonRecord(AccountRecord):
+    inviteLink = serializers.CharField(help_text="Always empty: a link is shown once, when it is created.")
+
+
+class PeopleList(serializers.Serializer):
+    users = ListedPersonRecord(many=True)
+    rootRoles = RoleRecord(many=True)
+
+
+class ServiceAccountList(serializers.Serializer):
+    serviceAccounts = ServiceAccountRecord(many=True)
+    rootRoles = RoleRecord(many=True)
+
+
+def role_record(role: Role) -> dict[str, Any]:
+    return {
+        "id": role.pk,
+        "type": role.type,
+        "name": role.name,
+        "description": role.description,
+        "project": None,
+    }
+
+
+def account_record(user: User) -> dict[str, Any]:
+    return {
+        "id": user.pk,
+        "isAPI": False,
+        "accountType": "Service Account" if user.is_service else "User",
+        "username": user.username,
+        "name": user.name,
+        "email": user.email,
+        "rootRole": user.root_role_id,
+        "isActive": user.is_active,
+        "seenAt": iso(user.seen_at),
+        "createdAt": iso(user.created_at),
+        "imageUrl": "",
+        "loginAttempts": 0,
+        "scimId": None,
+        "seatType": None,
+        "companyRole": None,
+        "productUpdatesEmailConsent": None,
+    }
+
+
+def service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:
+    return account_record(user) | {"tokens": [personal_token_record(token) for token in tokens]}

@@ -1,0 +1,104 @@
+"""The keys of a service account: a new one, shown once, and revoking one. They act as the account."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import path
+from django.utils.timesince import timesince
+
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import NotFound, ValidationError
+from groups.console import ConfirmPage, ConsolePage, FormPage
+from groups.models import ApiToken, User
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.actions import access_account
+from groups.people.own_account_pages import TokenForm
+from groups.people.pages import SERVICE
+from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
+
+
+def call_with_key(request: HttpRequest, path: str, secret: str) -> str:
+    """A curl command with the key itself in it, for the one page that shows it."""
+    return curl_for(request, "GET", path).replace('"Authorization: $API_KEY"', f"'Authorization: {secret}'")
+
+
+class ServicePage(ConsolePage):
+    @property
+    def user_id(self) -> int:
+        return self.kwargs["user_id"]
+
+    @property
+    def url(self) -> str:
+        return f"{SERVICE['home']}{self.user_id}/"
+
+    @property
+    def api(self) -> str:
+        return f"{SERVICE['api']}/{self.user_id}/token"
+
+    def account(self) -> User:
+        return access_account(self.caller, self.user_id, is_service=True)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return ((SERVICE["plural"], SERVICE["home"]), (self.account().display_name, self.url))
+
+
+class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
+    template_name = "groups/service_token_new.html"
+    title = "New key"
+    form_class = TokenForm
+
+    def submit(self, form: Any) -> str:
+        day = form.cleaned_data["expiresAt"]
+        expires_at = datetime.combine(day, time.max, UTC) if day else None
+        if expires_at is not None and expires_at <= datetime.now(UTC):
+            raise ValidationError.at("expiresAt", "Enter a date in the future.")
+        account, name = self.account(), form.cleaned_data["description"]
+        _, secret = create_personal_token(account, name=name, expires_at=expires_at, caller=self.caller)
+        self.created = {
+            "secret": secret,
+            "command": call_with_key(self.request, "/api/admin/projects", secret),
+            "title": f"New key of {account}",
+        }
+        return self.url
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**{"account": self.account(), "back": self.url, **kwargs})
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", self.api, {"description": "deploy"})
+
+
+class RevokeServiceToken(ServicePage, ConfirmPage):
+    def token(self) -> ApiToken:
+        found = [t for t in personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
+        if not found:
+            raise NotFound("There is no such key.")
+        return found[0]
+
+    def plan(self) -> dict[str, Any]:
+        token = self.token()
+        when = f"was last used {timesince(token.seen_at, depth=1)} ago" if token.seen_at else "was never used"
+        return {
+            "title": f"Revoke key {token.name}",
+            "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
+            "losses": [f"the key {token.name} ({token.prefix}…) of {self.account()}"],
+            "button": f"Revoke key {token.name}",
+            "cancel": self.url,
+        }
+
+    def act(self) -> tuple[str, str]:
+        token = self.token()
+        delete_personal_token(self.account(), token.pk, caller=self.caller)
+        return f"Revoked key {token.name}. It does not work any more.", self.url
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{self.api}/{self.kwargs['token_id']}")
+
+
+TOKENS = "access/service-accounts/<int:user_id>/tokens/"
+urlpatterns = [
+    path(f"{TOKENS}new/", NewServiceToken.as_view()),
+    path(f"{TOKENS}<int:token_id>/revoke/", RevokeServiceToken.as_view()),
+]

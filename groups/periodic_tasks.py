@@ -1,0 +1,34 @@
+"""What `manage.py serve` does for accounts at its start and every hour."""
+
+import logging
+from datetime import timedelta
+
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from flagadmin.server import background_tasks as runtime
+from groups.login.links import create_setup_link, forget_old_links
+from groups.login.throttle import forget_old_tries
+
+log = logging.getLogger("flagadmin.setup")
+
+
+def register() -> None:
+    runtime.at_start(offer_setup_link)
+    runtime.every(timedelta(hours=1), forget_what_is_over)
+
+
+def offer_setup_link() -> None:
+    """While nobody has an account, whoever can read the log may make the first one."""
+    if link := create_setup_link():
+        log.warning(
+            "There is no account yet. Make the first one at %s%s (works once, for a day)",
+            runtime.address,
+            link,
+        )
+
+
+def forget_what_is_over() -> None:
+    forget_old_tries()
+    forget_old_links()
+    Session.objects.filter(expire_date__lt=timezone.now()).delete()

@@ -1,0 +1,261 @@
+"""/access/roles/: list, create, edit and delete roles. ``projects.members.role_page`` shows one role."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import InvalidOperation
+from groups.console import ConfirmPage, FormPage, ListPage
+from groups.models import Grant, Group, Role, RolePermission, User
+from groups.permissions import Permission, Scope
+from groups.roles import actions
+from groups.roles.actions import Held
+
+ROLES = ("Roles", "/access/roles/")
+
+
+def role_url(role_id: int) -> str:
+    return f"/access/roles/{role_id}/"
+
+
+def _number(rows: QuerySet[Any], by: str, what: str) -> Subquery:
+    """How many different ``what`` of these rows belong to each role."""
+    counted = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
+    return Subquery(counted.annotate(n=Count(what, distinct=True)).values("n"))
+
+
+class RolesPage(ListPage):
+    template_name = "groups/roles.html"
+    title = "Roles"
+    csv_name = "roles"
+    columns = (
+        Column("name", "Role", by=("name",)),
+        Column("type", "Type", by=("type", "id")),
+        Column("permissions", "Permissions", by=("permission_count",), numeric=True),
+        Column("users", "Accounts", by=("user_count",), numeric=True),
+        Column("groups", "Groups", by=("group_count",), numeric=True),
+        Column("projects", "Projects", by=("project_count",), numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name"), Filter("type", "Type", Role.Type.choices))
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        self.caller.check_any(actions.READERS)
+        roles = Role.objects.filter(name__icontains=values["q"])
+        if values["type"]:
+            roles = roles.filter(type=values["type"])
+        return roles.annotate(
+            permission_count=_number(RolePermission.objects.all(), "role", "permission"),
+            user_count=_number(Grant.objects.all(), "role", "user"),
+            group_count=_number(Grant.objects.all(), "role", "group"),
+            root_user_count=_number(User.objects.all(), "root_role", "pk"),
+            root_group_count=_number(Group.objects.all(), "root_role", "pk"),
+            project_count=_number(Grant.objects.all(), "role", "project"),
+        ).order_by("id")
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        users, groups = holders(row)
+        return (row.name, row.type, row.permission_count or 0, users, groups, row.project_count or 0)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            rows=[(role, *holders(role)) for role in kwargs["listing"].rows],
+            may_change=self.caller.can(Permission.ADMIN),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/roles")
+
+
+def holders(role: Any) -> tuple[int, int]:
+    """Accounts and groups that hold it: a root role everywhere, another in projects."""
+    if role.is_root:
+        return role.root_user_count or 0, role.root_group_count or 0
+    return role.user_count or 0, role.group_count or 0
+
+
+class RoleForm(forms.Form):
+    """Values of ``permissions``: ``UPDATE_FEATURE``, or with a name, in that environment alone."""
+
+    name = forms.CharField(max_length=255)
+    description = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}))
+    permissions = forms.MultipleChoiceField(required=False)
+
+    def __init__(self, *args: Any, is_root: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.is_root = is_root
+        self.environments = [] if is_root else actions.environment_names()
+        self.fields["permissions"].choices = [(v, v) for v in self._values()]  # type: ignore[attr-defined]
+
+    def _values(self) -> Iterable[str]:
+        for permission in _offered(self.is_root):
+            yield permission.value
+            if permission.scope is Scope.ENVIRONMENT:
+                yield from (f"{permission.value} {name}" for name in self.environments)
+
+    def chosen(self) -> set[str]:
+        given = self["permissions"].value()
+        return set(given or ())
+
+    def boxes(self) -> dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]]:
+        """By scope: each permission with its checkboxes (value, label, ticked)."""
+        found: dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]] = {}
+        chosen = self.chosen()
+        for permission in _offered(self.is_root):
+            value = permission.value
+            cells = [(value, permission.display, value in chosen)]
+            if permission.scope is Scope.ENVIRONMENT:
+                cells = [(value, f"{permission.display} in every environment", value in chosen)] + [
+                    (f"{value} {name}", f"{permission.display} in {name}", f"{value} {name}" in chosen)
+                    for name in self.environments
+                ]
+            found.setdefault(permission.scope.value, []).append((permission, cells))
+        return found
+
+    def held(self) -> list[Held]:
+        parts = (value.split(" ", 1) for value in self.cleaned_data["permissions"])
+        return [Held(part[0], part[1] if len(part) == 2 else None) for part in parts]
+
+
+def _offered(is_root: bool) -> list[Permission]:
+    offered = (
+        permission
+        for permission in Permission
+        if permission is not Permission.ADMIN and (permission.scope is Scope.ROOT) == is_root
+    )
+    return sorted(offered, key=lambda each: (each.scope is Scope.ENVIRONMENT, each.display.lower()))
+
+
+class NewRolePage(FormPage):
+    """``?type=root-custom`` for a root role, else one for projects."""
+
+    template_name = "groups/role_form.html"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (ROLES,)
+
+    def is_root(self) -> bool:
+        return self.request.GET.get("type") == Role.Type.ROOT_CUSTOM
+
+    def get_title(self) -> str:
+        return "New root role" if self.is_root() else "New project role"
+
+    def get_form(self, data: Any = None) -> forms.BaseForm:
+        self.caller.check(Permission.ADMIN)
+        return RoleForm(data or None, initial=self.get_initial(), is_root=self.is_root())
+
+    def submit(self, form: Any) -> str:
+        role = actions.create_role(
+            form.cleaned_data["name"],
+            description=form.cleaned_data["description"],
+            type=Role.Type.ROOT_CUSTOM.value if form.is_root else Role.Type.CUSTOM.value,
+            permissions=form.held(),
+            caller=self.caller,
+        )
+        messages.success(self.request, f"Created role {role.name}.")
+        return role_url(role.pk)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        defaults = {"button": "Create role", "cancel": ROLES[1], "is_root": self.is_root()}
+        return super().get_context_data(**{**defaults, **kwargs})
+
+    def curl(self) -> str:
+        kind = Role.Type.ROOT_CUSTOM.value if self.is_root() else Role.Type.CUSTOM.value
+        permission = "CREATE_SEGMENT" if self.is_root() else "UPDATE_FEATURE"
+        body = {"name": "Helper", "type": kind, "permissions": [{"name": permission}]}
+        return curl_for(self.request, "POST", "/api/admin/roles", body)
+
+
+class EditRolePage(NewRolePage):
+    def role(self) -> Role:
+        self.caller.check(Permission.ADMIN)
+        role = actions.access_role(self.caller, self.kwargs["role_id"])
+        if role.is_built_in:
+            raise InvalidOperation(f"{role.name} is a built-in role and cannot be changed.")
+        return role
+
+    def is_root(self) -> bool:
+        return self.role().is_root
+
+    def get_title(self) -> str:
+        return f"Edit {self.role().name}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        role = self.role()
+        return (ROLES, (role.name, role_url(role.pk)))
+
+    def get_initial(self) -> dict[str, Any]:
+        role = self.role()
+        held = actions.permissions_of(role)
+        return {
+            "name": role.name,
+            "description": role.description,
+            "permissions": [
+                f"{h.permission} {h.environment}" if h.environment else h.permission for h in held
+            ],
+        }
+
+    def submit(self, form: Any) -> str:
+        data = form.cleaned_data
+        changes = {"name": data["name"], "description": data["description"], "permissions": form.held()}
+        role = actions.update_role(self.kwargs["role_id"], changes, caller=self.caller)
+        messages.success(self.request, f"Changed role {role.name}. It holds at once.")
+        return role_url(role.pk)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        address = role_url(self.kwargs["role_id"])
+        return super().get_context_data(**{"button": "Save role", "cancel": address, **kwargs})
+
+    def curl(self) -> str:
+        body = {"permissions": [{"name": "UPDATE_FEATURE"}]}
+        return curl_for(self.request, "PUT", f"/api/admin/roles/{self.kwargs['role_id']}", body)
+
+
+class DeleteRolePage(ConfirmPage):
+    def role(self) -> Role:
+        self.caller.check(Permission.ADMIN)
+        return actions.access_role(self.caller, self.kwargs["role_id"])
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        role = self.role()
+        return (ROLES, (role.name, role_url(role.pk)))
+
+    def plan(self) -> dict[str, Any]:
+        role = self.role()
+        number = role.permissions.count()
+        return {
+            "title": f"Delete role {role.name}",
+            "losses": [f"the role {role.name} with its {number} permission{'' if number == 1 else 's'}"],
+            "button": f"Delete role {role.name}",
+            "cancel": role_url(role.pk),
+            "blocked": why_not_deleted(role),
+        }
+
+    def act(self) -> tuple[str, str]:
+        name = self.role().name
+        actions.delete_role(self.kwargs["role_id"], caller=self.caller)
+        return f"Deleted role {name}.", ROLES[1]
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"/api/admin/roles/{self.kwargs['role_id']}")
+
+
+def why_not_deleted(role: Role) -> str:
+    """What stands against deleting it, "" for nothing."""
+    return " ".join(error.message for error in actions.role_blockers(role))
+
+
+ROLE = "access/roles/<int:role_id>/"
+urlpatterns = [
+    path("access/roles/", RolesPage.as_view()),
+    path("access/roles/new/", NewRolePage.as_view()),
+    path(f"{ROLE}edit/", EditRolePage.as_view()),
+    path(f"{ROLE}delete/", DeleteRolePage.as_view()),
+]

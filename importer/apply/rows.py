@@ -1,0 +1,273 @@
+"""A plan's flags as rows: each kind of them written or removed in one statement."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.db import connection
+
+from flagadmin.db.copy_rows import allocate_ids, copy_rows
+from groups.access import Caller
+from importer.plan.flag_plan import FlagPlan
+from importer.plan.stored import Document
+from projects.models.flags import time_ordered_id
+
+Numbered = tuple[int, FlagPlan]
+"""A flag's id with its plan."""
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _run(statement: str, *parameters: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+
+
+def _after(flag: FlagPlan) -> Document:
+    assert flag.after is not None
+    return flag.after
+
+
+def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
+    """All that hangs on flags that are there: what differs from before is replaced, the rest stays untouched."""
+    write_strategies(flags, environment, now)
+    write_tags(flags)
+    write_links(flags, now)
+    write_parents(flags, project)
+
+
+# Flags -----------------------------------------------------------------------------------------------------
+
+
+def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now: datetime) -> list[Numbered]:
+    """The rows of new flags. ``createdAt`` and ``archivedAt`` of the file count."""
+    numbered = list(zip(allocate_ids("projects_flag", len(flags)), flags, strict=True))
+    columns = (
+        "id", "name", "project_id", "type", "description", "stale", "impression_data", "created_at",
+        "created_by_id", "archived_at",
+    )  # fmt: skip
+    copy_rows(
+        "projects_flag",
+        columns,
+        (
+            (
+                flag_id,
+                flag.name,
+                project,
+                after["type"],
+                after["description"],
+                after["stale"],
+                after["impressionData"],
+                flag.feature.get("createdAt") or now,
+                caller.id,
+                (flag.feature.get("archivedAt") or now) if after["archived"] else None,
+            )
+            for flag_id, flag in numbered
+            for after in (_after(flag),)
+        ),
+    )
+    return numbered
+
+
+def create_switches(numbered: Sequence[Numbered], environments: Sequence[str], environment: str) -> None:
+    """A new flag's switch and variants in every environment of the project: off but for the one imported into."""
+    copy_rows(
+        "projects_flagenvironment",
+        ("flag_id", "environment_id", "enabled", "variants"),
+        (
+            (flag_id, place, after["enabled"], _json(after["variants"]))
+            if place == environment
+            else (flag_id, place, False, "[]")
+            for flag_id, flag in numbered
+            for after in (_after(flag),)
+            for place in environments
+        ),
+    )
+
+
+_UPDATE_FLAGS = """
+UPDATE projects_flag f
+   SET type = n.type, description = n.description, stale = n.stale, impression_data = n.impression_data,
+       archived_at = CASE WHEN n.archived THEN coalesce(f.archived_at, %s) END
+  FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::boolean[], %s::boolean[], %s::boolean[])
+       AS n(id, type, description, stale, impression_data, archived)
+ WHERE f.id = n.id
+"""
+_SET_SWITCHES = """
+INSERT INTO projects_flagenvironment (flag_id, environment_id, enabled, variants)
+SELECT n.flag_id, %s, n.enabled, n.variants::jsonb
+  FROM unnest(%s::bigint[], %s::boolean[], %s::text[]) AS n(flag_id, enabled, variants)
+ON CONFLICT (flag_id, environment_id) DO UPDATE SET enabled = excluded.enabled, variants = excluded.variants
+"""
+METADATA = ("type", "description", "stale", "impressionData", "archived")
+
+
+def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
+    changed = [(flag_id, _after(flag)) for flag_id, flag in flags if _differs(flag, *METADATA)]
+    if changed:
+        columns = [[after[key] for _, after in changed] for key in METADATA]
+        _run(_UPDATE_FLAGS, now, [flag_id for flag_id, _ in changed], *columns)
+
+
+def set_switches(flags: Iterable[Numbered], environment: str) -> None:
+    changed = [(flag_id, _after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")]
+    if changed:
+        _run(
+            _SET_SWITCHES,
+            environment,
+            [flag_id for flag_id, _ in changed],
+            [after["enabled"] for _, after in changed],
+            [_json(after["variants"]) for _, after in changed],
+        )
+
+
+def _differs(flag: FlagPlan, *parts: str) -> bool:
+    return flag.before is None or any(flag.before[part] != _after(flag)[part] for part in parts)
+
+
+# Strategies ------------------------------------------------------------------------------------------------
+
+
+def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime) -> None:
+    """Those that stay as they are keep their ids. New ones get ids in their order, which settles equal orders."""
+    removed: list[str] = []
+    added: list[tuple[str, int, Document]] = []
+    for flag_id, flag in flags:
+        gone, new = _strategy_changes(flag)
+        removed += gone
+        added += zip(sorted(str(time_ordered_id()) for _ in new), [flag_id] * len(new), new, strict=True)
+    if removed:
+        _run("DELETE FROM projects_strategysegment WHERE strategy_id = ANY(%s::uuid[])", removed)
+        _run("DELETE FROM projects_strategy WHERE id = ANY(%s::uuid[])", removed)
+    if added:
+        _copy_strategies(added, environment, now)
+
+
+def _strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
+    """The ids of strategies to remove and the documents of those to add."""
+    wanted = list(_after(flag)["strategies"])
+    if flag.stored is None or flag.before is None:
+        return [], wanted
+    present = list(zip(flag.stored.strategy_ids, flag.before["strategies"], strict=True))
+    if flag.before["strategies"] == wanted:
+        return [], []
+    orders = [strategy["sortOrder"] for strategy in wanted]
+    if len(set(orders)) < len(orders):
+        return [identifier for identifier, _ in present], wanted
+    removed = []
+    for identifier, document in present:
+        if document in wanted:
+            wanted.remove(document)
+        else:
+            removed.append(identifier)
+    return removed, wanted
+
+
+def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: str, now: datetime) -> None:
+    columns = (
+        "id", "flag_id", "environment_id", "name", "title", "disabled", "sort_order", "parameters", "constraints",
+        "variants", "created_at",
+    )  # fmt: skip
+    copy_rows(
+        "projects_strategy",
+        columns,
+        (
+            (
+                identifier,
+                flag_id,
+                environment,
+                strategy["name"],
+                strategy["title"],
+                strategy["disabled"],
+                strategy["sortOrder"],
+                _json(strategy["parameters"]),
+                _json(strategy["constraints"]),
+                _json(strategy["variants"]),
+                now,
+            )
+            for identifier, flag_id, strategy in added
+        ),
+    )
+    links = [(identifier, segment) for identifier, _, s in added for segment in s["segments"]]
+    if links:
+        copy_rows("projects_strategysegment", ("strategy_id", "segment_id"), links)
+
+
+# Tags, links, parents, lifecycle ---------------------------------------------------------------------------
+
+
+def _replaced(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[int, list[Any]]]:
+    """Removes what flags have of a part that changes, and answers what each has of it from now on."""
+    changed = [
+        (flag_id, flag)
+        for flag_id, flag in flags
+        if (_after(flag)[part] if flag.before is None else flag.before[part] != _after(flag)[part])
+    ]
+    emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before[part]]
+    if emptied:
+        _run(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", emptied)  # noqa: S608 - our own names
+    return [(flag_id, _after(flag)[part]) for flag_id, flag in changed if _after(flag)[part]]
+
+
+def write_tags(flags: Iterable[Numbered]) -> None:
+    if wanted := _replaced(flags, "tags", "projects_flagtag"):
+        rows = ((flag_id, *tag) for flag_id, tags in wanted for tag in tags)
+        copy_rows("projects_flagtag", ("flag_id", "tag_type_id", "value"), rows)
+
+
+def write_links(flags: Iterable[Numbered], now: datetime) -> None:
+    if wanted := _replaced(flags, "links", "projects_flaglink"):
+        rows = (
+            (identifier, flag_id, link["url"], link["title"], now)
+            for flag_id, links in wanted
+            for identifier, link in zip(sorted(str(time_ordered_id()) for _ in links), links, strict=True)
+        )
+        copy_rows("projects_flaglink", ("id", "flag_id", "url", "title", "created_at"), rows)
+
+
+def write_parents(flags: Iterable[Numbered], project: str) -> None:
+    """After all flags are there: a parent may be new too."""
+    wanted = _replaced(flags, "parents", "projects_dependency")
+    if not wanted:
+        return
+    ids = _flag_ids({parent["feature"] for _, parents in wanted for parent in parents}, project)
+    rows = (
+        (flag_id, ids[parent["feature"]], parent["enabled"], _json(parent["variants"]))
+        for flag_id, parents in wanted
+        for parent in parents
+    )
+    copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
+
+
+def _flag_ids(names: Iterable[str], project: str) -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, id FROM projects_flag WHERE project_id = %s AND name = ANY(%s)",
+            [project, list(names)],
+        )
+        return dict(cursor.fetchall())
+
+
+def end_archived_stage(flag_ids: Sequence[int]) -> None:
+    if flag_ids:
+        _run(
+            "DELETE FROM projects_lifecyclestage WHERE stage = 'archived' AND flag_id = ANY(%s)",
+            list(flag_ids),
+        )
+
+
+def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:
+    """Lifecycle stages: every new flag began, at the time and in the stage that the file gives; archived ones ended."""
+    stages: dict[tuple[int, str], datetime] = {}
+    for flag_id, flag in created:
+        stages[flag_id, "initial"] = flag.feature.get("createdAt") or now
+        if given := flag.feature.get("lifecycle"):
+            stages[flag_id, given["stage"]] = given["enteredStageAt"]
+    for flag_id in archived:
+        stages.setdefault((flag_id, "archived"), now)
+    if stages:
+        rows = ((flag_id, stage, at) for (flag_id, stage), at in stages.items())
+        copy_rows("projects_lifecyclestage", ("flag_id", "stage", "entered_at"), rows)

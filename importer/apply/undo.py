@@ -1,0 +1,225 @@
+"""Taking an import back, while nothing that it wrote has changed since."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, copy_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, choices
+from groups.access import Caller
+from groups.permissions import Permission
+from importer.apply import rows
+from importer.apply.apply import digest
+from importer.models import ImportRun
+from importer.outdated_plan import last_change
+from importer.plan.dependencies import present_dependencies
+from importer.plan.flag_plan import Action, FlagPlan
+from importer.plan.permissions import missing_permissions, no_access
+from importer.plan.stored import StoredFlag, read_flags
+from projects.access import access_project_for_update, readable_flags
+from projects.flags.bulk_delete import check_no_children, remove_flags
+from projects.flags.dependency_rules import FlagPlace, Wish, dependency_problems
+from projects.flags.limits import check_room
+from projects.models import Flag
+from projects.strategies.known_names import load_vocabulary
+
+_ELSEWHERE = """
+SELECT f.name FROM projects_flag f
+ WHERE f.id = ANY(%(flags)s)
+   AND (EXISTS (SELECT FROM projects_strategy s
+                 WHERE s.flag_id = f.id AND s.environment_id <> %(environment)s)
+        OR EXISTS (SELECT FROM projects_flagenvironment e
+                    WHERE e.flag_id = f.id AND e.environment_id <> %(environment)s
+                      AND (e.enabled OR e.variants <> '[]')))
+ ORDER BY f.name LIMIT 1
+"""
+
+
+@transactional
+def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
+    """Puts changed flags back and deletes created ones; those of them that somebody has used since are archived.
+    Context fields, tag types and segments that it made stay.
+
+    Raises NotFound, NoAccess, Conflict where something has changed since, naming it, and the refusals of archiving
+    and reviving.
+    """
+    run = ImportRun.objects.filter(id=run_id).first()
+    if run is None or not caller.can_read(run.project):
+        raise NotFound(f"There is no import {run_id}.")
+    project = access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
+    run = ImportRun.objects.select_for_update().get(id=run_id)
+    if run.state != ImportRun.State.DONE:
+        raise Conflict(
+            f"This import is {run.get_state_display().lower()}; only one that is done can be undone."
+        )
+    stored = read_flags(list(run.after), project=run.project, environment=run.environment)
+    _check_unchanged(run, stored)
+    plans = [_back(stored[name], run) for name in run.after]
+    _check_permissions(plans, run, caller)
+    _check_references(plans, run.project)
+    _check_parents(plans, run.project, caller)
+    check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
+    _write(plans, run, caller)
+    run.state = ImportRun.State.UNDONE
+    run.save(update_fields=["state"])
+    return run
+
+
+def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
+    for name, expected in run.after.items():
+        flag = stored.get(name)
+        if flag is None or flag.document is None:
+            raise Conflict(f"{name} is no longer in {run.project}, so this import cannot be undone.")
+        if digest(flag.document) != expected:
+            raise _changed(name, run)
+    created = [flag.id for name, flag in stored.items() if name not in run.before]
+    with connection.cursor() as cursor:
+        cursor.execute(_ELSEWHERE, {"flags": created, "environment": run.environment})
+        if found := cursor.fetchone():
+            raise _changed(found[0], run)
+
+
+def _changed(name: str, run: ImportRun) -> Conflict:
+    event = last_change([name], run.finished_at) if run.finished_at else None
+    when = f" at {event.created_at:%H:%M}" if event else ""
+    return Conflict(f"{name} was changed{when} after this import, so it cannot be undone.")
+
+
+def _back(stored: StoredFlag, run: ImportRun) -> FlagPlan:
+    before = run.before.get(stored.name)
+    after = before if before is not None else {**(stored.document or {}), "archived": True, "enabled": False}
+    return FlagPlan(stored.name, "", Action.CHANGE, stored, after)
+
+
+def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
+    """What the import itself would have needed, turned around."""
+    needed = {
+        Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
+        Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
+        Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
+        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
+    }
+    wanted = [permission for permission, is_needed in needed.items() if is_needed]
+    missing = missing_permissions(wanted, run.project, run.environment, caller=caller)
+    if missing:
+        raise no_access(missing, run.project)
+
+
+def _differ(plans: list[FlagPlan], part: str) -> bool:
+    return any(plan.before and plan.after and plan.before[part] != plan.after[part] for plan in plans)
+
+
+def _check_references(plans: list[FlagPlan], project: str) -> None:
+    """What the flags referred to before may have been deleted since, or moved to another project."""
+    known = load_vocabulary(project)
+    documents = [plan.after for plan in plans if plan.after is not None]
+    strategies = [strategy for document in documents for strategy in document["strategies"]]
+    segments = {segment for strategy in strategies for segment in strategy["segments"]}
+    gone = [f"segment {key}" for key in sorted(segments - known.segments.keys())]
+    tag_types = {tag[0] for document in documents for tag in document["tags"]}
+    gone += [f"tag type {name}" for name in sorted(tag_types - known.tag_types)]
+    types = {strategy["name"] for strategy in strategies}
+    gone += [f"strategy type {name}" for name in sorted(types - known.strategy_types)]
+    if gone:
+        raise Conflict(
+            f"This import cannot be undone: it needs {choices(gone)}, which {project} no longer has."
+        )
+
+
+def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
+    """Parents may have been archived, moved or given parents since: the rules for adding one count here too."""
+    said = {plan.name: plan for plan in plans if _needs_parents(plan)}
+    wishes = [
+        Wish(name, parent["feature"], name)
+        for name, plan in said.items()
+        for parent in (plan.after or {})["parents"]
+    ]
+    if not wishes:
+        return
+    parents = readable_flags(caller).filter(name__in={wish.parent for wish in wishes})
+    places = {flag.name: FlagPlace(flag.project_id, flag.is_archived) for flag in parents}
+    places |= {
+        plan.name: FlagPlace(project, plan.after["archived"]) for plan in plans if plan.after is not None
+    }
+    kept = [(child, parent) for child, parent in present_dependencies(project) if child not in said]
+    if problems := list(dependency_problems(wishes, project=project, flags=places, existing=kept)):
+        first = problems[0]
+        message = (
+            f"This import cannot be undone: {first.path} would depend on a flag that cannot be its parent now"
+        )
+        raise Conflict(f"{message}: {first.message}.", details=problems)
+
+
+def _needs_parents(plan: FlagPlan) -> bool:
+    """Whether it gets other parents than it has now, or comes back to those it has."""
+    if plan.before is None or plan.after is None or plan.after["archived"]:
+        return False
+    return plan.before["parents"] != plan.after["parents"] or _becomes(plan, archived=False)
+
+
+_USED = """
+SELECT f.id FROM projects_flag f
+ WHERE f.id = ANY(%(flags)s)
+   AND (EXISTS (SELECT FROM projects_flagusage u WHERE u.flag_id = f.id)
+        OR EXISTS (SELECT FROM projects_flaglastseen s WHERE s.flag_id = f.id)
+        OR EXISTS (SELECT FROM projects_favouriteflag v WHERE v.flag_id = f.id)
+        OR EXISTS (SELECT FROM audit_auditevent e WHERE e.feature = f.name AND e.created_at > %(since)s))
+"""
+
+
+def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
+    """The ids of created flags that nobody has used or changed since: nothing is lost with them."""
+    created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
+    with connection.cursor() as cursor:
+        cursor.execute(_USED, {"flags": list(created), "since": run.finished_at})
+        return created - {flag_id for (flag_id,) in cursor.fetchall()}
+
+
+def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
+    now = timezone.now()
+    numbered = [(plan.stored.id, plan) for plan in plans if plan.stored is not None]
+    archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
+    revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
+    rows.update_flags(numbered, now)
+    rows.set_switches(numbered, run.environment)
+    rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
+    rows.end_archived_stage(revived)
+    rows.write_stages([], archived, now)
+    check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
+    deleted = _untouched(plans, run)
+    remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
+    rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
+    copy_all(_events(rest, run), actor=caller)
+
+
+def _becomes(plan: FlagPlan, *, archived: bool) -> bool:
+    return bool(
+        plan.before
+        and plan.after
+        and plan.before["archived"] != archived
+        and plan.after["archived"] == archived
+    )
+
+
+def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
+    for plan in plans:
+        kind = EventType.FEATURE_ARCHIVED if _becomes(plan, archived=True) else EventType.IMPORT_UNDONE
+        yield Event(
+            type=EventType.FEATURE_REVIVED if _becomes(plan, archived=False) else kind,
+            project=run.project,
+            environment=run.environment,
+            feature=plan.name,
+            before=plan.before,
+            after=plan.after,
+        )
+    yield Event(
+        type=EventType.IMPORT_UNDONE,
+        project=run.project,
+        environment=run.environment,
+        before=run.counts,
+        after={"import": str(run.id)},
+    )

@@ -1,0 +1,150 @@
+"""How single values of the import body are read: the right type as it is, others as the reference takes them.
+
+The right type is pydantic's own work; only what has another type costs a call of ours.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic_core import core_schema
+
+from projects.strategies.variant_rules import TOTAL_WEIGHT
+from projects.text_values import is_scalar, text_of
+
+WANTED = "wanted"
+"""The type of pydantic error that says, in its context, what was wanted."""
+
+
+class Reads:
+    """A value as ``own`` reads it, else as ``convert`` does, which raises ValueError where it cannot."""
+
+    def __init__(
+        self,
+        wanted: str,
+        own: core_schema.CoreSchema | None,
+        convert: Callable[[Any], Any],
+        schema: dict[str, Any],
+    ) -> None:
+        self.wanted, self.own, self.convert, self.schema = wanted, own, convert, schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        converted = core_schema.no_info_plain_validator_function(self.convert)
+        return core_schema.union_schema(
+            [converted if self.own is None else self.own, converted],
+            mode="left_to_right",
+            custom_error_type=WANTED,
+            custom_error_message="{wanted}",
+            custom_error_context={"wanted": self.wanted},
+        )
+
+    def __get_pydantic_json_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        return dict(self.schema)
+
+
+def as_text(value: Any) -> str:
+    if not is_scalar(value):
+        raise ValueError(value)
+    return text_of(value)
+
+
+def as_boolean(value: Any) -> bool:
+    if value is None or value == "false" or value == 0:
+        return False
+    if value == "true" or value == 1:
+        return True
+    raise ValueError(value)
+
+
+def as_number(value: Any) -> int | float:
+    if value is None or isinstance(value, bool):
+        return int(value or 0)
+    if isinstance(value, str) and value.strip() and "_" not in value:
+        number = float(value)
+        if number - number == 0:  # neither endless nor NaN
+            return int(number) if number.is_integer() else number
+    raise ValueError(value)
+
+
+def as_integer(value: Any) -> int:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else as_number(value)
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError(value)
+    return int(number)
+
+
+def as_weight(value: Any) -> int:
+    weight = as_integer(value)
+    if not 0 <= weight <= TOTAL_WEIGHT:
+        raise ValueError(value)
+    return weight
+
+
+def as_share(value: Any) -> int | float:
+    share = value if isinstance(value, int | float) and not isinstance(value, bool) else as_number(value)
+    if not 0 <= share <= TOTAL_WEIGHT:
+        raise ValueError(value)
+    return share
+
+
+def as_moment(value: Any) -> datetime:
+    """A date-time of RFC 3339, in UTC. The first and the last year are out: no time zone could show them all."""
+    if not isinstance(value, str) or len(value) < 20:
+        raise ValueError(value)
+    moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be small
+    if moment.tzinfo is None or not 1 < moment.year < 9999:
+        raise ValueError(value)
+    return moment.astimezone(UTC)
+
+
+def refused(value: Any) -> Any:
+    """For what has no second reading."""
+    raise ValueError(value)
+
+
+def as_choice(*names: str) -> Callable[[Any], str]:
+    def convert(value: Any) -> str:
+        if value in names:
+            return value
+        raise ValueError(value)
+
+    return convert
+
+
+COLOUR = "^#[0-9A-Fa-f]{6}$"
+_BOUNDS = {"minimum": 0, "maximum": TOTAL_WEIGHT}
+_TEXT = core_schema.str_schema(strict=True)
+_COLOUR = core_schema.str_schema(strict=True, pattern=COLOUR)
+_BOOLEAN = core_schema.bool_schema(strict=True)
+_NUMBER = core_schema.union_schema(
+    [core_schema.int_schema(strict=True), core_schema.float_schema(strict=True, allow_inf_nan=False)],
+    mode="left_to_right",
+)
+_WHOLE = core_schema.int_schema(strict=True)
+_WEIGHT = core_schema.int_schema(strict=True, ge=0, le=TOTAL_WEIGHT)
+
+Text = Annotated[str, Reads("a text", _TEXT, as_text, {"type": "string"})]
+Boolean = Annotated[bool, Reads("true or false", _BOOLEAN, as_boolean, {"type": "boolean"})]
+Number = Annotated[float, Reads("a number", _NUMBER, as_number, {"type": "number"})]
+Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer, {"type": "integer"})]
+Weight = Annotated[
+    int,
+    Reads(f"a whole number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight, {"type": "integer", **_BOUNDS}),
+]
+Share = Annotated[
+    float, Reads(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
+]
+Colour = Annotated[
+    str, Reads("a colour like #00AAFF", _COLOUR, refused, {"type": "string", "pattern": COLOUR})
+]
+Moment = Annotated[
+    datetime,
+    Reads("a time like 2026-11-21T09:00:00Z", None, as_moment, {"type": "string", "format": "date-time"}),
+]
+
+
+def one_of(*names: str) -> Reads:
+    """A text that is one of these names."""
+    own = core_schema.literal_schema(list(names))
+    schema = {"type": "string", "enum": list(names)}
+    return Reads(f"one of {', '.join(names)}", own, as_choice(*names), schema)

@@ -1,0 +1,159 @@
+"""What pydantic found wrong with an import body, as problems that a person can act on."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import is_typeddict
+
+from flagadmin import errors
+from flagadmin.errors import MOST_DETAILS, Problem, choices
+from importer.body.coercion import WANTED
+
+Location = tuple[int | str, ...]
+
+LONGEST_KEY = 60
+"""Of a key that somebody made up, this much is told and compared."""
+
+
+CHUNK = 1_000
+"""Entries of each list that are looked at together: what is wrong with them must fit into memory."""
+
+
+def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
+    """The body as its shape reads it.
+
+    Raises ValidationError with the first faults and their JSON paths, and the number of all; where one lies within a
+    flag's entry, its message begins with the flag's name.
+    """
+    read, problems, count, outside = None, list[Problem](), 0, 0
+    for start, part in _parts(raw):
+        try:
+            found = adapter.validate_python(part)
+        except ValidationError as invalid:
+            # What is wrong outside the lists is wrong with every part.
+            count += invalid.error_count() - outside
+            if len(problems) < MOST_DETAILS:
+                faults = invalid.errors(include_url=False, include_input=True, include_context=True)
+                inside = [fault for fault in faults if len(fault["loc"]) > 2]
+                outside = len(faults) - len(inside)
+                listed = inside if start else faults
+                problems += (_problem(fault, raw, shape, start) for fault in listed[:MOST_DETAILS])
+            continue
+        if read is None:
+            read = found
+        else:
+            for name, entries in found["data"].items():
+                read["data"][name] += entries
+    if count:
+        raise refusal(problems, count)
+    return read
+
+
+def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
+    """The body with some entries of each list at a time, and the index of the first of them."""
+    data = raw.get("data") if isinstance(raw, dict) else None
+    lists = {k: v for k, v in data.items() if isinstance(v, list)} if isinstance(data, dict) else {}
+    longest = max(map(len, lists.values()), default=0)
+    if longest <= CHUNK:
+        yield 0, raw
+        return
+    for start in range(0, longest, CHUNK):
+        entries = {name: found[start : start + CHUNK] for name, found in lists.items()}
+        yield start, {**raw, "data": {**data, **entries}}  # type: ignore[dict-item]
+
+
+def refusal(problems: Iterable[Problem], count: int) -> errors.ValidationError:
+    """A refusal for ``count`` problems, of which only the listed ones are worded."""
+    return errors.ValidationError.of(islice(problems, MOST_DETAILS), count=count)
+
+
+def json_path(location: Location) -> str:
+    """``("data", "features", 3, "name")`` → ``data.features[3].name``"""
+    path = ""
+    for step in location:
+        path += (
+            f"[{step}]" if isinstance(step, int) else f".{step[:LONGEST_KEY]}" if path else step[:LONGEST_KEY]
+        )
+    return path
+
+
+def shown(value: Any, limit: int = 80) -> str:
+    """A value as JSON, cut where it is long."""
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested deeper than orjson writes
+        text = str(type(value).__name__)
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def _problem(fault: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
+    location = tuple(step for step in fault["loc"] if step != "[key]")
+    if len(location) > 2 and isinstance(location[2], int):
+        location = (*location[:2], location[2] + start, *location[3:])
+    flag = flag_at(raw, location)
+    message = _message(fault, location, shape)
+    return Problem(json_path(location), f"{flag}: {message}" if flag else message)
+
+
+def _message(fault: Mapping[str, Any], location: Location, shape: Any) -> str:
+    kind = fault["type"]
+    if kind == "missing":
+        return "this is required"
+    if kind == "extra_forbidden":
+        return _unknown_key(str(location[-1]), valid_keys(shape, location[:-1]))
+    return f"must be {_wanted(fault)}; this is {shown(fault['input'])}"
+
+
+def _wanted(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == WANTED:
+        return fault["ctx"]["wanted"]
+    return {"list_type": "a list", "dict_type": "an object", "typed_dict_type": "an object"}.get(
+        fault["type"], fault["msg"]
+    )
+
+
+def _unknown_key(key: str, valid: Sequence[str]) -> str:
+    nearest = get_close_matches(key[:LONGEST_KEY], valid, n=1, cutoff=0.5)
+    meant = f"Did you mean {nearest[0]}?" if nearest else f"There are: {choices(valid)}."
+    return f"there is no such key here. {meant}"
+
+
+def valid_keys(shape: Any, location: Location) -> list[str]:
+    """The keys an object at this place may have."""
+    for step in location:
+        shape = _bare(shape)
+        if isinstance(step, int):
+            shape = get_args(shape)[0] if get_origin(shape) is list else shape
+        elif is_typeddict(shape):
+            shape = shape.__annotations__[step]
+    shape = _bare(shape)
+    return list(shape.__annotations__) if is_typeddict(shape) else []
+
+
+def _bare(shape: Any) -> Any:
+    """The type behind NotRequired, Annotated and ``| None``."""
+    while (origin := get_origin(shape)) is not None and origin is not list and origin is not dict:
+        args = [arg for arg in get_args(shape) if arg is not type(None)]
+        if origin is Annotated or len(args) == 1 or origin is Union:
+            shape = args[0]
+        else:
+            break
+    return shape
+
+
+def flag_at(raw: Any, location: Location) -> str | None:
+    """The flag whose entry this place lies in: ``data.LIST[n]`` names it."""
+    if len(location) < 3 or location[0] != "data" or not isinstance(location[2], int):
+        return None
+    try:
+        entry = raw["data"][location[1]][location[2]]
+        name = entry.get("featureName") or entry.get("feature") or entry.get("name")
+    except (AttributeError, KeyError, TypeError, IndexError):
+        return None
+    named = location[1] in ("features", "featureStrategies", "featureEnvironments", "featureTags")
+    about = named or location[1] in ("dependencies", "links")
+    return name[:100] if about and isinstance(name, str) else None

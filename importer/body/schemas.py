@@ -1,0 +1,276 @@
+"""The import body: its shape, read from bytes. No database.
+
+The shape is the specification's ("Exported feature (import data)" and what follows it) with what the reference's
+exports write beside it (``links``, ``color``, ``project`` of a context field) and one extension of ours: a segment's
+``constraints``. All faults of a body are reported at once.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, Required, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from flagadmin import errors
+from flagadmin.http.request_bodies import parse_json
+from importer.body.coercion import Boolean, Colour, Integer, Moment, Number, Share, Text, Weight, one_of
+from importer.body.schema_errors import validated
+from importer.isolation import heavy_work
+from playground.engine.operators import OPERATORS
+from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
+
+T = TypeVar("T")
+# Of a list within an entry the first fault is told: an entry's faults must not be as many as its bytes.
+Inner = Annotated[list[T], Field(fail_fast=True)]
+Texts = Inner[Text]
+Numbers = Inner[Number]
+PayloadType = Annotated[str, one_of(*PAYLOAD_TYPES)]
+WeightType = Annotated[str, one_of(*WEIGHT_TYPES)]
+Operator = Annotated[str, one_of(*OPERATORS)]
+Stage = Annotated[str, one_of("initial", "pre-live", "live", "completed", "archived")]
+strict = with_config(ConfigDict(extra="forbid"))
+
+MOST_ENTRIES = 2_000_000
+"""Of one body's lists together: what it takes to tell of each must stay bounded too."""
+
+
+@strict
+class Payload(TypedDict):
+    type: PayloadType
+    value: Text
+
+
+@strict
+class Override(TypedDict):
+    contextName: Text
+    values: Texts
+
+
+@strict
+class StrategyVariant(TypedDict):
+    name: Text
+    weight: Weight
+    weightType: WeightType
+    stickiness: Text
+    payload: NotRequired[Payload]
+
+
+@strict
+class FeatureVariant(TypedDict):
+    name: Text
+    weight: Share
+    weightType: NotRequired[WeightType]
+    stickiness: NotRequired[Text]
+    payload: NotRequired[Payload]
+    overrides: NotRequired[Inner[Override]]
+
+
+@strict
+class Constraint(TypedDict):
+    contextName: Text
+    operator: Operator
+    caseInsensitive: NotRequired[Boolean]
+    inverted: NotRequired[Boolean]
+    values: NotRequired[Texts]
+    value: NotRequired[Text]
+
+
+@strict
+class Strategy(TypedDict, total=False):
+    id: Text
+    name: Required[Text]
+    title: Text | None
+    disabled: Boolean | None
+    featureName: Text
+    sortOrder: Number
+    segments: Numbers
+    constraints: Inner[Constraint]
+    variants: Inner[StrategyVariant]
+    parameters: dict[str, Text]
+
+
+@strict
+class FeatureEnvironment(TypedDict, total=False):
+    name: Required[Text]
+    featureName: Text
+    environment: Text
+    type: Text
+    enabled: Required[Boolean]
+    sortOrder: Number
+    variantCount: Number
+    strategies: Inner[Strategy]
+    variants: Inner[FeatureVariant]
+    lastSeenAt: Moment | None
+    hasStrategies: Boolean
+    hasEnabledStrategies: Boolean
+
+
+@strict
+class Tag(TypedDict):
+    value: Text
+    type: Text
+
+
+@strict
+class Lifecycle(TypedDict):
+    stage: Stage
+    enteredStageAt: Moment
+
+
+@strict
+class Parent(TypedDict):
+    feature: Text
+    enabled: NotRequired[Boolean]
+    variants: NotRequired[Texts]
+
+
+@strict
+class Link(TypedDict):
+    id: NotRequired[Text]
+    url: Text
+    title: NotRequired[Text | None]
+
+
+@strict
+class Feature(TypedDict, total=False):
+    name: Required[Text]
+    type: Text
+    description: Text | None
+    archived: Boolean
+    project: Text
+    enabled: Boolean
+    stale: Boolean
+    favorite: Boolean
+    impressionData: Boolean
+    createdAt: Moment | None
+    archivedAt: Moment | None
+    lastSeenAt: Moment | None
+    environments: Inner[FeatureEnvironment]
+    variants: Inner[FeatureVariant]
+    strategies: Inner[Strategy]
+    tags: Inner[Tag] | None
+    children: Texts
+    lifecycle: Lifecycle
+    dependencies: Inner[Parent]
+    links: Inner[Link]
+
+
+@strict
+class LegalValue(TypedDict):
+    value: Text
+    description: NotRequired[Text]
+
+
+@strict
+class ContextField(TypedDict, total=False):
+    name: Required[Text]
+    description: Text | None
+    stickiness: Boolean
+    sortOrder: Integer
+    createdAt: Moment | None
+    usedInFeatures: Integer | None
+    usedInProjects: Integer | None
+    legalValues: Inner[LegalValue]
+    project: Text
+
+
+@strict
+class FeatureTag(TypedDict, total=False):
+    featureName: Required[Text]
+    tagType: Text
+    tagValue: Text
+    type: Text
+    value: Text
+    createdByUserId: Number | None
+
+
+@strict
+class Segment(TypedDict):
+    id: Number
+    name: Text
+    constraints: NotRequired[Inner[Constraint]]
+
+
+@strict
+class TagType(TypedDict, total=False):
+    name: Required[Text]
+    description: Text
+    icon: Text | None
+    color: Colour | None
+
+
+@strict
+class Dependencies(TypedDict):
+    feature: Text
+    dependencies: Inner[Parent]
+
+
+@strict
+class Links(TypedDict):
+    feature: Text
+    links: Inner[Link]
+
+
+@strict
+class Data(TypedDict):
+    features: list[Feature]
+    featureStrategies: list[Strategy]
+    featureEnvironments: NotRequired[list[FeatureEnvironment]]
+    contextFields: NotRequired[list[ContextField]]
+    featureTags: NotRequired[list[FeatureTag]]
+    segments: NotRequired[list[Segment]]
+    tagTypes: list[TagType]
+    dependencies: NotRequired[list[Dependencies]]
+    links: NotRequired[list[Links]]
+
+
+@strict
+class WireBody(TypedDict):
+    project: Text
+    environment: Text
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is to be imported, and where to."""
+
+    project: str
+    environment: str
+    data: Data
+
+
+_BODY: TypeAdapter[WireBody] = TypeAdapter(WireBody)
+
+
+@heavy_work
+def parse_body(body: bytes, *, project: str | None = None, environment: str | None = None) -> Body:
+    """The body of an import or validate request; ``project`` and ``environment`` stand in for its own.
+
+    Raises ValidationError with every fault and its JSON path ("data.features[3].name").
+    """
+    if not body.strip():
+        body = b"{}"
+    return read_body(parse_json(body), project=project, environment=environment)
+
+
+@heavy_work
+def read_body(raw: Any, *, project: str | None = None, environment: str | None = None) -> Body:
+    """The same from a parsed document; a bare export result (without ``data``) is taken where a target is given."""
+    if isinstance(raw, dict) and (project or environment):
+        raw = raw if "data" in raw else {"data": raw}
+        given = {"project": project, "environment": environment}
+        raw = {**raw, **{name: value for name, value in given.items() if value}}
+    _check_size(raw)
+    wire = validated(_BODY, raw, WireBody)
+    return Body(wire["project"], wire["environment"], wire["data"])
+
+
+def _check_size(raw: Any) -> None:
+    data = raw.get("data") if isinstance(raw, dict) else None
+    lists = data.values() if isinstance(data, dict) else ()
+    entries = sum(len(entry) for entry in lists if isinstance(entry, list))
+    if entries > MOST_ENTRIES:
+        raise errors.ValidationError.at(
+            "data", f"it has {entries:,} entries; at most {MOST_ENTRIES:,} are accepted"
+        )

@@ -1,0 +1,30 @@
+"""/projects/ID/export?environment=production: the flags of a project as a file, for a link on a page.
+
+Somebody keeps it to import it here again, so segments are whole; the API's export leaves that to whoever asks.
+"""
+
+from typing import Any
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from groups.console import ConsolePage
+from importer.api import file_name
+from importer.export import Selection, export_selection
+from projects.access import access_project
+
+
+class ExportFile(ConsolePage):
+    """Raises NotFound for an unknown project, ValidationError for an unknown environment."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = access_project(self.caller, kwargs["project_id"])
+        environment = request.GET.get("environment", "")
+        selection = Selection(environment=environment, project=project.pk, full_segments=True)
+        document = orjson.dumps(export_selection(selection, caller=self.caller))
+        headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
+        return HttpResponse(document, content_type="application/json", headers=headers)
+
+
+urlpatterns = [path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export")]

@@ -1,0 +1,255 @@
+"""The playground's OpenAPI components: the specification's field tables as serializers. They describe only;
+`playground.request` reads bodies and `playground.response.writer` writes answers."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers as s
+
+from flagadmin.http.fields import ListOf, MapOf
+from playground.request import LONGEST_TEXT, MOST_ENVIRONMENTS, MOST_FIELDS, MOST_PROJECTS
+
+PLAYGROUND_DESCRIPTION = """\
+Says for every active flag of the projects what an SDK would answer for this context in this environment, and how
+that came about.
+
+`projects` is a list of project ids; `"*"`, `["*"]`, null or no such member mean every project you may read, `[]` none.
+All context fields are optional: `appName` defaults to `playground` and `environment` to `default`, as in the SDKs.
+Numbers and booleans become text, null means absent, and unknown top-level keys count as `properties`.
+`currentTime` defaults to now.
+
+Beyond the reference, and safe to ignore: `reason` says in one sentence why a flag is on, off or cannot be told;
+`unsatisfiedDependencies` names the parents that stand against it; `rollout` of a strategy has the bucket (1 to 100)
+that was hashed, from which value, and the percentage it is compared with.
+
+Deprecated: the specification removes this operation in the next major version; `/api/admin/playground/advanced`
+stays.
+"""
+ADVANCED_DESCRIPTION = """\
+Evaluates every combination of `environments` and of context values: a text with commas stands for several values.
+Context members beside `properties` whose value is no text are left out and listed in
+`warnings.invalidContextProperties`. At most 50,000 evaluations a request (a setting of the server).
+"""
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {
+                "type": "array",
+                "items": {"type": "string", "maxLength": LONGEST_TEXT},
+                "maxItems": MOST_PROJECTS,
+            },
+            {"type": "string", "enum": ["*"]},
+        ],
+        "example": ["default"],
+    }
+)
+class ProjectsField(s.JSONField):
+    """A list of project ids, or "*"."""
+
+
+@extend_schema_field({"oneOf": [{"type": "boolean"}, {"type": "string", "enum": ["unknown"]}]})
+class OutcomeField(s.JSONField):
+    """true, false or "unknown"."""
+
+
+class ContextText(s.CharField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=LONGEST_TEXT, required=False, allow_null=True, allow_blank=True, **kwargs)
+
+
+class EvaluationContext(s.Serializer[Any]):
+    appName = ContextText(help_text="Application name.")
+    currentTime = s.DateTimeField(required=False, help_text="The time to evaluate at; now when absent.")
+    properties = MapOf(
+        child=ContextText(), max_length=MOST_FIELDS, required=False, help_text="Custom context fields."
+    )
+    remoteAddress = ContextText(help_text="Client address.")
+    sessionId = ContextText(help_text="Session identifier.")
+    userId = ContextText(help_text="User identifier.")
+
+
+class PlaygroundRequest(s.Serializer[Any]):
+    environment = s.CharField(max_length=LONGEST_TEXT, help_text="The environment to evaluate in.")
+    projects = ProjectsField(required=False, allow_null=True)
+    context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
+
+
+class AdvancedPlaygroundRequest(s.Serializer[Any]):
+    environments = ListOf(
+        child=s.CharField(max_length=LONGEST_TEXT), min_length=1, max_length=MOST_ENVIRONMENTS
+    )
+    projects = ProjectsField(required=False, allow_null=True)
+    context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
+
+
+class Payload(s.Serializer[Any]):
+    type = s.ChoiceField(["json", "csv", "string", "number"])
+    value = s.CharField()
+
+
+class VariantOverride(s.Serializer[Any]):
+    contextName = s.CharField()
+    values = s.ListField(child=s.CharField())
+
+
+class FeatureVariant(s.Serializer[Any]):
+    name = s.CharField(help_text="Unique within the flag.")
+    weight = s.FloatField(min_value=0, max_value=1000)
+    weightType = s.ChoiceField(["variable", "fix"], required=False)
+    stickiness = s.CharField(required=False)
+    payload = Payload(required=False)
+    overrides = VariantOverride(many=True, required=False)
+
+
+class ChosenVariant(s.Serializer[Any]):
+    name = s.CharField()
+    enabled = s.BooleanField()
+    payload = Payload(required=False)
+    feature_enabled = s.BooleanField(required=False)
+    featureEnabled = s.BooleanField(
+        required=False, help_text="The same again, for environment variants and where there is none."
+    )
+
+
+class EvaluatedConstraint(s.Serializer[Any]):
+    contextName = s.CharField()
+    operator = s.CharField()
+    caseInsensitive = s.BooleanField(required=False)
+    inverted = s.BooleanField(required=False)
+    values = s.ListField(child=s.CharField(), required=False)
+    value = s.CharField(required=False)
+    result = s.BooleanField()
+
+
+class EvaluatedSegment(s.Serializer[Any]):
+    id = s.IntegerField()
+    name = s.CharField()
+    result = s.BooleanField()
+    constraints = EvaluatedConstraint(many=True)
+
+
+class StrategyOutcome(s.Serializer[Any]):
+    enabled = OutcomeField()
+    evaluationStatus = s.ChoiceField(["complete", "incomplete", "unevaluated"])
+    variant = ChosenVariant(required=False)
+    variants = FeatureVariant(many=True, required=False)
+
+
+class StrategyLinks(s.Serializer[Any]):
+    edit = s.CharField(help_text="The console's page for this strategy.")
+
+
+class Rollout(s.Serializer[Any]):
+    bucket = s.IntegerField(
+        allow_null=True, help_text="1 to 100; null without a value to hash: off, or drawn anew on each call."
+    )
+    threshold = s.FloatField(help_text="The bucket at which the rollout stops, in percent.")
+    stickiness = s.CharField(help_text="What is hashed: a field of the context, `default` or `random`.")
+    field = s.CharField(required=False, help_text="The field whose value was hashed.")
+    value = s.CharField(required=False, help_text="The value that was hashed.")
+
+
+class EvaluatedStrategy(s.Serializer[Any]):
+    name = s.CharField()
+    title = s.CharField(required=False)
+    id = s.CharField()
+    result = StrategyOutcome()
+    disabled = s.BooleanField()
+    segments = EvaluatedSegment(many=True)
+    constraints = EvaluatedConstraint(many=True)
+    parameters = s.DictField(child=s.CharField())
+    links = StrategyLinks()
+    rollout = Rollout(required=False)
+
+
+class EvaluatedStrategies(s.Serializer[Any]):
+    result = OutcomeField()
+    data = EvaluatedStrategy(many=True)  # type: ignore[assignment]  # as above
+
+
+class PlaygroundFeature(s.Serializer[Any]):
+    name = s.CharField()
+    projectId = s.CharField()
+    strategies = EvaluatedStrategies()
+    hasUnsatisfiedDependency = s.BooleanField()
+    isEnabledInCurrentEnvironment = s.BooleanField()
+    isEnabled = s.BooleanField()
+    variant = ChosenVariant()
+    variants = FeatureVariant(many=True)
+    reason = s.CharField()
+    unsatisfiedDependencies = s.ListField(child=s.CharField(), required=False)
+
+
+class PlaygroundResponse(s.Serializer[Any]):
+    input = PlaygroundRequest()
+    features = PlaygroundFeature(many=True)
+
+
+class AdvancedEvaluation(PlaygroundFeature):
+    environment = s.CharField()
+    context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # as above
+
+
+class AdvancedFeature(s.Serializer[Any]):
+    name = s.CharField()
+    projectId = s.CharField()
+    environments = s.DictField(child=AdvancedEvaluation(many=True))
+
+
+class AdvancedWarnings(s.Serializer[Any]):
+    invalidContextProperties = s.ListField(child=s.CharField(), required=False)
+
+
+class AdvancedPlaygroundResponse(s.Serializer[Any]):
+    features = AdvancedFeature(many=True)
+    input = AdvancedPlaygroundRequest()
+    warnings = AdvancedWarnings(required=False)
+
+
+REQUEST_EXAMPLE: dict[str, Any] = {
+    "environment": "production",
+    "projects": ["checkout"],
+    "context": {"userId": "42", "properties": {"country": "NO"}},
+}
+RESPONSE_EXAMPLE: dict[str, Any] = {
+    "input": REQUEST_EXAMPLE,
+    "features": [
+        {
+            "isEnabled": False,
+            "isEnabledInCurrentEnvironment": True,
+            "hasUnsatisfiedDependency": False,
+            "variant": {"name": "disabled", "enabled": False, "feature_enabled": False},
+            "variants": [],
+            "name": "dark-theme",
+            "projectId": "checkout",
+            "strategies": {
+                "result": False,
+                "data": [
+                    {
+                        "name": "flexibleRollout",
+                        "id": "0190f3c2-7d60-7c51-9a5e-3a7d5e2f6f10",
+                        "disabled": False,
+                        "parameters": {"groupId": "dark-theme", "rollout": "50", "stickiness": "userId"},
+                        "result": {"enabled": False, "evaluationStatus": "complete"},
+                        "constraints": [],
+                        "segments": [],
+                        "links": {
+                            "edit": "/projects/checkout/features/dark-theme/strategies/edit"
+                            "?environmentId=production&strategyId=0190f3c2-7d60-7c51-9a5e-3a7d5e2f6f10"
+                        },
+                        "rollout": {
+                            "bucket": 53,
+                            "threshold": 50,
+                            "stickiness": "userId",
+                            "field": "userId",
+                            "value": "42",
+                        },
+                    }
+                ],
+            },
+            "reason": "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %.",
+        }
+    ],
+}

@@ -1,0 +1,221 @@
+"""One flag's result taken apart, ready to be drawn: what `playground.engine.explanation` found, in the page's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.engine.chance import Share, drawn_share, state_over_calls
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.explanation import (
+    ConstraintExplanation,
+    FlagExplanation,
+    ParentExplanation,
+    State,
+    StrategyExplanation,
+    explain,
+)
+from playground.engine.reasons import Reasons
+from playground.engine.snapshot import CompiledFlag
+from playground.engine.strategies import CompiledStrategy
+from playground.pages.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
+from playground.pages.tables import share_of_calls
+from projects.models import StrategyType
+
+MOST_PARENTS = 20
+FEW_CONDITIONS, MOST_CONDITIONS = 6, 180  # of a flag among others, and on a page of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    holds: bool
+    sentence: str
+    need: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPanel:
+    name: str
+    id: str
+    holds: bool
+    conditions: list[Condition]
+    more_conditions: int
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyPanel:
+    number: int
+    kind: str
+    title: str
+    mark: str
+    words: str
+    sentence: str
+    conditions: list[Condition]
+    more_conditions: int
+    segments: list[SegmentPanel]
+    rollout: RolloutBar | None
+    variant: VariantBar | None
+    edit: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParentPanel:
+    """A parent, with its own result and reason where it is among the flags."""
+
+    name: str
+    met: bool
+    sentence: str
+    result: str
+    reason: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlagPanel:
+    name: str
+    project: str
+    environment: str
+    result: str
+    share: str
+    variant_name: str
+    reason: str
+    parents: list[ParentPanel]
+    strategies: list[StrategyPanel]
+    more_strategies: int
+    more_parents: int
+    variant: VariantBar | None
+
+
+def strategy_titles() -> dict[str, str]:
+    """What people call the strategy types. One query."""
+    return dict(StrategyType.objects.exclude(title="").values_list("name", "title"))
+
+
+class Panels:
+    """Draws flags of one evaluation for one caller."""
+
+    def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, most: int) -> None:
+        """``most``: how many conditions are drawn in all, evenly of each strategy and its segments."""
+        self.most = most
+        self.evaluation = evaluation
+        self.titles = titles
+        self.caller = caller
+        self.reasons = Reasons(evaluation)
+        self.environment = evaluation.snapshot.environment
+
+    def flag(self, name: str) -> FlagPanel:
+        """Raises KeyError if there is no such flag."""
+        explained = explain(self.evaluation, name)
+        flag, outcome = self.evaluation.pair(name)
+        state, share = state_over_calls(self.evaluation, flag, outcome)
+        return FlagPanel(
+            name=name,
+            project=explained.project,
+            environment=self.environment,
+            result=state.value,
+            share="" if share is None else share_of_calls(share),
+            variant_name="" if share is not None else explained.variant_name or "",
+            reason=explained.reason,
+            parents=[self.parent(parent) for parent in explained.parents[:MOST_PARENTS]],
+            more_parents=max(len(explained.parents) - MOST_PARENTS, 0),
+            strategies=self.strategies(flag, outcome, explained),
+            more_strategies=max(len(explained.strategies) - self.most, 0),
+            variant=variant_bar(explained.variant) if explained.variant and share is None else None,
+        )
+
+    def parent(self, parent: ParentExplanation) -> ParentPanel:
+        result = reason = words = ""
+        if parent.name in self.evaluation.snapshot.positions:
+            flag, outcome = self.evaluation.pair(parent.name)
+            state, share = state_over_calls(self.evaluation, flag, outcome)
+            result, reason = state.value, self.reasons.flag(flag, outcome)
+            words = "" if share is None else share_of_calls(share)
+        return ParentPanel(parent.name, parent.problem is None, parent.sentence, result, reason, words)
+
+    def strategies(
+        self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
+    ) -> list[StrategyPanel]:
+        found = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
+        shown = list(found)[: self.most]
+        lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
+        each = max(1, self.most // max(1, lists))
+        return [
+            self.strategy(
+                number, flag, compiled, strategy, drawn_share(self.evaluation, compiled, its_outcome), each
+            )
+            for number, (compiled, its_outcome, strategy) in enumerate(shown, start=1)
+        ]
+
+    def strategy(
+        self,
+        number: int,
+        flag: CompiledFlag,
+        compiled: CompiledStrategy,
+        strategy: StrategyExplanation,
+        drawn: Share,
+        most: int,
+    ) -> StrategyPanel:
+        mark, words = _verdict(strategy, drawn)
+        segments = self.evaluation.snapshot.segments
+        return StrategyPanel(
+            number=number,
+            kind=self.titles.get(strategy.name, strategy.name),
+            title=strategy.title,
+            mark=mark,
+            words=words,
+            sentence=""
+            if strategy.rollout or strategy.constraints or strategy.segments
+            else strategy.sentence,
+            conditions=_conditions(compiled.constraints, strategy.constraints)[:most],
+            more_conditions=max(len(strategy.constraints) - most, 0),
+            segments=[
+                SegmentPanel(
+                    segment.name,
+                    segment.id,
+                    segment.holds,
+                    _conditions(segments[position].constraints, segment.constraints)[:most],
+                    max(len(segment.constraints) - most, 0),
+                )
+                for position, segment in zip(compiled.segments, strategy.segments, strict=True)
+            ],
+            rollout=rollout_bar(strategy.rollout) if strategy.rollout else None,
+            variant=variant_bar(strategy.variant) if strategy.variant and strategy.decides else None,
+            edit=self.edit_link(flag, strategy.id),
+        )
+
+    def edit_link(self, flag: CompiledFlag, strategy_id: str) -> str:
+        """Where the strategy can be changed, "" for those who may not."""
+        permission, environment = Permission.UPDATE_FEATURE_STRATEGY, self.environment
+        if not self.caller.can(permission, project=flag.project, environment=environment):
+            return ""
+        query = urlencode({"environmentId": environment, "strategyId": strategy_id})
+        return f"/projects/{quote(flag.project, '')}/features/{quote(flag.name, '')}/strategies/edit?{query}"
+
+
+def _conditions(
+    compiled: tuple[CompiledConstraint, ...], explained: tuple[ConstraintExplanation, ...]
+) -> list[Condition]:
+    """What is needed is said where the sentence does not say it already."""
+    return [
+        Condition(
+            each.holds, each.sentence, _expected(constraint) if each.holds and not constraint.met else ""
+        )
+        for constraint, each in zip(compiled, explained, strict=True)
+    ]
+
+
+def _expected(constraint: CompiledConstraint) -> str:
+    """``(one of pro, enterprise)``, as what else is expected stands behind its value."""
+    return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
+
+
+def _verdict(strategy: StrategyExplanation, drawn: Share) -> tuple[str, str]:
+    if strategy.disabled:
+        return "off", "disabled"
+    if drawn is not None and 0 < drawn < 1:
+        return "random", share_of_calls(drawn)
+    if strategy.state is State.UNKNOWN:
+        return "unknown", "can't tell"
+    return ("on", "matched") if strategy.state is State.ON else ("off", "not matched")

@@ -1,0 +1,180 @@
+"""The playground's form: what may be asked, and what was."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from flagadmin.errors import Problem
+from groups.access import Caller
+from playground.pages.query import Asked, local_time
+from projects.access import readable_projects
+from projects.models import ContextField, Environment
+
+# What these flags' conditions do not read stands below the rest, folded. The environment is chosen above.
+SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
+ALWAYS = ("userId", "currentTime")
+NAMED_PROJECTS = 3
+MOST_OPTIONS = 500  # of all fields together; the others are typed
+MOST_FIELDS = 100
+MOST_PROJECTS = 200
+_NOT_IN_IDS = re.compile(r"[^\w-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    value: str
+    label: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldInput:
+    """A field of the context. ``kind`` is text, select or time; ``used``: some condition of these flags reads it."""
+
+    name: str
+    id: str
+    kind: str
+    value: str
+    options: Sequence[str] = ()
+    used: bool = False
+    error: str = ""
+
+    @property
+    def stands_first(self) -> bool:
+        return bool(self.used or self.value or self.error or self.name in ALWAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextForm:
+    """One form (a compare page has two, told apart by ``prefix``)."""
+
+    prefix: str
+    environments: list[Choice]
+    projects: list[Choice]
+    fields: list[FieldInput]
+    seldom: list[FieldInput]
+    more_fields: int
+    more_projects: int
+    json: str | None
+    errors: list[str]
+
+    @property
+    def key(self) -> str:
+        """Begins the ids of this form's parts."""
+        return self.prefix.rstrip(".")
+
+    @property
+    def projects_label(self) -> str:
+        chosen = [choice.value for choice in self.projects if choice.chosen]
+        if len(chosen) > NAMED_PROJECTS:
+            return f"{len(chosen)} projects"
+        return ", ".join(chosen) if chosen else "All projects"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What there is to choose from, read once a page."""
+
+    environments: list[str]
+    projects: list[tuple[str, str]]
+    fields: list[ContextField]
+
+    @property
+    def default_environment(self) -> str:
+        """The one people ask about: production where there is one."""
+        if "production" in self.environments or not self.environments:
+            return "production"
+        return self.environments[0]
+
+
+def read_known(caller: Caller) -> Known:
+    """Three queries."""
+    projects = list(
+        readable_projects(caller).filter(archived_at=None).order_by("id").values_list("id", "name")
+    )
+    fields = ContextField.objects.filter(
+        Q(project=None) | Q(project__in=[project for project, _ in projects])
+    )
+    environments = list(Environment.objects.values_list("name", flat=True))
+    return Known(environments, projects, list(fields))
+
+
+def make_form(asked: Asked, known: Known, *, used: Collection[str], prefix: str = "") -> ContextForm:
+    """``used`` are the fields that conditions of the chosen flags read; those not yet declared are offered too."""
+    errors = {problem.path.removeprefix("context."): problem.message for problem in asked.problems}
+    inputs = list(_inputs(asked, known, used, errors, prefix))
+    shown = _shown(inputs)
+    projects = _choices(known.projects, asked.projects or ())
+    offered = sorted(projects, key=lambda choice: not choice.chosen)[:MOST_PROJECTS]
+    named = {field.name for field in inputs}
+    return ContextForm(
+        prefix=prefix,
+        environments=_choices(((name, name) for name in known.environments), asked.environments),
+        projects=offered if len(projects) > MOST_PROJECTS else projects,
+        fields=[field for field in shown if field.stands_first],
+        seldom=[field for field in shown if not field.stands_first],
+        more_fields=len(inputs) - len(shown),
+        more_projects=len(projects) - len(offered),
+        json=asked.json,
+        errors=[
+            _said(problem) for problem in asked.problems if problem.path.removeprefix("context.") not in named
+        ],
+    )
+
+
+def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
+    """In their order: those with something in them, then those that are used, MOST_FIELDS in all."""
+    if len(inputs) <= MOST_FIELDS:
+        return list(inputs)
+    first = sorted(
+        inputs, key=lambda field: (not (field.value or field.error or field.name in ALWAYS), not field.used)
+    )
+    kept = {field.name for field in first[:MOST_FIELDS]}
+    return [field for field in inputs if field.name in kept or field.value]
+
+
+def _choices(known: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
+    return [Choice(value, label, value in chosen) for value, label in known]
+
+
+def _inputs(
+    asked: Asked, known: Known, used: Collection[str], errors: Mapping[str, str], prefix: str
+) -> Iterator[FieldInput]:
+    """Fields in their order, then those that only conditions or the address name."""
+    legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in known.fields}
+    offered = 0
+    names = dict.fromkeys([*_first(legal), *sorted(used), *asked.fields])
+    for name in names:
+        value = asked.fields.get(name, "")
+        options = legal.get(name, [])
+        options = options if offered + len(options) <= MOST_OPTIONS else []
+        offered += len(options)
+        # Several values, or one that is no longer legal, can only be typed.
+        kind = (
+            "time" if name == "currentTime" else "select" if options and value in ("", *options) else "text"
+        )
+        yield FieldInput(
+            name=name,
+            id=f"{prefix.rstrip('.')}field-{_NOT_IN_IDS.sub('_', name)}",
+            kind=kind,
+            value=(local_time(value) if kind == "time" and name not in errors else value),
+            options=options,
+            used=name in used,
+            error=errors.get(name, ""),
+        )
+
+
+def _first(legal: Iterable[str]) -> list[str]:
+    """userId first, the time last: who, what, when; then what only some SDKs send."""
+    names = [name for name in legal if name not in ALWAYS and name not in SELDOM]
+    return ["userId", *names, "currentTime", *(name for name in SELDOM if name in legal)]
+
+
+def _said(problem: Problem) -> str:
+    return (
+        f"{problem.path}: {problem.message}"
+        if problem.path not in ("", "json", "context")
+        else problem.message
+    )

@@ -1,0 +1,101 @@
+"""Where everything stands in the playground's answers from one snapshot."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from itertools import compress, count
+from operator import ne
+
+from playground.engine.snapshot import CompiledFlag
+from playground.engine.strategies import CompiledStrategy
+from playground.response.fragments import FALSE, TRUE, StrategyTemplate
+
+ON, OFF, DISABLED = (
+    b'},{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (on, enabled)
+    + b',"hasUnsatisfiedDependency":false,"variant":'
+    for on, enabled in ((TRUE, TRUE), (FALSE, TRUE), (FALSE, FALSE))
+)
+"""The head of a flag, none of whose parents is unmet. One that is disabled in the environment is never on."""
+BETWEEN = 2
+"""Bytes at the beginning of a head: they end the flag before, and are no part of the first one's."""
+OFF_VARIANT = b'{"name":"disabled","enabled":false,"feature_enabled":false'
+
+# Slots of a flag, counted from its first one ...
+VARIANT, VARIANTS = 1, 2
+# ... and back from the first one of the next.
+RESULT, REASON = 2, 1
+
+
+class Layout:
+    """The pieces of an answer in their order, with slots for what depends on the context.
+
+    A flag begins with its head, the variant an application gets, and the list that one is from; it ends with its
+    result and the reason. A strategy has slots for its verdict, the variant it picks, its constraints with their
+    results, its segments, and the end that begins with its bucket.
+    """
+
+    def __init__(self, flags: Iterable[CompiledFlag]) -> None:
+        self.starts, self.ends = array("I"), array("I")
+        """By flag its first slot, and the next flag's."""
+        self.verdicts = array("I")
+        """By strategy the slot of its verdict."""
+        self.first = array("I")
+        """By flag the position of its first strategy."""
+        self.variants = array("I")
+        """By strategy the slot of the variant it picks, behind which is the list it is from; 0 if it has none."""
+        self.picks: list[tuple[bytes, ...]] = []
+        """By strategy what can be picked."""
+        self.buckets: dict[str, tuple[array[int], array[int]]] = {}
+        """By stickiness the positions of strategies with a rollout, and the slots of their buckets."""
+        self.segments: list[tuple[int, CompiledStrategy]] = []
+        """The slots of strategies with segments."""
+        self._bodies = array("I")
+        self._templates: list[StrategyTemplate] = []
+        parts: list[bytes] = []
+        for flag in flags:
+            template = flag.template
+            self.starts.append(len(parts))
+            self.first.append(len(self._templates))
+            parts += (OFF if flag.enabled else DISABLED, OFF_VARIANT, template.variants)
+            if template.names:
+                parts.append(template.names)
+            for strategy, pieces in template.strategies:
+                self._add(parts, strategy, pieces)
+            parts += (b"", b"")
+            self.ends.append(len(parts))
+        self._written = [-1] * len(self._templates), parts
+
+    def _add(self, parts: list[bytes], strategy: CompiledStrategy, pieces: StrategyTemplate) -> None:
+        position = len(self._templates)
+        self._templates.append(pieces)
+        self.verdicts.append(len(parts) + 1)
+        parts += (pieces.head, FALSE)
+        self.picks.append(pieces.picks)
+        self.variants.append(len(parts) if pieces.picks else 0)
+        if pieces.picks:
+            parts += (b"", pieces.variants)
+        self._bodies.append(len(parts))
+        parts.append(b"")
+        if pieces.links:
+            self.segments.append((len(parts), strategy))
+            parts += (b"", pieces.links)
+        if strategy.rollout is not None:
+            positions, slots = self.buckets.setdefault(strategy.rollout.stickiness, (array("I"), array("I")))
+            positions.append(position)
+            slots.append(len(parts))
+            parts.append(b"")
+
+    def written_for(self, bits: list[int]) -> list[bytes]:
+        """A copy of all pieces, in which the constraints have these results, by strategy.
+
+        What was written last is kept: from one user to the next most constraints have the same result. It is replaced
+        as a whole, so that threads may share it.
+        """
+        before, parts = self._written
+        parts = parts.copy()
+        if bits != before:
+            for position in compress(count(), map(ne, bits, before)):
+                parts[self._bodies[position]] = self._templates[position].body.with_results(bits[position])
+            self._written = bits, parts.copy()
+        return parts

@@ -1,0 +1,49 @@
+"""Notes about an application, and forgetting it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.applications.details import readable_applications
+from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
+
+
+@transactional
+def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller) -> Application:
+    """Changes those of ``description url color icon strategies`` that are given. Raises NotFound, NoAccess."""
+    application = access_application_for_update(caller, name)
+    changed = {key: value for key, value in changes.items() if getattr(application, key) != value}
+    if changed:
+        before = {key: getattr(application, key) for key in changed}
+        for key, value in changed.items():
+            setattr(application, key, value)
+        application.save(update_fields=list(changed))
+        event = Event(type=EventType.APPLICATION_UPDATED, subject=name, before=before, after=changed)
+        record(event, actor=caller)
+    return application
+
+
+@transactional
+def delete_application(name: str, *, caller: Caller) -> None:
+    """With its instances and usage; it comes back with its next report. Raises NotFound, NoAccess.
+
+    Its hourly counts go with their time.
+    """
+    application = access_application_for_update(caller, name)
+    for rows in (ApplicationInstance, FlagUsage, ProjectApplication):
+        rows._base_manager.filter(application_id=application.pk).delete()
+    application.delete()
+    record(Event(type=EventType.APPLICATION_DELETED, subject=name, before={"appName": name}), actor=caller)
+
+
+def access_application_for_update(caller: Caller, name: str) -> Application:
+    application = readable_applications(caller).select_for_update().filter(name=name).first()
+    if application is None:
+        raise NotFound(f"There is no application {name}.")
+    caller.check(Permission.UPDATE_APPLICATION)
+    return application

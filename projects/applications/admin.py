@@ -1,0 +1,55 @@
+"""What SDKs and the product itself write: shown, and not changed by hand."""
+
+from typing import Any
+
+from django.contrib import admin
+
+from flagadmin.admin_base import ReadOnly
+from groups.access import Caller
+from projects.applications.actions import delete_application
+from projects.models import (
+    Application,
+    ApplicationInstance,
+    FlagLastSeen,
+    LifecycleStage,
+    ProjectRevision,
+)
+
+
+@admin.register(Application)
+class ApplicationFix(ReadOnly):
+    list_display = ("name", "created_at")
+    search_fields = ("name",)
+
+    def remove(self, obj: Application, form: Any, caller: Caller) -> None:
+        delete_application(obj.name, caller=caller)
+
+
+@admin.register(ApplicationInstance)
+class ApplicationInstanceFix(ReadOnly):
+    list_display = ("instance_id", "application", "environment", "sdk_version", "sdk_type", "seen_at")
+    list_filter = ("environment", "sdk_type")
+    list_select_related = ("application",)
+    search_fields = ("instance_id", "application__name", "sdk_version")
+
+
+@admin.register(FlagLastSeen)
+class FlagLastSeenFix(ReadOnly):
+    list_display = ("flag", "environment", "seen_at")
+    list_filter = ("environment",)
+    list_select_related = ("flag",)
+    search_fields = ("flag__name",)
+
+
+@admin.register(LifecycleStage)
+class LifecycleStageFix(ReadOnly):
+    list_display = ("flag", "stage", "entered_at")
+    list_filter = ("stage",)
+    list_select_related = ("flag",)
+    search_fields = ("flag__name",)
+
+
+@admin.register(ProjectRevision)
+class ProjectRevisionFix(ReadOnly):
+    list_display = ("project_id", "revision")
+    search_fields = ("project_id",)

@@ -1,0 +1,82 @@
+"""Forgetting usage that is too old to tell anything. Run by ``serve`` from time to time, or by ``cleanup_usage``."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin.db.transactions import transactional
+from projects.applications.queries import refresh_lines_ahead
+from projects.applications.usage_report import HOURS_KEPT
+
+# Longer than the window in which they are listed: an SDK tells its version when it starts, and may sleep long.
+INSTANCES_KEPT = timedelta(days=30)
+DELETED_AT_ONCE = 20_000  # rows of a transaction
+
+_HOURS = """
+DELETE FROM projects_usagehour WHERE ctid = ANY(ARRAY(
+       SELECT ctid FROM projects_usagehour WHERE hour < %s LIMIT %s))
+"""
+_INSTANCES = """
+DELETE FROM projects_applicationinstance WHERE ctid = ANY(ARRAY(
+       SELECT i.ctid FROM projects_applicationinstance i
+         LEFT JOIN projects_application a ON a.id = i.application_id
+        WHERE i.seen_at < %s OR a.id IS NULL LIMIT %s))
+"""
+# What a report wrote while somebody deleted the flag or the application it was about.
+_ORPHANS = """
+DELETE FROM projects_flagusage u
+ WHERE NOT EXISTS (SELECT FROM projects_flag f WHERE f.id = u.flag_id)
+    OR NOT EXISTS (SELECT FROM projects_application a WHERE a.id = u.application_id)
+"""
+_APPLICATIONS = """
+DELETE FROM projects_application a
+ WHERE a.created_at < %s
+   AND NOT EXISTS (SELECT FROM projects_applicationinstance i WHERE i.application_id = a.id)
+   AND NOT EXISTS (SELECT FROM projects_flagusage u WHERE u.application_id = a.id)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many rows went, and how many lines of applications lists were made anew."""
+
+    hours: int
+    instances: int
+    applications: int
+    lines: int
+
+
+def clean_usage(*, now: datetime | None = None) -> Forgotten:
+    """Hourly counts after two days, instances after thirty, applications that have neither instance nor usage."""
+    now = now or timezone.now()
+    long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
+    hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))
+    _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
+    _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
+    instances = _delete_in_parts(_INSTANCES, long_ago)
+    _delete(_ORPHANS)
+    return Forgotten(
+        hours=hours,
+        instances=instances,
+        applications=_delete(_APPLICATIONS, long_ago),
+        lines=refresh_lines_ahead(timedelta(days=1)),
+    )
+
+
+def _delete_in_parts(statement: str, before: datetime) -> int:
+    """In transactions short enough that nobody waits for them."""
+    total = 0
+    while deleted := _delete(statement, before, DELETED_AT_ONCE):
+        total += deleted
+    return total
+
+
+@transactional
+def _delete(statement: str, *parameters: Any) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters or None)
+        return int(cursor.rowcount)

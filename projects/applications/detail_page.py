@@ -1,0 +1,103 @@
+"""/applications/NAME/: what one application uses, and forgetting it."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.contrib import messages
+from django.db.models import Max, QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import ListPage
+from groups.permissions import Permission
+from projects.applications.actions import delete_application
+from projects.applications.details import access_application, asked_flags, instances_of, lines_of
+from projects.applications.ignored_reports import ignored_of
+from projects.console import flag_url, project_url
+
+
+class ApplicationPage(ListPage):
+    """The flags that it asked for, by environment; its instances; POST forgets it."""
+
+    template_name = "projects/application.html"
+    csv_name = "application"
+    default_sort = "flag"
+    columns = (
+        Column("flag", "Flag", by=("flag_name", "environment")),
+        Column("project", "Project", by=("project", "flag_name", "environment")),
+        Column("environment", "Environment", by=("environment", "flag_name")),
+        Column("last-asked", "Last evaluated", by=("last_used_at", "flag_name")),
+    )
+
+    def listing(self) -> Any:
+        self.application = access_application(self.caller, self.kwargs["name"])
+        self.usage = asked_flags(self.caller, self.application)
+        return super().listing()
+
+    def get_title(self) -> str:
+        return self.application.name
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        found = list(lines_of(self.caller, self.application)[:2])
+        if len(found) != 1:
+            return (("Projects", "/projects/"),)
+        url = project_url(found[0].project_id)
+        return (
+            ("Projects", "/projects/"),
+            (found[0].project_id, url),
+            ("Applications", f"{url}applications/"),
+        )
+
+    def get_filters(self) -> Sequence[Filter]:
+        environments = self.usage.order_by().values_list("environment", flat=True).distinct()
+        return (
+            Filter("q", "Flag"),
+            Filter("environment", "Environment", [(name, name) for name in sorted(environments)]),
+        )
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        usage = self.usage
+        if values["q"]:
+            usage = usage.filter(flag_name__icontains=values["q"])
+        return usage.filter(environment=values["environment"]) if values["environment"] else usage
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.flag_name, row.project, row.environment, row.last_used_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        instances = instances_of(self.application)
+        count, last_seen = instances.count(), instances.aggregate(last=Max("seen_at"))["last"]
+        listed = list(instances[: settings.APPLICATION_INSTANCES_LISTED])
+        rows = kwargs["listing"].rows
+        return super().get_context_data(
+            application=self.application,
+            rows=[(row, flag_url(row.project, row.flag_name)) for row in rows],
+            instances=listed,
+            instance_count=count,
+            unlisted=count - len(listed),
+            last_seen=last_seen,
+            projects=[
+                (line, project_url(line.project_id)) for line in lines_of(self.caller, self.application)
+            ],
+            ignored=ignored_of(self.application),
+            may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
+            **kwargs,
+        )
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.application = access_application(self.caller, self.kwargs["name"])
+        _, after = self.crumbs()[-1]
+        delete_application(self.application.name, caller=self.caller)
+        messages.success(request, f"Deleted application {self.application.name}.")
+        return HttpResponseRedirect(after)
+
+    def curl(self) -> str:
+        name = quote(self.application.name, "")
+        return curl_for(self.request, "GET", f"/api/admin/metrics/applications/{name}")
+
+
+# A path, since names of applications may contain slashes.
+urlpatterns = [path("applications/<path:name>/", ApplicationPage.as_view(), name="application")]

@@ -1,0 +1,135 @@
+"""Applications across projects, in the reference's shapes. Of their usage a caller sees the projects it may read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+
+from flagadmin.errors import NotFound
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from projects.access import readable_flags
+from projects.documents import strategy_type_document
+from projects.models import (
+    Application,
+    ApplicationInstance,
+    Flag,
+    FlagUsage,
+    ProjectApplication,
+    StrategyType,
+)
+
+Document = dict[str, Any]
+
+
+def readable_applications(caller: Caller) -> QuerySet[Application]:
+    """All of them for who reads all projects, else those that use a project the caller may read."""
+    if caller.readable_projects is None:
+        return Application.objects.all()
+    lines = _readable_lines(caller).filter(application_id=OuterRef("pk"))
+    return Application.objects.filter(Exists(lines))
+
+
+def access_application(caller: Caller, name: str) -> Application:
+    """Raises NotFound."""
+    application = readable_applications(caller).filter(name=name).first()
+    if application is None:
+        raise NotFound(f"There is no application {name}.")
+    return application
+
+
+def overview_documents(caller: Caller, applications: Sequence[Application]) -> list[Document]:
+    """One statement for all of them."""
+    usage: dict[int, list[Document]] = {}
+    lines = _readable_lines(caller).filter(application_id__in=[a.pk for a in applications])
+    for line in lines.order_by("application_id", "project_id"):
+        place = {"project": line.project_id, "environments": line.environments}
+        usage.setdefault(line.application_id, []).append(place)
+    return [_document(a) | {"strategies": a.strategies, "usage": usage.get(a.pk, [])} for a in applications]
+
+
+def detail_document(caller: Caller, application: Application) -> Document:
+    used = FlagUsage.objects.filter(application_id=application.pk).values("flag_id")
+    instances = instances_of(application)
+    return _document(application) | {
+        "strategies": _strategies(application.strategies),
+        "instances": [
+            instance_document(instance) | {"appName": application.name}
+            for instance in instances[: settings.APPLICATION_INSTANCES_LISTED]
+        ],
+        "instanceCount": instances.count(),
+        "seenToggles": [_flag(f) for f in readable_flags(caller).filter(pk__in=used).order_by("name")],
+        "links": {"self": f"/api/applications/{application.name}"},
+    }
+
+
+def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
+    instances = ApplicationInstance.objects.filter(application=application)
+    return instances.order_by("instance_id", "environment")
+
+
+def asked_flags(caller: Caller, application: Application) -> QuerySet[Any]:
+    """Its usage of flags that the caller may read, each with ``flag_name``, ``project`` and ``archived``."""
+    flags = readable_flags(caller)
+    named = flags.filter(pk=OuterRef("flag_id"))
+    usage = FlagUsage.objects.filter(application_id=application.pk, flag_id__in=flags.values("pk"))
+    return usage.annotate(
+        flag_name=Subquery(named.values("name")),
+        project=Subquery(named.values("project_id")),
+        archived=Exists(named.filter(archived_at__isnull=False)),
+    )
+
+
+def lines_of(caller: Caller, application: Application) -> QuerySet[ProjectApplication]:
+    """Its line in each project that the caller may read."""
+    return _readable_lines(caller).filter(application_id=application.pk).order_by("project_id")
+
+
+def instance_document(instance: ApplicationInstance) -> Document:
+    return {
+        "instanceId": instance.instance_id,
+        "sdkVersion": instance.sdk_version or None,
+        "sdkFlavor": instance.sdk_flavor or None,
+        "sdkType": instance.sdk_type,
+        "environment": instance.environment,
+        "platformName": instance.platform_name or None,
+        "platformVersion": instance.platform_version or None,
+        "lastSeen": iso(instance.seen_at),
+        "createdAt": iso(instance.first_seen_at),
+    }
+
+
+def _document(application: Application) -> Document:
+    return {
+        "appName": application.name,
+        "createdAt": iso(application.created_at),
+        "description": application.description,
+        "url": application.url,
+        "color": application.color,
+        "icon": application.icon,
+    }
+
+
+def _flag(flag: Flag) -> Document:
+    return {
+        "name": flag.name,
+        "description": flag.description,
+        "type": flag.type,
+        "project": flag.project_id,
+        "stale": flag.stale,
+        "createdAt": iso(flag.created_at),
+        "impressionData": flag.impression_data,
+        "archived": flag.is_archived,
+    }
+
+
+def _strategies(names: Sequence[str]) -> list[Document]:
+    known = {kind.name: strategy_type_document(kind) for kind in StrategyType.objects.filter(name__in=names)}
+    return [known.get(name, {"name": name}) for name in names]
+
+
+def _readable_lines(caller: Caller) -> QuerySet[ProjectApplication]:
+    projects = caller.readable_projects
+    lines = ProjectApplication.objects.all()
+    return lines if projects is None else lines.filter(project_id__in=projects)

@@ -1,0 +1,44 @@
+"""What of the reports of the last two days was beyond a limit and not kept."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import ApiToken
+from projects.applications.details import readable_applications
+from projects.applications.usage_report import HOURS_KEPT
+from projects.models import Application, IgnoredReport
+
+Document = dict[str, Any]
+
+
+def ignored_of(application: Application) -> dict[str, int]:
+    """``{"instance": 3, "variant": 19900}``: only what there is."""
+    rows = _kept().filter(application=application.name).order_by()
+    return dict(rows.values("kind").annotate(total=Sum("number")).values_list("kind", "total"))
+
+
+def ignored_documents(caller: Caller) -> list[Document]:
+    """The latest hour first. What was ignored of a token is told to those who read all projects."""
+    of_tokens = Q() if caller.readable_projects is None else ~Q(application="")
+    names = readable_applications(caller).values("name")
+    rows = _kept().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)
+    rows = rows.order_by("-hour", "kind", "token_id", "application")
+    tokens = dict(ApiToken.objects.filter(pk__in=rows.values("token_id")).values_list("pk", "name"))
+    return [
+        {
+            "hour": iso(row.hour),
+            "kind": row.kind,
+            "tokenName": tokens.get(row.token_id),
+            "appName": row.application or None,
+            "count": row.number,
+        }
+        for row in rows[:1000]
+    ]
+
+
+def _kept() -> QuerySet[IgnoredReport]:
+    return IgnoredReport.objects.filter(hour__gt=timezone.now() - HOURS_KEPT)

@@ -1,0 +1,104 @@
+"""Impact metrics: counters, gauges and histograms that applications record with their SDK, kept for scraping.
+
+SDKs report what was recorded since their last report. Counters and histograms add up here; a gauge is what was told
+last. Names, labels and series are bounded; what is beyond, or contradicts the kind of a metric, is ignored and
+counted with the other reports that are (``projects.applications.report_limits``).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from django.conf import settings
+
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+
+
+class Series(NamedTuple):
+    """``labels`` is JSON with sorted names, so that it can be compared."""
+
+    name: str
+    labels: str
+
+
+@dataclass(slots=True)
+class Sample:
+    """``value`` of a counter or gauge, the sum of a histogram; ``buckets`` are cumulative counts by upper bound."""
+
+    kind: str
+    help: str
+    value: float = 0.0
+    count: int = 0
+    buckets: dict[str, int] = field(default_factory=dict)
+
+    def then(self, later: "Sample") -> "Sample":
+        """Both together, of one series. Another kind or other buckets: the later one alone."""
+        if later.kind == GAUGE or later.kind != self.kind or later.buckets.keys() != self.buckets.keys():
+            return later
+        buckets = {bound: count + self.buckets[bound] for bound, count in later.buckets.items()}
+        return Sample(later.kind, later.help, self.value + later.value, self.count + later.count, buckets)
+
+
+Samples = dict[Series, Sample]
+
+
+def series_of(name: str, labels: Mapping[str, str], **forced: str) -> Series:
+    return Series(name, orjson.dumps({**labels, **forced}, option=orjson.OPT_SORT_KEYS).decode())
+
+
+def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
+    """Answers how many were ignored."""
+    if not samples:
+        return 0
+    kept = _within_limits(cursor, samples)
+    rows = [
+        (*series, s.kind, s.help, s.value, s.count, orjson.dumps(s.buckets).decode())
+        for series, s in sorted(kept.items())
+    ]
+    statement = """
+        INSERT INTO projects_impactseries AS known (name, labels, kind, help, value, count, buckets, seen_at)
+        SELECT told.*, %s FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[],
+               %s::float8[], %s::bigint[], %s::jsonb[]) AS told
+        ON CONFLICT (name, labels) DO UPDATE SET
+            help = excluded.help, seen_at = greatest(known.seen_at, excluded.seen_at),
+            (value, count, buckets) = (SELECT
+                CASE WHEN adds THEN known.value + excluded.value ELSE excluded.value END,
+                CASE WHEN adds THEN known.count + excluded.count ELSE excluded.count END,
+                CASE WHEN adds AND known.buckets <> '{}' THEN (
+                    SELECT jsonb_object_agg(t.key, t.value::bigint + (known.buckets ->> t.key)::bigint)
+                      FROM jsonb_each_text(excluded.buckets) t) ELSE excluded.buckets END
+                FROM (SELECT known.kind <> 'gauge'
+                         AND ARRAY(SELECT jsonb_object_keys(known.buckets) ORDER BY 1)
+                           = ARRAY(SELECT jsonb_object_keys(excluded.buckets) ORDER BY 1)) AS how (adds))
+    """
+    if rows:
+        cursor.execute(statement, [now, *(list(column) for column in zip(*rows, strict=True))])
+    return len(samples) - len(kept)
+
+
+def _within_limits(cursor: Any, samples: Samples) -> Samples:
+    """A metric keeps the kind it came with; new metrics and series fit in what is left."""
+    series = sorted(samples)
+    cursor.execute(
+        "SELECT name, labels, kind FROM projects_impactseries JOIN unnest(%s::text[], %s::text[])"
+        " AS told (name, labels) USING (name, labels)",
+        [[each.name for each in series], [each.labels for each in series]],
+    )
+    stored = {Series(name, labels): kind for name, labels, kind in cursor.fetchall()}
+    kept = {each: samples[each] for each, kind in stored.items() if samples[each].kind == kind}
+    new = [each for each in series if each not in stored]
+    return kept | {each: samples[each] for each in _with_room(cursor, new, samples)} if new else kept
+
+
+def _with_room(cursor: Any, new: list[Series], samples: Samples) -> Iterator[Series]:
+    cursor.execute("SELECT name, min(kind), count(*) FROM projects_impactseries GROUP BY name")
+    metrics = {name: (kind, number) for name, kind, number in cursor.fetchall()}
+    for series in new:
+        if series.name not in metrics and len(metrics) >= settings.IMPACT_METRICS_LIMIT:
+            continue
+        kind, number = metrics.get(series.name, (samples[series].kind, 0))
+        if kind == samples[series].kind and number < settings.IMPACT_SERIES_LIMIT:
+            metrics[series.name] = (kind, number + 1)
+            yield series

@@ -1,0 +1,57 @@
+"""Impact metrics in Prometheus' text format, version 0.0.4."""
+
+import math
+import re
+from collections.abc import Iterator
+
+import orjson
+
+from projects.applications.impact_metrics import HISTOGRAM
+from projects.models import ImpactSeries
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
+
+
+def impact_metrics_text() -> str:
+    return "".join(f"{line}\n" for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    before = ""
+    for row in ImpactSeries.objects.order_by("name", "labels").iterator():
+        name = _name(row.name)
+        if name != before:
+            yield f"# HELP {name} {_escaped(row.help)}"
+            yield f"# TYPE {name} {row.kind}"
+            before = name
+        labels = {_name(key): value for key, value in orjson.loads(row.labels).items()}
+        if row.kind != HISTOGRAM:
+            yield f"{name}{_braces(labels)} {row.value!r}"
+            continue
+        for bound, count in sorted(row.buckets.items(), key=lambda item: float(item[0])):
+            yield f"{name}_bucket{_braces(labels | {'le': _bound(bound)})} {count}"
+        yield f"{name}_sum{_braces(labels)} {row.value!r}"
+        yield f"{name}_count{_braces(labels)} {row.count}"
+
+
+def _name(text: str) -> str:
+    """Flags are labels too, and their names may hold what names of labels may not."""
+    name = _NOT_IN_NAMES.sub("_", text)
+    return f"_{name}" if name[:1].isdigit() or not name else name
+
+
+def _bound(text: str) -> str:
+    return "+Inf" if math.isinf(float(text)) else text
+
+
+def _braces(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    pairs = ",".join(f'{key}="{_escaped(value, quotes=True)}"' for key, value in labels.items())
+    return f"{{{pairs}}}"
+
+
+def _escaped(text: str, *, quotes: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

@@ -1,0 +1,50 @@
+"""An application at a glance: its projects, and by environment its instances, SDKs and what is missing here."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from projects.applications.details import asked_flags, instances_of
+from projects.models import Application, ApplicationInstance, StrategyType
+
+Document = dict[str, Any]
+
+
+def application_overview(caller: Caller, application: Application) -> Document:
+    """Of its usage the caller sees the projects it may read. Names of flags that do not exist are not kept, and no
+    SDK is called outdated, so those two lists are empty."""
+    used = list(asked_flags(caller, application).values_list("flag_name", "project"))
+    instances = list(instances_of(application))
+    environments = sorted({instance.environment for instance in instances})
+    return {
+        "projects": sorted({project for _, project in used}),
+        "featureCount": len({name for name, _ in used}),
+        "environments": [
+            _environment(name, [one for one in instances if one.environment == name]) for name in environments
+        ],
+        "issues": {"missingStrategies": _missing_strategies(application)},
+    }
+
+
+def _environment(name: str, instances: Sequence[ApplicationInstance]) -> Document:
+    frontend = [one for one in instances if one.sdk_type == "frontend"]
+    backend = [one for one in instances if one.sdk_type != "frontend"]
+    return {
+        "name": name,
+        "instanceCount": len(instances),
+        "sdks": _sdks(instances),
+        "frontendSdks": _sdks(frontend),
+        "backendSdks": _sdks(backend),
+        "lastSeen": iso(max(one.seen_at for one in instances)),
+        "issues": {"missingFeatures": [], "outdatedSdks": []},
+    }
+
+
+def _sdks(instances: Iterable[ApplicationInstance]) -> list[str]:
+    return sorted({one.sdk_version for one in instances if one.sdk_version})
+
+
+def _missing_strategies(application: Application) -> list[str]:
+    known = StrategyType.objects.filter(name__in=application.strategies).values_list("name", flat=True)
+    return sorted(set(application.strategies) - set(known))

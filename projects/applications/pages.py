@@ -1,0 +1,136 @@
+"""/projects/ID/applications/: who uses a project."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.conf import settings
+from django.db.models import QuerySet
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.http.list_queries import terms_of
+from groups.console import ListPage
+from projects.access import access_project
+from projects.applications import queries as documents
+from projects.applications.sdk_versions import group_sdks
+from projects.console import api_path, application_url, project_crumbs
+from projects.models import Environment, ProjectApplication
+
+# The columns' names in the API's sortBy.
+SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """``oldest``: no application of the project runs an older one, some run a newer."""
+
+    text: str
+    oldest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRow:
+    """``instances`` are at most as many as the API lists; ``unlisted`` says how many more there are."""
+
+    line: ProjectApplication
+    url: str
+    instances: Sequence[str]
+    sdks: Sequence[tuple[str, Sequence[Version]]]
+
+    @property
+    def unlisted(self) -> int:
+        return max(0, self.line.instance_count - len(self.instances))
+
+
+class ApplicationsPage(ListPage):
+    template_name = "projects/applications.html"
+    title = "Applications"
+    default_sort = "name"
+    columns = (
+        Column("name", "Application", by=("name",)),
+        Column("environments", "Environments", by=("environment_count", "name")),
+        Column("instances", "Instances", by=("instance_count", "name")),
+        Column("sdks", "SDKs", by=("sdk_count", "name")),
+        Column("last-seen", "Last seen", by=("last_seen_at", "name")),
+    )
+
+    def listing(self) -> Any:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.csv_name = f"{self.project.pk}-applications"
+        return super().listing()
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return project_crumbs(self.project)
+
+    def get_filters(self) -> Sequence[Filter]:
+        names = Environment.objects.values_list("name", flat=True)
+        return (
+            Filter("q", "Name, SDK or environment"),
+            Filter("environment", "Environment", [(name, name) for name in names]),
+        )
+
+    def rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
+        lines = documents.project_applications(self.project.pk)
+        lines = documents.search(lines, terms_of(values["q"]))
+        environment = values["environment"]
+        return documents.in_environment(lines, environment) if environment else lines
+
+    def csv_cells(self, row: ProjectApplication) -> Sequence[Any]:
+        sdks = [f"{sdk['name']} {version}" for sdk in group_sdks(row.sdks) for version in sdk["versions"]]
+        return (
+            row.name,
+            ", ".join(row.environments),
+            row.instance_count,
+            ", ".join(sdks),
+            row.last_seen_at,
+        )
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        self.shown = kwargs["listing"]
+        start = (self.shown.page.number - 1) * self.per_page
+        lines = documents.page(self.project.pk, self.shown.all_rows, start, self.per_page)
+        return super().get_context_data(
+            project=self.project,
+            rows=application_rows(self.project.pk, lines),
+            days=settings.APPLICATION_INSTANCE_WINDOW.days,
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        """The same page of the API's list, which searches in environments but has no filter for them."""
+        sort = self.shown.sort
+        key = sort.removeprefix("-")
+        asked = {"query": self.shown.given.get("q", "").strip() or self.shown.given.get("environment", "")}
+        if sort != self.default_sort:
+            asked["sortBy"] = SORT_KEYS.get(key, key)
+            asked["sortOrder"] = "desc" if sort.startswith("-") else "asc"
+        if self.shown.page.number > 1:
+            asked["offset"] = str((self.shown.page.number - 1) * self.per_page)
+        query = urlencode({name: value for name, value in asked.items() if value}, quote_via=quote)
+        return curl_for(
+            self.request, "GET", f"{api_path(self.project.pk)}/applications{'?' if query else ''}{query}"
+        )
+
+
+def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> list[ApplicationRow]:
+    """Two statements for any number of lines."""
+    oldest = documents.oldest_versions(project_id)
+    return [
+        ApplicationRow(
+            line, application_url(line.name), record["instances"], list(_sdks(record["sdks"], oldest))
+        )
+        for line, record in zip(lines, documents.application_documents(project_id, lines), strict=True)
+    ]
+
+
+def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tuple[str, Sequence[Version]]]:
+    for sdk in sdks:
+        name = sdk["name"]
+        yield name, [Version(version, oldest.get(name) == version) for version in sdk["versions"]]
+
+
+urlpatterns = [
+    path("projects/<str:project_id>/applications/", ApplicationsPage.as_view(), name="project-applications")
+]

@@ -1,0 +1,124 @@
+"""A project's applications list: narrow lines, one a project and application, and the instances of one page."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from flagadmin.db.transactions import transactional
+from flagadmin.http.timestamps import iso
+from projects.applications.sdk_versions import group_sdks, is_version
+from projects.applications.store_report import refresh_applications
+from projects.models import ProjectApplication
+
+Document = dict[str, Any]
+
+SORT_KEYS = {
+    "appName": "name",
+    "lastSeen": "last_seen_at",
+    "environments": "environment_count",
+    "instances": "instance_count",
+    "sdks": "sdk_count",
+}
+SEPARATOR = "\x1f"  # between the parts of a line's ``search``
+REFRESHED_AT_ONCE = 1000
+
+# The index gives instance ids in order, so the limit ends the scan.
+_INSTANCES = """
+SELECT line.application_id, ARRAY(
+       SELECT DISTINCT i.instance_id FROM projects_applicationinstance i
+        WHERE i.application_id = line.application_id AND i.environment = ANY(line.environments)
+          AND i.seen_at >= %s ORDER BY 1 LIMIT %s)
+  FROM projects_projectapplication line WHERE line.project_id = %s AND line.application_id = ANY(%s)
+"""
+
+
+def project_applications(project_id: str) -> QuerySet[ProjectApplication]:
+    """The lines of a project's list as they are now. Writes only where instances have fallen out of the window."""
+    _refresh_lines(project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW)
+    return ProjectApplication.objects.filter(project_id=project_id)
+
+
+def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySet[ProjectApplication]:
+    """The lines that contain any of the terms, caseless, in name, environment or SDK; all without terms."""
+    wanted = Q()
+    for term in terms:
+        # No part contains a separator, so a term that does is in none.
+        wanted |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
+    return lines.filter(wanted)
+
+
+def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> QuerySet[ProjectApplication]:
+    return lines.filter(environments__contains=[environment])
+
+
+def sort(
+    lines: QuerySet[ProjectApplication], key: str, *, descending: bool = False
+) -> QuerySet[ProjectApplication]:
+    """By one of SORT_KEYS; ties by name."""
+    column = SORT_KEYS[key]
+    return lines.order_by(f"-{column}" if descending else column, "name")
+
+
+def page(
+    project_id: str, lines: QuerySet[ProjectApplication], start: int, length: int
+) -> list[ProjectApplication]:
+    """Some of the sorted lines. The sort moves ids alone; whole lines are read of one page only."""
+    chosen = lines.values("application_id")[start : start + length]
+    whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=chosen)
+    return list(whole.order_by(*lines.query.order_by))
+
+
+def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
+    """The records of one page, in its order. One statement."""
+    instances = _instances(project_id, [line.application_id for line in lines])
+    return [
+        {
+            "name": line.name,
+            "environments": line.environments,
+            "instances": instances.get(line.application_id, []),
+            "sdks": group_sdks(line.sdks),
+            "instanceCount": line.instance_count,
+            "lastSeen": iso(line.last_seen_at),
+        }
+        for line in lines
+    ]
+
+
+def oldest_versions(project_id: str) -> dict[str, str]:
+    """The oldest version of each SDK of which the project's applications run several. One statement."""
+    lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
+    sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
+    known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
+    return {name: versions[0] for name, versions in known.items() if len(versions) > 1}
+
+
+def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:
+    since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
+    with connection.cursor() as cursor:
+        limit = settings.APPLICATION_INSTANCES_LISTED
+        cursor.execute(_INSTANCES, [since, limit, project_id, applications])
+        return dict(cursor.fetchall())
+
+
+def _refresh_lines(project_id: str, since: datetime) -> None:
+    """Makes lines anew that count instances last seen before this moment."""
+    stale = ProjectApplication.objects.filter(project_id=project_id, oldest_seen_at__lt=since)
+    ids = list(stale.order_by("application_id").values_list("application_id", flat=True))
+    for start in range(0, len(ids), REFRESHED_AT_ONCE):
+        transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
+
+
+def refresh_lines_ahead(ahead: timedelta) -> int:
+    """Makes lines anew that will be stale within this time, so that readers need not. Answers how many."""
+    soon = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW + ahead
+    lines = ProjectApplication.objects.filter(oldest_seen_at__lt=soon)
+    ids = sorted(set(lines.values_list("application_id", flat=True)))
+    for start in range(0, len(ids), REFRESHED_AT_ONCE):
+        transactional(refresh_applications)(ids[start : start + REFRESHED_AT_ONCE])
+    return len(ids)

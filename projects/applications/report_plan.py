@@ -1,0 +1,160 @@
+"""What of a report is not known yet. Reads the tables; decides without them."""
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from projects.applications.usage_report import Instance, Place, Report, Use
+
+STEP = timedelta(minutes=1)  # the precision of everything "last seen"
+STRATEGIES_KEPT = 100  # of an application
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Known:
+    """What the tables have of the things a report names."""
+
+    applications: dict[str, int] = field(default_factory=dict)
+    strategies: dict[str, set[str]] = field(default_factory=dict)
+    flags: dict[str, int] = field(default_factory=dict)
+    flags_seen: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    instances: dict[Place, tuple[Instance, datetime]] = field(default_factory=dict)
+    used: dict[Use, datetime] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Writes:
+    """What of a report is to be written. ``changed`` names the applications whose lines will change."""
+
+    flags_to_hold: set[str] = field(default_factory=set)
+    flags_seen: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    new_applications: set[str] = field(default_factory=set)
+    strategies: dict[str, set[str]] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    instances: dict[Place, Instance] = field(default_factory=dict)
+    used: dict[Use, datetime] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, each.name) for each in fields(self))
+
+
+# Reads --------------------------------------------------------------------------------------------------
+
+
+def read_known(cursor: Any, report: Report) -> Known:
+    """Up to four statements."""
+    known = Known()
+    statement = "SELECT name, id, strategies FROM projects_application WHERE name = ANY(%s)"
+    for name, application, strategies in fetch(cursor, statement, sorted(report.strategies)):
+        known.applications[name] = application
+        known.strategies[name] = set(strategies)
+    _read_flags(cursor, report, known)
+    _read_instances(cursor, report, known)
+    _read_usage(cursor, report, known)
+    return known
+
+
+def fetch(cursor: Any, statement: str, *parameters: Any) -> Rows:
+    cursor.execute(statement, parameters)
+    return cursor.fetchall()
+
+
+def _read_flags(cursor: Any, report: Report, known: Known) -> None:
+    names = sorted({use.flag for use in report.used})
+    if not names:
+        return
+    statement = """
+        SELECT f.name, f.id, l.environment, l.seen_at FROM projects_flag f
+          LEFT JOIN projects_flaglastseen l ON l.flag_id = f.id WHERE f.name = ANY(%s)
+    """
+    for name, flag, environment, seen_at in fetch(cursor, statement, names):
+        known.flags[name] = flag
+        if seen_at is not None:
+            known.flags_seen[flag, environment] = seen_at
+
+
+def _read_instances(cursor: Any, report: Report, known: Known) -> None:
+    places = [place for place in report.instances if place.application in known.applications]
+    if not places:
+        return
+    statement = """
+        SELECT told.name, told.instance_id, told.environment, i.seen_at, i.sdk_version, i.sdk_type,
+               i.platform_name, i.platform_version, i.spec_version, i.engine_version, i.sdk_flavor
+          FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[])
+               AS told (name, application_id, instance_id, environment)
+          JOIN projects_applicationinstance i USING (application_id, instance_id, environment)
+    """
+    names, instance_ids, environments = columns(places, 3)
+    applications = [known.applications[name] for name in names]
+    for row in fetch(cursor, statement, names, applications, instance_ids, environments):
+        known.instances[Place(*row[:3])] = (Instance(*row[4:]), row[3])
+
+
+def _read_usage(cursor: Any, report: Report, known: Known) -> None:
+    uses = [use for use in report.used if use.application in known.applications and use.flag in known.flags]
+    if not uses:
+        return
+    statement = """
+        SELECT told.name, told.flag, told.environment, u.last_used_at
+          FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[], %s::text[])
+               AS told (name, application_id, flag, flag_id, environment)
+          JOIN projects_flagusage u USING (application_id, flag_id, environment)
+    """
+    names, flags, environments = columns(uses, 3)
+    applications = [known.applications[name] for name in names]
+    flag_ids = [known.flags[name] for name in flags]
+    for *use, at in fetch(cursor, statement, names, applications, flags, flag_ids, environments):
+        known.used[Use(*use)] = at
+
+
+def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
+    return tuple(list(column) for column in zip(*rows, strict=True)) or ([],) * width
+
+
+# Plan ---------------------------------------------------------------------------------------------------
+
+
+def plan_writes(report: Report, known: Known, *, now: datetime) -> Writes:
+    """What is new, has changed, or was last noted more than a minute before."""
+    writes = Writes(new_applications=set(report.strategies) - set(known.applications))
+    for name, told in report.strategies.items():
+        stored = known.strategies.get(name, set())
+        if not told <= stored and len(stored) < STRATEGIES_KEPT:
+            writes.strategies[name] = told
+    for place, instance in report.instances.items():
+        _plan_instance(writes, place, instance, known.instances.get(place), now)
+    for use, at in report.used.items():
+        if use.flag in known.flags:
+            _plan_use(writes, use, at, known)
+    return writes
+
+
+def _plan_instance(
+    writes: Writes, place: Place, told: Instance, known: tuple[Instance, datetime] | None, now: datetime
+) -> None:
+    stored, seen_at = known or (Instance(), None)
+    merged = told.over(stored)
+    if seen_at is not None and merged == stored and now - seen_at < STEP:
+        return
+    writes.instances[place] = merged
+    was_counted = seen_at is not None and now - seen_at < settings.APPLICATION_INSTANCE_WINDOW
+    if not was_counted or merged.sdk_version != stored.sdk_version:
+        writes.changed.add(place.application)
+
+
+def _plan_use(writes: Writes, use: Use, at: datetime, known: Known) -> None:
+    place = (known.flags[use.flag], use.environment)
+    flag_seen_at = known.flags_seen.get(place)
+    if flag_seen_at is None or at - flag_seen_at >= STEP:
+        writes.flags_seen[place] = max(at, writes.flags_seen.get(place, at))
+    used_at = known.used.get(use)
+    if used_at is None or at - used_at >= STEP:
+        writes.used[use] = at
+    if used_at is None:
+        writes.changed.add(use.application)
+    if used_at is None or flag_seen_at is None:
+        writes.flags_to_hold.add(use.flag)

@@ -1,0 +1,268 @@
+"""Keeping what SDKs report, a set at a time.
+
+What is known is not written again within a minute, so a steady fleet costs reads. Tables are written in the order
+of ``projects.applications.usage_triggers``, each in key order, so that bursts never wait for each other in a circle.
+"""
+
+from collections import Counter
+from dataclasses import astuple, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from flagadmin.db.transactions import transactional
+from projects.applications.impact_metrics import write_samples
+from projects.applications.report_limits import IMPACT, VARIANT, Subject, allowed, write_ignored
+from projects.applications.report_plan import (
+    STEP,
+    STRATEGIES_KEPT,
+    Known,
+    Writes,
+    columns,
+    fetch,
+    plan_writes,
+    read_known,
+)
+from projects.applications.usage_report import Report
+
+
+class FlagsLocked(Exception):
+    """Somebody is changing these flags at the moment; nothing was written."""
+
+    def __init__(self, flags: set[str]) -> None:
+        super().__init__(", ".join(sorted(flags)))
+        self.flags = flags
+
+
+@transactional
+def keep_report(
+    report: Report,
+    *,
+    now: datetime | None = None,
+    lock_wait: timedelta | None = None,
+    skip_locked: bool = False,
+) -> None:
+    """Writes what a report tells that is not known yet. Flags that do not exist are left out.
+
+    With ``lock_wait`` a lock that somebody holds for longer ends it with PostgreSQL's LOCK_NOT_AVAILABLE. With
+    ``skip_locked`` flags that somebody is changing are not waited for at all: raises FlagsLocked.
+    """
+    now = now or timezone.now()
+    with connection.cursor() as cursor:
+        known = read_known(cursor, report)
+        within = allowed(report, known, now=now)
+        report, ignored = within.report, within.ignored
+        writes = plan_writes(report, known, now=now)
+        if lock_wait is not None and (writes or report.hours or report.impact):
+            wait = f"{lock_wait.total_seconds() * 1000:.0f}ms"
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [wait])
+        _hold_flags(cursor, known, writes, skip_locked=skip_locked)
+        ignored += apply_writes(cursor, report, known, writes, now=now)
+        ignored[Subject(IMPACT)] += write_samples(cursor, report.impact, now=now)
+        for token, number in report.invalid_impact.items():
+            ignored[Subject(IMPACT, token=token)] += number
+        write_ignored(cursor, ignored, now=now)
+
+
+# Writes, in the order of locks --------------------------------------------------------------------------
+
+
+def apply_writes(
+    cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime
+) -> Counter[Subject]:
+    """Answers the variants beyond the limit, which were not written."""
+    _write_flags_seen(cursor, writes)
+    known.applications |= _make_applications(cursor, writes, now)
+    _hold_applications(cursor, known, writes)
+    _write_strategies(cursor, known, writes)
+    _write_instances(cursor, known, writes, now)
+    _write_usage(cursor, known, writes)
+    ignored = _write_hours(cursor, report, known)
+    _write_lines(cursor, known, writes, now)
+    return ignored
+
+
+def _hold_flags(cursor: Any, known: Known, writes: Writes, *, skip_locked: bool) -> None:
+    """A flag that is being moved or deleted this moment could not see the usage written here.
+
+    What was deleted before its turn is unknown from here on.
+    """
+    if not writes.flags_to_hold:
+        return
+    statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
+    statement += " SKIP LOCKED" if skip_locked else ""
+    held = _names(cursor, statement, writes.flags_to_hold)
+    others = writes.flags_to_hold - held
+    if others and skip_locked:
+        locked = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", others)
+        if locked:
+            raise FlagsLocked(locked)
+    gone = {known.flags.pop(name) for name in others}
+    if gone:
+        writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
+        writes.flags_seen = {place: at for place, at in writes.flags_seen.items() if place[0] not in gone}
+
+
+def _names(cursor: Any, statement: str, names: set[str]) -> set[str]:
+    return {name for (name,) in fetch(cursor, statement, sorted(names))}
+
+
+def _write_flags_seen(cursor: Any, writes: Writes) -> None:
+    rows = [(*place, at) for place, at in sorted(writes.flags_seen.items())]
+    statement = """
+        INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
+        SELECT told.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
+               AS told (flag_id, environment, seen_at) JOIN projects_flag f ON f.id = told.flag_id
+         ORDER BY told.flag_id, told.environment
+        ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
+         WHERE excluded.seen_at - known.seen_at >= %s
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 3), STEP])
+
+
+def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, int]:
+    """The ids of new applications; one that somebody else has made meanwhile is locked by a void update."""
+    names = sorted(writes.new_applications)
+    statement = """
+        INSERT INTO projects_application AS known (name, folded_name, strategies, created_at)
+        SELECT told.*, '{}', %s FROM unnest(%s::text[], %s::text[]) AS told (name, folded_name)
+        ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING name, id
+    """
+    return dict(fetch(cursor, statement, now, names, [n.casefold() for n in names])) if names else {}
+
+
+def _hold_applications(cursor: Any, known: Known, writes: Writes) -> None:
+    ids = sorted({known.applications[name] for name in writes.changed | set(writes.strategies)})
+    if ids:
+        statement = "SELECT 1 FROM projects_application WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+        cursor.execute(statement, [ids])
+
+
+def _write_strategies(cursor: Any, known: Known, writes: Writes) -> None:
+    statement = """
+        UPDATE projects_application SET strategies =
+               (ARRAY(SELECT DISTINCT unnest(strategies || %s::text[]) ORDER BY 1))[:%s] WHERE id = %s
+    """
+    for name, told in sorted(writes.strategies.items()):
+        cursor.execute(statement, [sorted(told), STRATEGIES_KEPT, known.applications[name]])
+
+
+def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
+    rows = sorted(
+        (known.applications[place.application], place.instance_id, place.environment,
+         instance.sdk_version.casefold(), *astuple(replace(instance, sdk_type=instance.sdk_type or "backend")))
+        for place, instance in writes.instances.items()
+    )  # fmt: skip
+    statement = """
+        INSERT INTO projects_applicationinstance AS known (
+            application_id, instance_id, environment, folded_sdk, sdk_version, sdk_type,
+            platform_name, platform_version, spec_version, engine_version, sdk_flavor, first_seen_at, seen_at)
+        SELECT told.*, moment, moment FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
+               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS told,
+               (SELECT %s::timestamptz) AS now (moment)
+        ON CONFLICT (application_id, instance_id, environment) DO UPDATE SET
+            folded_sdk = coalesce(nullif(excluded.folded_sdk, ''), known.folded_sdk),
+            sdk_version = coalesce(nullif(excluded.sdk_version, ''), known.sdk_version),
+            sdk_type = coalesce(nullif(excluded.sdk_type, ''), known.sdk_type),
+            platform_name = coalesce(nullif(excluded.platform_name, ''), known.platform_name),
+            platform_version = coalesce(nullif(excluded.platform_version, ''), known.platform_version),
+            spec_version = coalesce(nullif(excluded.spec_version, ''), known.spec_version),
+            engine_version = coalesce(nullif(excluded.engine_version, ''), known.engine_version),
+            sdk_flavor = coalesce(nullif(excluded.sdk_flavor, ''), known.sdk_flavor),
+            seen_at = greatest(known.seen_at, excluded.seen_at)
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 11), now])
+
+
+def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
+    rows = sorted(
+        (known.applications[use.application], known.flags[use.flag], use.environment, at)
+        for use, at in writes.used.items()
+    )
+    statement = """
+        INSERT INTO projects_flagusage AS known (application_id, flag_id, environment, last_used_at)
+        SELECT told.* FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+               AS told (application_id, flag_id, environment, at) JOIN projects_flag f ON f.id = told.flag_id
+         ORDER BY told.application_id, told.flag_id, told.environment
+        ON CONFLICT (application_id, flag_id, environment) DO UPDATE SET last_used_at = excluded.last_used_at
+         WHERE excluded.last_used_at > known.last_used_at
+    """
+    if rows:
+        cursor.execute(statement, columns(rows, 4))
+
+
+def _write_hours(cursor: Any, report: Report, known: Known) -> Counter[Subject]:
+    """A flag's variants are those of its definition, so a row keeps a limited number of names: the first ones told."""
+    limit = settings.REPORT_VARIANTS_LIMIT
+    told = {
+        (known.flags[use.flag], use.environment, hour, known.applications[use.application]): (use, count)
+        for (use, hour), count in report.hours.items()
+        if use.flag in known.flags
+    }
+    rows = [
+        (*key, count.yes, count.no, orjson.dumps(dict(sorted(count.variants.items())[:limit])).decode())
+        for key, (_, count) in sorted(told.items())
+    ]
+    statement = """
+        INSERT INTO projects_usagehour AS known (flag_id, environment, hour, application_id, yes, no, variants)
+        SELECT * FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::bigint[],
+                             %s::bigint[], %s::bigint[], %s::jsonb[])
+        ON CONFLICT (flag_id, environment, hour, application_id) DO UPDATE SET
+            yes = known.yes + excluded.yes, no = known.no + excluded.no,
+            variants = CASE WHEN excluded.variants = '{}' THEN known.variants ELSE (
+                SELECT jsonb_object_agg(name, total) FROM (
+                    SELECT key AS name, sum(value::bigint) AS total
+                      FROM (SELECT * FROM jsonb_each_text(known.variants)
+                            UNION ALL SELECT * FROM jsonb_each_text(excluded.variants)) AS counts
+                     GROUP BY key ORDER BY NOT known.variants ? key, key LIMIT %s) AS summed) END
+        RETURNING flag_id, environment, hour, application_id,
+                  CASE WHEN (SELECT count(*) FROM jsonb_object_keys(variants)) >= %s THEN variants END
+    """
+    ignored: Counter[Subject] = Counter()
+    for *key, full in fetch(cursor, statement, *columns(rows, 7), limit, limit) if rows else ():
+        use, count = told[tuple(key)]
+        if full is not None and (beyond := count.variants.keys() - orjson.loads(full).keys()):
+            ignored[Subject(VARIANT, application=use.application)] += len(beyond)
+    return ignored
+
+
+def _write_lines(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
+    """The lines of the applications lists: made anew where something changed, else only "last seen"."""
+    changed = sorted({known.applications[name] for name in writes.changed})
+    if changed:
+        refresh_applications(changed, now=now)
+    places = {(p.application, p.environment): now for p in writes.instances}
+    places |= {(u.application, u.environment): max(at, places.get((u.application, u.environment), at))
+               for u, at in writes.used.items()}  # fmt: skip
+    rows = sorted(
+        (known.applications[name], environment, at)
+        for (name, environment), at in places.items()
+        if name not in writes.changed
+    )
+    statement = """
+        WITH due AS (
+            SELECT line.project_id, line.application_id, told.at
+              FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[]) AS told (application_id, environment, at)
+              JOIN projects_projectapplication line
+                ON line.application_id = told.application_id AND told.environment = ANY(line.environments)
+             WHERE told.at - line.last_seen_at >= %s
+             ORDER BY line.application_id, line.project_id FOR NO KEY UPDATE OF line
+        )
+        UPDATE projects_projectapplication line SET last_seen_at = greatest(line.last_seen_at, due.at)
+          FROM due WHERE line.project_id = due.project_id AND line.application_id = due.application_id
+    """
+    if rows:
+        cursor.execute(statement, [*columns(rows, 3), STEP])
+
+
+def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None:
+    """Makes the lines of these applications anew in every project's list."""
+    since = (now or timezone.now()) - settings.APPLICATION_INSTANCE_WINDOW
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])

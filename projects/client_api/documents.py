@@ -1,0 +1,81 @@
+"""Rows → the plain documents that SDKs read and evaluate themselves.
+
+Everything is in the order the playground's engine reads it in, so that both say the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from django.db import connections
+
+from projects.definitions import Document, read_parents, read_segments, read_strategies
+
+_FLAGS = """
+SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,
+       coalesce(e.enabled, false), coalesce(e.variants, '[]')
+  FROM projects_flag f
+  LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ ORDER BY f.name COLLATE "C"
+"""
+
+
+def client_features(
+    projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
+) -> tuple[list[Document], list[Document]]:
+    """The active flags of these projects as they are in this environment, and the segments they use, by id.
+
+    ``inline_segments`` writes the constraints of segments into the strategies, for SDKs that know no segments.
+    Four statements, whatever the number of flags.
+    """
+    where: dict[str, Any] = {"projects": list(projects), "environment": environment}
+    with connections[using].cursor() as cursor:
+        strategies, used = read_strategies(cursor, where)
+        parents = read_parents(cursor, where)
+        segments = read_segments(cursor, used)
+        inlined = segments if inline_segments else None
+        cursor.execute(_FLAGS, where)
+        flags = [
+            _flag(row, strategies.get(row[0], []), parents.get(row[0], []), inlined)
+            for row in cursor.fetchall()
+        ]
+    return flags, [segments[segment_id] for segment_id in sorted(segments)]
+
+
+def _flag(
+    row: tuple[Any, ...],
+    strategies: list[Document],
+    parents: list[Document],
+    inlined: Mapping[int, Document] | None,
+) -> Document:
+    _, name, kind, project, stale, description, impression_data, enabled, variants = row
+    active = [_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
+    flag = {
+        "name": name,
+        "type": kind,
+        # Without its disabled strategies it would have none, which SDKs take for on.
+        "enabled": enabled and (bool(active) or not strategies),
+        "project": project,
+        "stale": stale,
+        "strategies": active,
+        "variants": orjson.loads(variants),
+        "description": description,
+        "impressionData": impression_data,
+    }
+    return flag | {"dependencies": parents} if parents else flag
+
+
+def _strategy(strategy: Document, inlined: Mapping[int, Document] | None) -> Document:
+    document = {
+        "name": strategy["name"],
+        "constraints": strategy["constraints"],
+        "parameters": strategy["parameters"],
+        "variants": strategy["variants"],
+    }
+    if inlined is not None:
+        for segment in strategy["segments"]:
+            document["constraints"] = document["constraints"] + inlined[segment]["constraints"]
+    elif strategy["segments"]:
+        document["segments"] = strategy["segments"]
+    return document

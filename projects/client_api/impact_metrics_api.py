@@ -1,0 +1,23 @@
+"""GET /internal-backstage/impact/metrics: impact metrics, for Prometheus and what speaks its text format."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.views import APIView
+
+from flagadmin.errors import NoAccess
+from flagadmin.http.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.applications.impact_metrics_text import CONTENT_TYPE, impact_metrics_text
+
+
+class ImpactMetricsView(APIView):
+    @extend_schema(
+        operation_id="getImpactMetrics",
+        tags=["Metrics"],
+        responses={200: OpenApiResponse(str, description="Prometheus text format.")} | refusals(403),
+    )
+    def get(self, request: ApiRequest) -> HttpResponse:
+        """Counters, gauges and histograms that applications recorded. For callers who read all projects."""
+        if request.user.readable_projects is not None:
+            raise NoAccess("Impact metrics are of all projects; you need a root role to read them.")
+        return HttpResponse(impact_metrics_text(), content_type=CONTENT_TYPE)

@@ -1,0 +1,147 @@
+"""Creating, changing and deleting context fields.
+
+A field of its own project takes that project's lock and permission; a global one its own row's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound, Problem, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import check_project
+from projects.documents import context_field_document
+from projects.models import ContextField
+from projects.project_scope import check_scope, lock_scope, name_is_free, visible
+from projects.rules import context_field_problems, legal_value_problems, tidy
+
+OWN_PROJECT = Permission.UPDATE_PROJECT_CONTEXT
+LEGAL_VALUE_KEYS = ("value", "description")
+
+
+@transactional
+def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> ContextField:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    field = ContextField(**values)
+    check_may_create(caller, field.project_id)
+    if field.project_id:
+        check_project(caller, field.project_id)
+    lock_scope(field.project_id)
+    check_context_field(field)
+    with name_is_free(f"A context field named {field.name} already exists."):
+        field.save(force_insert=True)
+    after = context_field_document(field)
+    record(_event(EventType.CONTEXT_FIELD_CREATED, field, after=after), actor=caller)
+    return field
+
+
+@transactional
+def update_context_field(
+    name: str, changes: Mapping[str, Any], *, caller: Caller, project: str | None = None
+) -> ContextField:
+    """Changes those model fields that are given; the name and the project stay. Raises NotFound, NoAccess."""
+    field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
+    before = context_field_document(field)
+    for key, value in changes.items():
+        setattr(field, key, value)
+    check_context_field(field)
+    field.save()
+    after = context_field_document(field)
+    if after != before:
+        event = _event(EventType.CONTEXT_FIELD_UPDATED, field, before=before, after=after)
+        record(event, actor=caller)
+    return field
+
+
+def put_legal_value(
+    name: str, value: Mapping[str, Any], *, caller: Caller, project: str | None = None
+) -> ContextField:
+    """Adds one legal value, or replaces the description of the one that is there."""
+    if problems := list(legal_value_problems([value], "body")):
+        raise ValidationError.of(Problem(p.path.removeprefix("body[0]."), p.message) for p in problems)
+
+    def change(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        kept = [dict(value) if old["value"] == value["value"] else old for old in values]
+        return kept if any(old["value"] == value["value"] for old in values) else [*values, dict(value)]
+
+    return _change_legal_values(name, change, caller=caller, project=project)
+
+
+def remove_legal_value(name: str, value: str, *, caller: Caller, project: str | None = None) -> ContextField:
+    """Removes one legal value; one that is not there is no error."""
+    return _change_legal_values(
+        name,
+        lambda values: [old for old in values if old["value"] != value],
+        caller=caller,
+        project=project,
+    )
+
+
+@transactional
+def _change_legal_values(name: str, change: Any, *, caller: Caller, project: str | None) -> ContextField:
+    field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
+    changes = {"legal_values": change(field.legal_values)}
+    return update_context_field(name, changes, caller=caller, project=project)
+
+
+@transactional
+def delete_context_field(name: str, *, caller: Caller, project: str | None = None) -> None:
+    """Deletes the field. Constraints that name it go on working: they compare what the context brings."""
+    field = access_context_field_for_update(caller, name, Permission.DELETE_CONTEXT_FIELD, project=project)
+    record(_event(EventType.CONTEXT_FIELD_DELETED, field, before=context_field_document(field)), actor=caller)
+    field.delete()
+
+
+def access_context_field(caller: Caller, name: str, *, project: str | None = None) -> ContextField:
+    """A field the caller may read; with ``project`` one of that project's own. Raises NotFound."""
+    fields = visible(ContextField.objects.filter(name=name), caller)
+    if project is not None:
+        fields = fields.filter(project_id=project)
+    field = fields.first()
+    if field is None:
+        raise _no_field(name)
+    return field
+
+
+def check_may_create(caller: Caller, project_id: str | None) -> None:
+    """Raises NoAccess."""
+    check_scope(caller, Permission.CREATE_CONTEXT_FIELD, OWN_PROJECT, project_id)
+
+
+def access_context_field_with(
+    caller: Caller, name: str, permission: Permission, *, project: str | None = None
+) -> ContextField:
+    """The field, if the caller may do this to it. Raises NotFound, NoAccess."""
+    found = access_context_field(caller, name, project=project)
+    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    return found
+
+
+def access_context_field_for_update(
+    caller: Caller, name: str, permission: Permission, *, project: str | None = None
+) -> ContextField:
+    """The field, locked with its project. Raises NotFound, NoAccess."""
+    found = access_context_field_with(caller, name, permission, project=project)
+    lock_scope(found.project_id)
+    field = ContextField.objects.select_for_update().filter(pk=name, project_id=found.project_id).first()
+    if field is None:
+        raise _no_field(name)
+    return field
+
+
+def check_context_field(field: ContextField) -> None:
+    """Raises ValidationError with every problem; stores the legal values in one spelling."""
+    if problems := list(context_field_problems(field)):
+        raise ValidationError.of(problems)
+    field.legal_values = tidy(field.legal_values, LEGAL_VALUE_KEYS)
+
+
+def _no_field(name: str) -> NotFound:
+    return NotFound(f"There is no context field {name}.")
+
+
+def _event(kind: EventType, field: ContextField, *, before: Any = None, after: Any = None) -> Event:
+    return Event(type=kind, project=field.project_id, subject=field.name, before=before, after=after)

@@ -1,0 +1,272 @@
+"""/context-fields/: what a context may bring; one of them with the values it may have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import choices
+from groups.console import ConsolePage, FormPage, ListPage
+from groups.permissions import Permission
+from projects.access import readable_projects
+from projects.context_fields import actions
+from projects.documents import context_field_document
+from projects.models import ContextField
+from projects.project_scope import visible
+from projects.used_by import Uses, context_field_uses
+from projects.used_by_counts import UNUSED, context_field_usage
+from projects.used_by_pages import paged_uses
+
+
+def field_url(name: str) -> str:
+    return f"/context-fields/{quote(name, '')}/"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    name: str
+    url: str
+    description: str
+    values: str
+    sticky: str
+    project: str
+    flags: int
+
+
+class ContextFieldsPage(ListPage):
+    template_name = "projects/context_fields.html"
+    title = "Context fields"
+    csv_name = "context-fields"
+    columns = (
+        Column("name", "Field", by=("name",)),
+        Column("values", "Values it may have"),
+        Column("sticky", "For stickiness", by=("sticky",)),
+        Column("project", "Project", by=("project",)),
+        Column("flags", "Used by flags", by=("flags",), numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or description"),)
+
+    def rows(self, values: dict[str, str]) -> list[FieldRow]:
+        usage, text = context_field_usage(self.caller), values["q"]
+        found = visible(ContextField.objects.all(), self.caller)
+        return [
+            FieldRow(
+                name=field.name,
+                url=field_url(field.name),
+                description=field.description or "",
+                values=", ".join(item["value"] for item in field.legal_values),
+                sticky="yes" if field.stickiness else "",
+                project=field.project_id or "",
+                flags=usage.get(field.name, UNUSED)["usedInFeatures"],
+            )
+            for field in found.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        ]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        may_create = bool(own_projects(self)) or self.caller.can(Permission.CREATE_CONTEXT_FIELD)
+        return super().get_context_data(may_create=may_create, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/context")
+
+
+def own_projects(page: ConsolePage) -> list[str]:
+    """Where the caller may make a context field of that project."""
+    ids = readable_projects(page.caller).filter(archived_at=None).values_list("id", flat=True)
+    everywhere = page.caller.can(Permission.CREATE_CONTEXT_FIELD)
+    return [name for name in ids if everywhere or page.caller.can(actions.OWN_PROJECT, project=name)]
+
+
+class ContextFieldForm(forms.Form):
+    description = forms.CharField(required=False)
+    stickiness = forms.BooleanField(
+        required=False,
+        label="For stickiness",
+        help_text="Rollouts and variants can use it to keep their results stable.",
+    )
+    sort_order = forms.IntegerField(label="Place", min_value=-(2**31), max_value=2**31 - 1, initial=10)
+    legal_values = forms.CharField(
+        required=False,
+        label="Legal values",
+        help_text="One per line, optional description: `pro :: pays monthly`. Empty: any value is allowed.",
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
+    )
+
+    def clean_legal_values(self) -> list[dict[str, str]]:
+        lines = [line.strip() for line in self.cleaned_data["legal_values"].splitlines()]
+        return [_legal_value(line) for line in lines if line]
+
+
+class NewContextFieldForm(ContextFieldForm):
+    name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"spellcheck": "false"}))
+    project_id = forms.ChoiceField(required=False, label="For")
+    field_order = ["name", "description", "project_id"]
+
+    def __init__(self, *args: Any, projects: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options = [("", "all projects"), *((name, name) for name in projects)]
+        self.fields["project_id"].choices = options  # type: ignore[attr-defined]
+
+    def clean_project_id(self) -> str | None:
+        return self.cleaned_data["project_id"] or None
+
+
+def _legal_value(line: str) -> dict[str, str]:
+    value, _, description = (part.strip() for part in line.partition(" :: "))
+    return {"value": value} | ({"description": description} if description else {})
+
+
+def legal_value_lines(values: Sequence[dict[str, Any]]) -> str:
+    """As the form shows them."""
+    return "\n".join(" :: ".join(filter(None, (v["value"], v.get("description")))) for v in values)
+
+
+class ContextFieldPage(FormPage):
+    """Common to creating and changing one."""
+
+    problem_fields = {"sortOrder": "sort_order", "legalValues": "legal_values", "project": "project_id"}
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Context fields", "/context-fields/"),)
+
+
+class NewContextField(ContextFieldPage):
+    template_name = "projects/form.html"
+    title = "New context field"
+
+    def get_form(self, data: Any = None) -> NewContextFieldForm:
+        projects = own_projects(self)
+        if not projects:
+            actions.check_may_create(self.caller, None)
+        return NewContextFieldForm(data, projects=projects)
+
+    def submit(self, form: NewContextFieldForm) -> str:
+        field = actions.create_context_field(form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Created context field {field.name}.")
+        return "/context-fields/"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Create context field", cancel="/context-fields/", **kwargs)
+
+    def curl(self) -> str:
+        body = {"name": "plan", "legalValues": [{"value": "free"}, {"value": "pro"}]}
+        return curl_for(self.request, "POST", "/api/admin/context", body)
+
+
+class EditContextField(ContextFieldPage):
+    template_name = "projects/context_field.html"
+
+    def find(self) -> None:
+        self.field = actions.access_context_field(self.caller, self.kwargs["name"])
+
+    def may(self, permission: Permission) -> bool:
+        project = self.field.project_id
+        own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
+        return own or self.caller.can(permission)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.find()
+        return super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        actions.access_context_field_with(self.caller, self.field.pk, Permission.UPDATE_CONTEXT_FIELD)
+        return super().post(request, *args, **kwargs)
+
+    def get_form(self, data: Any = None) -> ContextFieldForm:
+        initial = {
+            "description": self.field.description,
+            "stickiness": self.field.stickiness,
+            "sort_order": self.field.sort_order,
+            "legal_values": legal_value_lines(self.field.legal_values),
+        }
+        return ContextFieldForm(data, initial=initial)
+
+    def submit(self, form: ContextFieldForm) -> str:
+        changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
+        actions.update_context_field(self.field.pk, changes, caller=self.caller)
+        messages.success(self.request, f"Changed context field {self.field.name}.")
+        return "/context-fields/"
+
+    def get_title(self) -> str:
+        return f"Context field {self.field.name}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            field_values=self.field.legal_values,
+            description=self.field.description,
+            uses=paged_uses(self.request, context_field_uses(self.field.pk, self.caller)),
+            may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
+            delete=f"{field_url(self.field.pk)}delete" if self.may(Permission.DELETE_CONTEXT_FIELD) else "",
+            button="Save context field",
+            cancel="/context-fields/",
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        document = context_field_document(self.field)
+        body = {key: document[key] for key in ("description", "stickiness", "sortOrder", "legalValues")}
+        return curl_for(self.request, "PUT", f"/api/admin/context/{quote(self.field.pk, '')}", body)
+
+
+def consequences(name: str, uses: Uses) -> list[str]:
+    """What becomes of that which reads a field that goes."""
+    told = []
+    if any(uses.values()):
+        told.append(
+            f"What reads {name} keeps working, but {name} is no longer offered in forms and any value is accepted."
+        )
+    if uses["projects"]:
+        ids = choices(project["id"] for project in uses["projects"])
+        told.append(f"The settings of {ids} cannot be saved until they have another default stickiness.")
+    return told
+
+
+class DeleteContextField(ConsolePage):
+    template_name = "projects/delete_word.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        permission = Permission.DELETE_CONTEXT_FIELD
+        self.field = actions.access_context_field_with(self.caller, kwargs["name"], permission)
+        self.title = f"Delete context field {self.field.name}"
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        actions.delete_context_field(kwargs["name"], caller=self.caller)
+        messages.success(request, f"Deleted context field {kwargs['name']}.")
+        return HttpResponseRedirect("/context-fields/")
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Context fields", "/context-fields/"), (self.field.name, field_url(self.field.name)))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        name, count = self.field.name, len(self.field.legal_values)
+        uses = context_field_uses(name, self.caller)
+        return super().get_context_data(
+            consequences=consequences(name, uses),
+            uses=paged_uses(self.request, uses),
+            losses=[f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
+            button=self.title,
+            cancel=field_url(name),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"/api/admin/context/{quote(self.field.pk, '')}")
+
+
+urlpatterns = [
+    path("context-fields/", ContextFieldsPage.as_view(), name="context-fields"),
+    path("context-fields/new", NewContextField.as_view(), name="context-field-new"),
+    path("context-fields/<str:name>/", EditContextField.as_view(), name="context-field"),
+    path("context-fields/<str:name>/delete", DeleteContextField.as_view(), name="context-field-delete"),
+]

@@ -1,0 +1,22 @@
+"""A project's backup as an action: it leaves the same audit event as an export."""
+
+from typing import Any
+
+from django.db import transaction
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import one_moment
+from groups.access import Caller
+from projects.access import access_project
+from projects.export import project_backup
+
+
+def back_up_project(project_id: str, *, caller: Caller) -> dict[str, Any]:
+    """An export document for each environment, archived flags included, all of one moment. Raises NotFound."""
+    with one_moment():
+        project = access_project(caller, project_id)
+        documents = project_backup(project.pk)
+    with transaction.atomic():
+        record(Event(type=EventType.FEATURES_EXPORTED, project=project.pk), actor=caller)
+    return documents

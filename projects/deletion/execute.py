@@ -1,0 +1,141 @@
+"""Deleting a project for good: one function for the API, the console and the admin site.
+
+Everything happens in one transaction under the project's strongest lock, set by set: the number of statements does
+not depend on how much there is. A token that named other projects too keeps those; none ever reaches more than before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, Problem, choices
+from groups.access import Caller
+from groups.models import ApiToken, ApiTokenProject, Grant
+from groups.permissions import Permission
+from projects.access import access_project_for_update
+from projects.documents import context_field_document, segment_document
+from projects.flags.bulk_delete import check_no_children, remove_flag_rows, remove_rows
+from projects.models import ContextField, Flag, Project, Segment, StrategySegment
+from projects.projects.actions import check_no_active_flags, check_not_default
+from projects.projects.queries import project_environment_documents, settings_document
+from projects.tokens.actions import document as token_document
+
+Scopes = dict[int, list[str]]
+
+
+@transactional
+def delete_project(project_id: str, *, caller: Caller) -> None:
+    """Deletes a project with its archived flags and everything that is its alone. Events stay.
+
+    Raises NotFound, NoAccess, and InvalidOperation for the default project, naming flags that are still active, or
+    naming flags elsewhere that depend on what it has.
+    """
+    project = access_project_for_update(
+        caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
+    )
+    for check in deletion_checks(project):
+        check()
+    before = removed_project_document(project)
+    remove_flag_rows(Flag.objects.filter(project=project), caller=caller)
+    _remove_tokens(project, caller)
+    remove_rows(Project.objects.filter(pk=project.pk))
+    record(
+        Event(type=EventType.PROJECT_DELETED, project=project.pk, subject=project.pk, before=before),
+        actor=caller,
+    )
+
+
+def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
+    """What has to hold for a project to be deleted. They read only."""
+    yield partial(check_not_default, project, "deleted")
+    yield partial(check_no_active_flags, project, "deleted")
+    yield partial(check_no_borrowers, project)
+    yield partial(check_no_children, Flag.objects.filter(project=project), "deleted")
+
+
+def check_no_borrowers(project: Project) -> None:
+    """Raises InvalidOperation naming flags of other projects whose strategies have one of its segments."""
+    links = StrategySegment.objects.filter(segment__project=project)
+    elsewhere = links.exclude(strategy__flag__project=project)
+    rows = elsewhere.order_by("segment__name", "strategy__flag__name")
+    pairs = list(rows.values_list("segment__name", "strategy__flag__name").distinct())
+    if pairs:
+        raise InvalidOperation(
+            f"Flags of other projects use segments of {project.pk}: {choices({flag for _, flag in pairs})}.",
+            details=[Problem(segment, f"{flag} uses it") for segment, flag in pairs],
+        )
+
+
+def removed_project_document(project: Project) -> dict[str, Any]:
+    """What its event keeps of a project: settings, environments, access, segments and context fields."""
+    return settings_document(project) | {
+        "environments": project_environment_documents(project),
+        "access": access_documents(project),
+        "segments": [segment_document(s) for s in Segment.objects.filter(project=project)],
+        "contextFields": [context_field_document(f) for f in ContextField.objects.filter(project=project)],
+    }
+
+
+def access_documents(project: Project) -> list[dict[str, Any]]:
+    """Who held which role: ``{role, user}`` or ``{role, group}``, by name."""
+    grants = Grant.objects.filter(project=project).order_by("role_id", "id")
+    rows = grants.values_list("role__name", "user__username", "group__name")
+    return [
+        {"role": role, "user": user} if user is not None else {"role": role, "group": group}
+        for role, user, group in rows
+    ]
+
+
+def _remove_tokens(project: Project, caller: Caller) -> None:
+    """Tokens of this project alone go; those of others too lose it. Locked first: each sees what others removed."""
+    named = ApiTokenProject.objects.filter(project=project).values("token_id")
+    tokens = list(ApiToken.objects.select_for_update().filter(pk__in=named).order_by("id"))
+    scopes = scopes_of(tokens)
+    own = [token for token in tokens if is_own(token, project, scopes)]
+    shared = [token for token in tokens if not is_own(token, project, scopes)]
+    ApiTokenProject.objects.filter(project=project).delete()
+    remove_rows(ApiToken.objects.filter(pk__in=[token.pk for token in own]))
+    record_all([*_deleted(own, project, scopes), *_narrowed(shared, project, scopes)], actor=caller)
+
+
+def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
+    """Whether this project is all that the token reaches."""
+    return not token.all_projects and scopes[token.pk] == [project.pk]
+
+
+def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
+    """The projects that each token names, by id."""
+    found: Scopes = {token.pk: [] for token in tokens}
+    rows = ApiTokenProject.objects.filter(token_id__in=list(found)).order_by("project_id")
+    for token_id, project_id in rows.values_list("token_id", "project_id"):
+        found[token_id].append(project_id)
+    return found
+
+
+def _deleted(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+    for token in tokens:
+        before = token_document(token, scopes[token.pk])
+        yield _token_event(EventType.API_TOKEN_DELETED, token, project, before=before)
+
+
+def _narrowed(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:
+    for token in tokens:
+        before = token_document(token, scopes[token.pk])
+        after = token_document(token, [name for name in scopes[token.pk] if name != project.pk])
+        yield _token_event(EventType.API_TOKEN_UPDATED, token, project, before=before, after=after)
+
+
+def _token_event(
+    kind: EventType, token: ApiToken, project: Project, *, before: Any, after: Any = None
+) -> Event:
+    return Event(
+        type=kind,
+        project=project.pk,
+        environment=token.environment_id,
+        subject=token.name,
+        before=before,
+        after=after,
+    )

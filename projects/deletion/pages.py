@@ -1,0 +1,176 @@
+"""/projects/ID/delete/: what has to be archived first, then deleting the project by typing its id.
+
+The form sends the fingerprint of the plan that the page showed: what has changed since is refused, and told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
+from groups.access import missing
+from groups.console import ConsolePage, ListPage
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import api_path, flag_url, project_crumbs, project_url
+from projects.deletion import summary as words
+from projects.deletion.backup import back_up_project
+from projects.deletion.confirmed import delete_as_planned
+from projects.deletion.plan import ActiveFlag, DeletionPlan, Use, plan_project_deletion
+from projects.edit_conflict_pages import Seen
+from projects.history.queries import readable_events
+from projects.models import ProjectApplication
+
+IN_USE = timedelta(hours=24)
+FEW = 10  # flags that nobody needs to search in
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A flag that is still active. ``others``: how many applications asked for it besides the last one."""
+
+    name: str
+    url: str
+    seen_at: datetime | None
+    last: Use | None
+    others: int
+    in_use: bool
+
+
+class DeleteProjectPage(ListPage):
+    """Its list is that of the active flags."""
+
+    template_name = "projects/delete.html"
+    default_sort = "flag"
+    per_page = 100
+    refusal: AppError | None = None
+    confirm_error = ""
+    columns = (
+        Column("flag", "Flag", by=("name",)),
+        Column("last-seen", "Last seen", by=("seen_at", "name")),
+        Column("in-use", "In use by"),
+    )
+
+    def plan(self) -> DeletionPlan:
+        """Raises NotFound, NoAccess."""
+        project_id = self.kwargs["project_id"]
+        access_project(self.caller, project_id, Permission.DELETE_PROJECT)
+        return plan_project_deletion(project_id, caller=self.caller)
+
+    def listing(self) -> Any:
+        self.planned = self.plan()
+        self.csv_name = f"{self.planned.project.pk}-active-flags"
+        return super().listing()
+
+    def get_title(self) -> str:
+        return f"Delete project {self.planned.project.name}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        project = self.planned.project
+        return project_crumbs(project)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Flag"),) if len(self.planned.active) > FEW or "q" in self.request.GET else ()
+
+    def rows(self, values: dict[str, str]) -> list[ActiveFlag]:
+        text = values.get("q", "").casefold()
+        return [flag for flag in self.planned.active if text in flag.name.casefold()]
+
+    def csv_cells(self, row: ActiveFlag) -> Sequence[Any]:
+        return (row.name, row.seen_at, ", ".join(use.application for use in row.used_by))
+
+    def blockers(self, flags: Sequence[ActiveFlag]) -> list[Blocker]:
+        recent = timezone.now() - IN_USE
+        return [
+            Blocker(
+                name=flag.name,
+                url=flag_url(self.planned.project.pk, flag.name),
+                seen_at=flag.seen_at,
+                last=flag.used_by[0] if flag.used_by else None,
+                others=len(flag.used_by) - 1,
+                in_use=bool(flag.used_by) and flag.used_by[0].seen_at >= recent,
+            )
+            for flag in flags
+        ]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        plan, project = self.planned, self.planned.project
+        may_archive = self.caller.can(Permission.DELETE_FEATURE, project=project.pk)
+        return super().get_context_data(
+            plan=plan,
+            project=project,
+            url=project_url(project.pk),
+            active=words.still_active(plan),
+            rows=self.blockers(list(kwargs["listing"].rows)),
+            may_archive=may_archive,
+            may_not=missing([Permission.DELETE_FEATURE], project=project.pk).message,
+            applications=applications_seen(project.pk),
+            dependants=[(row, flag_url(row.project, row.name)) for row in plan.dependants],
+            lost=words.lost(plan),
+            names=words.lost_names(plan),
+            blocked=words.blocked_because(plan),
+            seen=Seen.now(plan.fingerprint, self.events()),
+            refusal=self.refusal,
+            changes=self.seen.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
+            confirm_error=self.confirm_error,
+            **kwargs,
+        )
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.seen = Seen.sent(request.POST)
+        try:
+            return HttpResponseRedirect(self.delete_project())
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
+            self.refusal = None if self.confirm_error else error
+            listing = self.listing()
+            return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
+
+    def delete_project(self) -> str:
+        project_id, typed = self.kwargs["project_id"], self.request.POST.get("confirm", "").strip()
+        if typed != self.plan().project.pk:
+            self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
+            raise ValidationError.at("confirm", self.confirm_error)
+        plan = delete_as_planned(project_id, self.seen.fingerprint, caller=self.caller)
+        messages.success(self.request, f"Deleted {words.lost(plan)}.")
+        return "/projects/"
+
+    def events(self) -> QuerySet[AuditEvent]:
+        return readable_events(self.caller).filter(project=self.kwargs["project_id"])
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", api_path(self.planned.project.pk))
+
+
+def applications_seen(project_id: str) -> int:
+    """How many were seen lately."""
+    lately = timezone.now() - IN_USE
+    return ProjectApplication.objects.filter(project_id=project_id, last_seen_at__gte=lately).count()
+
+
+class BackupFile(ConsolePage):
+    """An export for each environment, archived flags included."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project_id = kwargs["project_id"]
+        documents = orjson.dumps(back_up_project(project_id, caller=self.caller), option=orjson.OPT_INDENT_2)
+        name = f"{project_id}-backup-{timezone.now():%Y-%m-%d}.json"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return HttpResponse(documents, content_type="application/json", headers=headers)
+
+
+urlpatterns = [
+    path("projects/<str:project_id>/delete/", DeleteProjectPage.as_view(), name="project-delete"),
+    path("projects/<str:project_id>/delete/backup", BackupFile.as_view(), name="project-backup"),
+]

@@ -1,0 +1,193 @@
+"""What stands against deleting a project, and what would be lost with it. Reads only."""
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.db.models import Max, QuerySet
+
+from flagadmin.errors import raised_by
+from groups.access import DEFAULT_PROJECT, Caller
+from groups.models import ApiToken, Grant
+from projects.access import access_project
+from projects.deletion.execute import deletion_checks, is_own, scopes_of
+from projects.models import (
+    Application,
+    ContextField,
+    Dependency,
+    Flag,
+    FlagLastSeen,
+    FlagUsage,
+    Project,
+    Segment,
+    StrategySegment,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An application asked for a flag, last at this time."""
+
+    application: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveFlag:
+    """A flag that blocks. ``seen_at``: when metrics last told of it; ``used_by``: most recent first."""
+
+    name: str
+    seen_at: datetime | None
+    used_by: list[Use]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependant:
+    """A flag of another project that needs what would go: a parent flag, or a segment."""
+
+    name: str
+    needs: str
+    project: str
+    by_segment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Somebody's role in the project; ``id`` and ``name`` of the user or group."""
+
+    id: int
+    name: str
+    role: str
+    is_service: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionPlan:
+    """``deleted_tokens`` reach this project alone; ``narrowed_tokens`` keep the other projects they name.
+
+    ``blockers`` are sentences: what deleting it would be refused for.
+    """
+
+    project: Project
+    blockers: list[str]
+    active: list[ActiveFlag]
+    dependants: list[Dependant]
+    archived: list[str]
+    deleted_tokens: list[str]
+    narrowed_tokens: list[str]
+    groups: list[Access]
+    people: list[Access]
+    segments: list[str]
+    context_fields: list[str]
+
+    @property
+    def is_default(self) -> bool:
+        return self.project.pk == DEFAULT_PROJECT
+
+    @property
+    def blocked(self) -> bool:
+        return bool(self.blockers)
+
+    @property
+    def active_names(self) -> list[str]:
+        return [flag.name for flag in self.active]
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs when anything of it does but the times: what somebody saw is still so while this is the same."""
+        told = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
+        told["active"] = [
+            (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
+        ]
+        return hashlib.sha256(orjson.dumps(told)).hexdigest()
+
+
+def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
+    """A fixed number of queries. Raises NotFound; the permission is the deletion's own business."""
+    project = access_project(caller, project_id)
+    flags = Flag.objects.filter(project=project)
+    deleted, narrowed = _tokens(project)
+    groups, people = _access(project)
+    return DeletionPlan(
+        project=project,
+        blockers=[error.message for error in raised_by(*deletion_checks(project))],
+        active=_active(project),
+        dependants=_dependants(project),
+        archived=_names(flags.filter(archived_at__isnull=False)),
+        deleted_tokens=deleted,
+        narrowed_tokens=narrowed,
+        groups=groups,
+        people=people,
+        segments=_names(Segment.objects.filter(project=project)),
+        context_fields=_names(ContextField.objects.filter(project=project)),
+    )
+
+
+def _names(rows: QuerySet[Any]) -> list[str]:
+    return list(rows.order_by("name").values_list("name", flat=True))
+
+
+def _active(project: Project) -> list[ActiveFlag]:
+    flags = Flag.objects.filter(project=project, archived_at=None).order_by("name")
+    names = dict(flags.values_list("pk", "name"))
+    seen: dict[int, datetime] = dict(
+        FlagLastSeen.objects.filter(flag__in=flags.order_by().values("pk"))
+        .order_by()
+        .values("flag_id")
+        .annotate(last=Max("seen_at"))
+        .values_list("flag_id", "last")
+    )
+    used_by = _uses(flags.order_by().values("pk"))
+    return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in names.items()]
+
+
+def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[Use]]:
+    """Which applications asked for these flags, most recent first. Two queries."""
+    usage = FlagUsage.objects.filter(flag_id__in=flag_ids).order_by()
+    last = usage.values("flag_id", "application_id").annotate(last=Max("last_used_at")).order_by("-last")
+    rows = list(last.values_list("flag_id", "application_id", "last"))
+    applications = Application.objects.filter(pk__in={application_id for _, application_id, _ in rows})
+    names = dict(applications.values_list("pk", "name"))
+    found: dict[int, list[Use]] = {}
+    for flag_id, application_id, moment in rows:
+        if application_id in names:
+            found.setdefault(flag_id, []).append(Use(names[application_id], moment))
+    return found
+
+
+def _dependants(project: Project) -> list[Dependant]:
+    """Active flags elsewhere with a parent here, and flags elsewhere with a segment of this project."""
+    children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
+    children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
+    links = StrategySegment.objects.filter(segment__project=project)
+    links = links.exclude(strategy__flag__project=project).order_by("strategy__flag__name", "segment__name")
+    borrowed = links.values_list(
+        "strategy__flag__name", "segment__name", "strategy__flag__project"
+    ).distinct()
+    held = children.values_list("flag__name", "parent__name", "flag__project")
+    return [
+        *(Dependant(*row) for row in held),
+        *(Dependant(*row, by_segment=True) for row in borrowed),
+    ]
+
+
+def _tokens(project: Project) -> tuple[list[str], list[str]]:
+    tokens = list(ApiToken.objects.filter(scopes__project=project).order_by("name"))
+    scopes = scopes_of(tokens)
+    own = [token.name for token in tokens if is_own(token, project, scopes)]
+    return own, [token.name for token in tokens if not is_own(token, project, scopes)]
+
+
+def _access(project: Project) -> tuple[list[Access], list[Access]]:
+    groups, people = [], []
+    grants = Grant.objects.filter(project=project).select_related("role", "user", "group")
+    for grant in grants.order_by("role_id", "id"):
+        if grant.user is not None:
+            people.append(
+                Access(grant.user.pk, grant.user.display_name, grant.role.name, grant.user.is_service)
+            )
+        elif grant.group is not None:
+            groups.append(Access(grant.group.pk, grant.group.name, grant.role.name))
+    return groups, people

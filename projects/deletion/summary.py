@@ -1,0 +1,97 @@
+"""What deleting a project takes away, in words: by name and number."""
+
+from collections.abc import Iterable, Sequence
+
+from projects.deletion.plan import Access, DeletionPlan
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 flag``, ``2 flags``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b, and c``."""
+    if len(parts) < 3:
+        return " and ".join(parts)
+    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def lost(plan: DeletionPlan) -> str:
+    """``project legacy-portal, its 4 archived flags, 2 API tokens, and the access of 1 group and 3 people``."""
+    flags = len(plan.archived) + len(plan.active)
+    state = "" if plan.active else "archived "
+    parts = [
+        f"project {plan.project.pk}",
+        f"its {counted(flags, f'{state}flag')}" if flags else "",
+        counted(len(plan.segments), "segment") if plan.segments else "",
+        counted(len(plan.context_fields), "context field") if plan.context_fields else "",
+        counted(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
+        f"the access of {holders(plan)}" if plan.groups or plan.people else "",
+    ]
+    return listed([part for part in parts if part])
+
+
+def holders(plan: DeletionPlan) -> str:
+    """``1 group and 3 people``: whoever holds several roles counts once."""
+    numbers = [
+        counted(_heads(plan.groups), "group") if plan.groups else "",
+        counted(_heads(people(plan)), "person", "people") if people(plan) else "",
+        counted(_heads(services(plan)), "service account") if services(plan) else "",
+    ]
+    return listed([number for number in numbers if number]).replace(", and", " and")
+
+
+def people(plan: DeletionPlan) -> list[Access]:
+    return [access for access in plan.people if not access.is_service]
+
+
+def services(plan: DeletionPlan) -> list[Access]:
+    return [access for access in plan.people if access.is_service]
+
+
+def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
+    """The same by name: [(what, names), …], only what there is."""
+    named = [
+        ("Archived flags", plan.archived),
+        ("Active flags", plan.active_names),
+        ("Segments", plan.segments),
+        ("Context fields", plan.context_fields),
+        ("API tokens", plan.deleted_tokens),
+        ("Groups", _with_roles(plan.groups)),
+        ("People", _with_roles(people(plan))),
+        ("Service accounts", _with_roles(services(plan))),
+    ]
+    return [(label, names) for label, names in named if names]
+
+
+def blocked_because(plan: DeletionPlan) -> str:
+    """Beside the button that is off; "" where nothing stands against it."""
+    if plan.is_default:
+        return "The default project cannot be deleted."
+    if plan.active:
+        return f"{still_active(plan)}."
+    if plan.dependants:
+        flags = len({dependant.name for dependant in plan.dependants})
+        verb = "needs" if flags == 1 else "need"
+        return f"{counted(flags, 'flag')} elsewhere still {verb} what is here."
+    return ""
+
+
+def still_active(plan: DeletionPlan) -> str:
+    verb = "is" if len(plan.active) == 1 else "are"
+    return f"{counted(len(plan.active), 'flag')} {verb} still active"
+
+
+def _heads(accesses: Iterable[Access]) -> int:
+    return len({access.id for access in accesses})
+
+
+def _with_roles(accesses: Iterable[Access]) -> list[str]:
+    """``Maria Olsen (Owner, Member)``, by name."""
+    names: dict[int, str] = {}
+    roles: dict[int, list[str]] = {}
+    for access in accesses:
+        names[access.id] = access.name
+        roles.setdefault(access.id, []).append(access.role)
+    return [f"{names[key]} ({', '.join(roles[key])})" for key in sorted(names, key=lambda key: names[key])]

@@ -1,0 +1,125 @@
+"""Creating, changing and deleting environments, and which projects use them.
+
+Environments are for the whole installation, so only the Admin role changes them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
+from groups.access import Caller
+from groups.models import ApiToken
+from groups.permissions import Permission
+from projects.access import access_environment, unknown_environment
+from projects.flags.bulk_delete import remove_rows
+from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.project_scope import name_is_free
+from projects.projects.queries import environment_document
+from projects.rules import environment_problems
+
+
+@transactional
+def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environment:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    caller.check(Permission.ADMIN)
+    environment = Environment(**values)
+    check_environment_values(environment)
+    with name_is_free(f"An environment named {environment.name} already exists."):
+        environment.save(force_insert=True)
+    _record(EventType.ENVIRONMENT_CREATED, environment, caller, after=environment_document(environment))
+    return environment
+
+
+@transactional
+def update_environment(name: str, changes: Mapping[str, Any], *, caller: Caller) -> Environment:
+    """Changes those model fields that are given; the name stays. Raises NotFound, NoAccess, ValidationError."""
+    environment = access_environment_for_update(caller, name)
+    before = environment_document(environment)
+    for key, value in changes.items():
+        setattr(environment, key, value)
+    check_environment_values(environment)
+    environment.save()
+    after = environment_document(environment)
+    if after != before:
+        _record(EventType.ENVIRONMENT_UPDATED, environment, caller, before=before, after=after)
+    return environment
+
+
+@transactional
+def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
+    """Gives environments their places: ``{name: order}``. Raises ValidationError naming unknown ones."""
+    caller.check(Permission.ADMIN)
+    rows = Environment.objects.select_for_update(no_key=True).filter(name__in=list(orders)).order_by("name")
+    found = {environment.name: environment for environment in rows}
+    if unknown := [name for name in orders if name not in found]:
+        raise ValidationError.of(Problem(name, unknown_environment(name)) for name in unknown)
+    events = []
+    for name, environment in found.items():
+        before = environment_document(environment)
+        environment.sort_order = orders[name]
+        after = environment_document(environment)
+        if after != before:
+            events.append(_event(EventType.ENVIRONMENT_UPDATED, environment, before=before, after=after))
+    Environment.objects.bulk_update(found.values(), ["sort_order"])
+    record_all(events, actor=caller)
+
+
+@transactional
+def delete_environment(name: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, and Conflict naming the projects and tokens that still use it.
+
+    What flags of projects that left it had there goes with it.
+    """
+    environment = access_environment_for_update(caller, name)
+    check_environment_is_unused(environment)
+    before = environment_document(environment)
+    remove_rows(Strategy.objects.filter(environment=environment))
+    remove_rows(FlagEnvironment.objects.filter(environment=environment))
+    environment.delete()
+    _record(EventType.ENVIRONMENT_DELETED, environment, caller, before=before)
+
+
+def check_environment_is_unused(environment: Environment) -> None:
+    """Raises Conflict."""
+    used_by = ProjectEnvironment.objects.filter(environment=environment).values_list("project_id", flat=True)
+    tokens = ApiToken.objects.filter(environment=environment).values_list("name", flat=True)
+    if projects := set(used_by):
+        raise Conflict(
+            f"Environment {environment.name} is in use in {len(projects)} projects: {choices(projects)}. "
+            "Remove it from them first."
+        )
+    if names := list(tokens):
+        raise Conflict(
+            f"Environment {environment.name} is in use by {len(names)} API tokens: {choices(names)}. "
+            "Delete them first."
+        )
+
+
+def access_environment_for_update(caller: Caller, name: str) -> Environment:
+    """The environment, locked. Raises NotFound, NoAccess."""
+    access_environment(name)
+    caller.check(Permission.ADMIN)
+    environment = Environment.objects.select_for_update().filter(name=name).first()
+    if environment is None:
+        raise NotFound(unknown_environment(name))
+    return environment
+
+
+def check_environment_values(environment: Environment) -> None:
+    """Raises ValidationError with every problem."""
+    if problems := list(environment_problems(environment)):
+        raise ValidationError.of(problems)
+
+
+def _event(kind: EventType, environment: Environment, *, before: Any = None, after: Any = None) -> Event:
+    name = environment.name
+    return Event(type=kind, environment=name, subject=name, before=before, after=after)
+
+
+def _record(
+    kind: EventType, environment: Environment, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    record(_event(kind, environment, before=before, after=after), actor=caller)

@@ -1,0 +1,133 @@
+"""The small forms of a flag's page: favourite, stale, tags, parents, links, the order of its strategies."""
+
+from django.urls import path
+
+from flagadmin.errors import ValidationError
+from projects.access import access_flag
+from projects.console import ActionPage, flag_url
+from projects.flags.actions import update_flag
+from projects.flags.clone import clone_flag
+from projects.flags.dependencies import add_dependency, remove_dependency
+from projects.flags.links import add_link, remove_link, update_link
+from projects.flags.move import move_flag
+from projects.flags.tags import change_tags
+from projects.projects.favourites import set_flag_favourite
+from projects.strategies.actions import order_strategies
+
+
+class FlagAction(ActionPage):
+    """An action on the flag of the address."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.kwargs["project_id"], self.kwargs["name"]
+
+    def given(self, name: str) -> str:
+        return self.request.POST.get(name, "").strip()
+
+    def back(self) -> str:
+        return flag_url(*self.place)
+
+
+class Favourite(FlagAction):
+    def act(self) -> str:
+        wanted = self.given("favourite") == "on"
+        set_flag_favourite(*self.place, wanted, caller=self.caller)
+        return f"{self.place[1]} is {'now' if wanted else 'no longer'} one of your favourites."
+
+
+class Stale(FlagAction):
+    def act(self) -> str:
+        stale = self.given("stale") == "yes"
+        update_flag(*self.place, {"stale": stale}, caller=self.caller)
+        return f"Marked {self.place[1]} as {'stale' if stale else 'in work'}."
+
+
+class Tags(FlagAction):
+    """``add`` or ``remove`` says which; a tag is its type and its value."""
+
+    def act(self) -> str:
+        project_id, name = self.place
+        access_flag(self.caller, project_id, name)
+        tag = (self.given("type"), self.given("value"))
+        if self.given("do") == "remove":
+            change_tags(name, [], [tag], caller=self.caller)
+            return f"Removed the tag {':'.join(tag)}."
+        change_tags(name, [tag], caller=self.caller)
+        return f"Tagged {name} with {':'.join(tag)}."
+
+
+class Parents(FlagAction):
+    """``state``: on, off, or with ``variants`` between commas one of these."""
+
+    def act(self) -> str:
+        name, parent = self.place[1], self.given("feature")
+        if not parent:
+            raise ValidationError("Name the flag it depends on.")
+        if self.given("do") == "remove":
+            remove_dependency(*self.place, parent, caller=self.caller)
+            return f"{name} no longer depends on {parent}."
+        variants = [text.strip() for text in self.given("variants").split(",") if text.strip()]
+        wanted = {"feature": parent, "enabled": self.given("state") != "off", "variants": variants}
+        add_dependency(*self.place, wanted, caller=self.caller)
+        return f"{name} now depends on {parent}."
+
+
+class Links(FlagAction):
+    """``do``: save or remove the one of this ``id``; else add one."""
+
+    def act(self) -> str:
+        if self.given("do") == "remove":
+            remove_link(*self.place, self.given("id"), caller=self.caller)
+            return "Removed the link."
+        if self.given("do") == "save":
+            update_link(
+                *self.place,
+                self.given("id"),
+                self.given("url"),
+                self.given("title") or None,
+                caller=self.caller,
+            )
+            return f"Changed the link {self.given('url')}."
+        add_link(*self.place, self.given("url"), self.given("title") or None, caller=self.caller)
+        return f"Added the link {self.given('url')}."
+
+
+class Order(FlagAction):
+    """``order``: all the ids of the strategies in the environment, between commas."""
+
+    def act(self) -> str:
+        environment = self.given("environment")
+        places = [(identifier, index) for index, identifier in enumerate(self.given("order").split(","))]
+        order_strategies(*self.place, environment, places, caller=self.caller)
+        return f"Reordered the strategies in {environment}."
+
+
+class Move(FlagAction):
+    def act(self) -> str:
+        target = self.given("project")
+        flag = move_flag(*self.place, target, caller=self.caller)
+        self.kwargs["project_id"] = flag.project_id
+        return f"Moved {flag.name} to {flag.project_id}."
+
+
+class Clone(FlagAction):
+    def act(self) -> str:
+        source = self.place[1]
+        flag = clone_flag(*self.place, self.given("new_name"), caller=self.caller)
+        self.kwargs["name"] = flag.name
+        return f"Made {flag.name} like {source}, switched off in every environment."
+
+
+ACTIONS = {
+    "favourite": Favourite,
+    "stale": Stale,
+    "tags": Tags,
+    "parents": Parents,
+    "links": Links,
+    "order": Order,
+    "move": Move,
+    "clone": Clone,
+}
+FLAG = "projects/<str:project_id>/features/<str:name>"
+urlpatterns = [path(f"{FLAG}/{verb}", action.as_view()) for verb, action in ACTIONS.items()]

@@ -1,0 +1,192 @@
+"""Creating flags and changing what belongs to the flag itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
+from flagadmin.errors import NameExists, Problem, choices
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
+from projects.flags.limits import check_room
+from projects.flags.name_rules import name_problem, pattern_problem
+from projects.flags.queries import metadata_document
+from projects.models import (
+    Flag,
+    FlagEnvironment,
+    FlagTag,
+    FlagType,
+    LifecycleStage,
+    Project,
+    ProjectEnvironment,
+    TagType,
+)
+from projects.refusal import check_problems
+from projects.strategies.known_names import Vocabulary
+from projects.tag_types.tag_rules import tag_problems
+
+CHANGEABLE = frozenset({"type", "description", "stale", "impression_data"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFlag:
+    """What a flag is created with. ``tags`` are (type, value) pairs."""
+
+    name: str
+    type: str = "release"
+    description: str | None = None
+    impression_data: bool = False
+    stale: bool = False
+    tags: Sequence[tuple[str, str]] = field(default_factory=tuple)
+
+
+@transactional
+def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
+    """A flag, off in all environments of the project.
+
+    Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
+    """
+    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
+    check_problems(
+        [*new_name_problems(new.name, project), *_type_problems(new.type), *_tags_problems(new.tags)]
+    )
+    check_room(project, 1)
+    flag = insert_flag(project, new, caller=caller)
+    record(
+        Event(
+            type=EventType.FEATURE_CREATED,
+            project=project_id,
+            feature=flag.name,
+            after=metadata_document(flag),
+        ),
+        actor=caller,
+    )
+    return flag
+
+
+def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
+    """The rows of a new flag; everything is checked but that the name is free. Raises NameExists."""
+    now = timezone.now()
+    flag = Flag(
+        name=new.name,
+        project=project,
+        type=new.type or "release",
+        description=new.description or None,
+        impression_data=new.impression_data,
+        stale=new.stale,
+        created_at=now,
+        created_by=caller.user,
+    )
+    try:
+        with transaction.atomic():
+            flag.save(force_insert=True)
+    except IntegrityError as exc:
+        if sqlstate(exc) != UNIQUE_VIOLATION:
+            raise
+        raise name_taken(new.name, caller) from exc
+    places = ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True)
+    FlagEnvironment.objects.bulk_create(FlagEnvironment(flag=flag, environment_id=place) for place in places)
+    LifecycleStage.objects.create(flag=flag, stage=LifecycleStage.Stage.INITIAL, entered_at=now)
+    FlagTag.objects.bulk_create(
+        FlagTag(flag=flag, tag_type_id=kind, value=value) for kind, value in dict.fromkeys(new.tags)
+    )
+    return flag
+
+
+def check_new_name(project: Project, name: str, *, caller: Caller) -> None:
+    """Whether a flag of this name could be created. Raises ValidationError, NameExists."""
+    check_problems(new_name_problems(name, project))
+    if Flag.objects.filter(name=name).exists():
+        raise name_taken(name, caller)
+
+
+def new_name_problems(name: str, project: Project) -> Iterable[Problem]:
+    message = name_problem(name) or pattern_problem(name, project)
+    return [Problem("name", message)] if message else []
+
+
+def name_taken(name: str, caller: Caller) -> NameExists:
+    """Says where the flag of that name is, if the caller may see it."""
+    flag = Flag.objects.filter(name=name).only("project_id", "archived_at").first()
+    if flag is None or not caller.can_read(flag.project_id):
+        return NameExists(f"A flag named {name} already exists. Names are unique across all projects.")
+    state = ", archived" if flag.is_archived else ""
+    return NameExists(f"A flag named {name} already exists (in project {flag.project_id}{state}).")
+
+
+def _type_problems(kind: str) -> Iterable[Problem]:
+    types = FlagType.objects.values_list("id", flat=True)
+    if kind and kind not in types:
+        yield Problem("type", f"there is no flag type {kind}. There are: {choices(types)}")
+
+
+def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
+    if not tags:
+        return
+    vocabulary = Vocabulary(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
+    for index, (kind, value) in enumerate(tags):
+        yield from tag_problems(kind, value, f"tags[{index}]", vocabulary=vocabulary)
+
+
+def update_flag(project_id: str, name: str, changes: Mapping[str, Any], *, caller: Caller) -> Flag:
+    """Changes those of ``type description stale impression_data`` that are given.
+
+    A type that an import brought stays until it is changed. Raises NotFound, NoAccess, ValidationError.
+    """
+    return edit_flag(project_id, name, lambda before: changes, caller=caller)
+
+
+@transactional
+def edit_flag(
+    project_id: str, name: str, edit: Callable[[dict[str, Any]], Mapping[str, Any]], *, caller: Caller
+) -> Flag:
+    """The same with changes that depend on what is there: ``edit`` is given the metadata, read under the lock."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
+    before = metadata_document(flag)
+    changes = edit(before)
+    changed = {key: value for key, value in changes.items() if getattr(flag, key) != value}
+    if not changed:
+        return flag
+    if unknown := changed.keys() - CHANGEABLE:
+        raise TypeError(f"these cannot be changed: {sorted(unknown)}")
+    check_problems(_type_problems(changed.get("type", "")))
+    for key, value in changed.items():
+        setattr(flag, key, value)
+    flag.save(update_fields=list(changed))
+    after = metadata_document(flag)
+    record_all(
+        [
+            Event(type=kind, project=project_id, feature=name, before=before, after=after)
+            for kind in _kinds_of(changed)
+        ],
+        actor=caller,
+    )
+    return flag
+
+
+def _kinds_of(changed: Mapping[str, Any]) -> Iterable[EventType]:
+    if changed.keys() - {"stale"}:
+        yield EventType.FEATURE_METADATA_UPDATED
+    if "stale" in changed:
+        yield _stale_event(changed["stale"])
+
+
+def _stale_event(stale: bool) -> EventType:
+    return EventType.FEATURE_STALE_ON if stale else EventType.FEATURE_STALE_OFF
+
+
+@transactional
+def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Caller) -> list[Flag]:
+    """Marks flags as stale or not; unknown and archived ones are passed over. Raises NotFound, NoAccess."""
+    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
+    changed = [flag for flag in flags if not flag.is_archived and flag.stale != stale]
+    Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)
+    kind = _stale_event(stale)
+    record_all([Event(type=kind, project=project_id, feature=flag.name) for flag in changed], actor=caller)
+    return changed

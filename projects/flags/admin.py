@@ -1,0 +1,273 @@
+"""Flags with their environments, strategies, tags, parents and links: fixed through the same functions as the API."""
+
+from functools import partial
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from flagadmin.admin_base import Fix, FixForm, FixInline, Verbs, bulk, checked_body
+from flagadmin.errors import InvalidOperation, ValidationError
+from groups.access import Caller
+from projects.flags import actions, dependencies, links, tags
+from projects.flags import archive as archiving
+from projects.flags import environments as flag_environments
+from projects.flags.actions import CHANGEABLE, NewFlag
+from projects.flags.bulk_delete import check_no_children
+from projects.flags.serializers import VariantBody
+from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
+from projects.refusal import check_problems
+from projects.strategies import actions as strategies
+from projects.strategies.serializers import StrategyBody
+from projects.strategies.variant_rules import variants_problems
+
+
+class OfFlag(FixInline):
+    """Archived flags are only shown: whoever wants to change one revives it first."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_add_permission(request, obj) and not is_archived(obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and not is_archived(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and not is_archived(obj)
+
+
+def is_archived(obj: Any) -> bool:
+    return isinstance(obj, Flag) and obj.is_archived
+
+
+class FlagEnvironmentInline(OfFlag):
+    model = FlagEnvironment
+    fields = ("environment", "enabled", "variants")
+    readonly_always = ("environment",)
+    helps = {
+        "enabled": "Switched on without an enabled strategy, it gets the project's default strategy.",
+        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
+    }
+    verbose_name_plural = "switch and variants in each environment"
+
+    def check_values(self, obj: FlagEnvironment, form: forms.ModelForm) -> None:
+        obj.variants = checked_body(VariantBody, obj.variants, "variants", many=True)
+        check_problems(variants_problems(obj.variants, "variants"))
+
+    def change(self, obj: FlagEnvironment, form: Any, caller: Caller) -> None:
+        place = (obj.flag.project_id, obj.flag.name, obj.environment_id)
+        if "variants" in form.changed_data:
+            flag_environments.set_variants(*place, obj.variants, caller=caller)
+        if "enabled" in form.changed_data:
+            switch = flag_environments.enable_flag if obj.enabled else flag_environments.disable_flag
+            switch(*place, caller=caller)
+
+
+class StrategyForm(FixForm):
+    """With the strategy's segments, which are rows of their own."""
+
+    used_segments = forms.ModelMultipleChoiceField(
+        Segment.objects.all(), required=False, label="Segments", help_text="All of them must hold."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            self.initial["used_segments"] = list(self.instance.segments.values_list("pk", flat=True))
+
+    def given(self) -> dict[str, Any]:
+        strategy = self.instance
+        return {
+            "name": strategy.name,
+            "title": strategy.title,
+            "disabled": strategy.disabled,
+            "sortOrder": strategy.sort_order,
+            "parameters": strategy.parameters,
+            "constraints": strategy.constraints,
+            "variants": strategy.variants,
+            "segments": [segment.pk for segment in self.cleaned_data.get("used_segments", ())],
+        }
+
+
+class StrategyVerbs(Verbs):
+    form: Any = StrategyForm
+    helps = {
+        "name": "The strategy type, for example flexibleRollout.",
+        "sort_order": "Strategies are tried in this order; the first that holds decides.",
+        "parameters": 'Texts by name, for example {"rollout": "50", "stickiness": "default"}.',
+        "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
+        'optional "inverted" and "caseInsensitive".',
+        "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
+    }
+    fields: ClassVar[Any] = (
+        "environment", "name", "title", "disabled", "sort_order", "parameters", "constraints", "variants",
+        "used_segments",
+    )  # fmt: skip
+
+    def check_values(self, obj: Strategy, form: Any) -> None:
+        if obj.flag_id is not None:
+            strategies.checked_strategy(obj.flag, checked_body(StrategyBody, form.given()))
+
+    def create(self, obj: Strategy, form: Any, caller: Caller) -> Strategy:
+        made = strategies.add_strategy(*place_of(obj), form.given(), caller=caller)
+        return Strategy.objects.get(pk=made["id"])
+
+    def change(self, obj: Strategy, form: Any, caller: Caller) -> None:
+        if "environment" in form.changed_data:
+            raise InvalidOperation("A strategy stays in its environment. Remove it there and add it here.")
+        strategies.update_strategy(*place_of(obj), str(obj.pk), form.given(), caller=caller)
+
+    def remove(self, obj: Strategy, form: Any, caller: Caller) -> None:
+        strategies.remove_strategy(*place_of(obj), str(obj.pk), caller=caller)
+
+
+def place_of(strategy: Strategy) -> tuple[str, str, str]:
+    return strategy.flag.project_id, strategy.flag.name, strategy.environment_id
+
+
+class StrategyInline(StrategyVerbs, OfFlag):
+    model = Strategy
+
+
+class FlagTagInline(OfFlag):
+    model = FlagTag
+    fields = ("tag_type", "value")
+    verbose_name_plural = "tags"
+
+    def check_values(self, obj: FlagTag, form: forms.ModelForm) -> None:
+        tags.check_tags([(obj.tag_type_id, obj.value)])
+
+    def create(self, obj: FlagTag, form: Any, caller: Caller) -> None:
+        tags.change_tags(obj.flag.name, [(obj.tag_type_id, obj.value)], caller=caller)
+
+    def change(self, obj: FlagTag, form: Any, caller: Caller) -> None:
+        old = FlagTag.objects.get(pk=obj.pk)
+        new, gone = (obj.tag_type_id, obj.value), (old.tag_type_id, old.value)
+        tags.change_tags(obj.flag.name, [new], [gone], caller=caller)
+
+    def remove(self, obj: FlagTag, form: Any, caller: Caller) -> None:
+        tags.change_tags(obj.flag.name, [], [(obj.tag_type_id, obj.value)], caller=caller)
+
+
+class DependencyInline(OfFlag):
+    model = Dependency
+    fk_name = "flag"
+    fields = ("parent", "enabled", "variants")
+    helps = {
+        "enabled": "Whether the parent must be on, or off.",
+        "variants": "Names of the parent's variants of which it must have one; empty for any.",
+    }
+    raw_id_fields = ("parent",)
+    verbose_name_plural = "parents that it depends on"
+
+    def check_values(self, obj: Dependency, form: forms.ModelForm) -> None:
+        if not isinstance(obj.variants, list) or not all(isinstance(name, str) for name in obj.variants):
+            raise ValidationError.at("variants", "must be a list of variants' names")
+
+    def create(self, obj: Dependency, form: Any, caller: Caller) -> None:
+        given = {"feature": obj.parent.name, "enabled": obj.enabled, "variants": obj.variants}
+        dependencies.add_dependency(obj.flag.project_id, obj.flag.name, given, caller=caller)
+
+    def change(self, obj: Dependency, form: Any, caller: Caller) -> None:
+        old = Dependency.objects.select_related("parent").get(pk=obj.pk)
+        if old.parent_id != obj.parent_id:
+            self.remove(old, form, caller)
+        self.create(obj, form, caller)
+
+    def remove(self, obj: Dependency, form: Any, caller: Caller) -> None:
+        flag = obj.flag
+        dependencies.remove_dependency(flag.project_id, flag.name, obj.parent.name, caller=caller)
+
+
+class FlagLinkInline(OfFlag):
+    model = FlagLink
+    fields = ("url", "title")
+
+    def check_values(self, obj: FlagLink, form: forms.ModelForm) -> None:
+        links.checked_url(obj.url)
+
+    def create(self, obj: FlagLink, form: Any, caller: Caller) -> None:
+        links.add_link(obj.flag.project_id, obj.flag.name, obj.url, obj.title, caller=caller)
+
+    def change(self, obj: FlagLink, form: Any, caller: Caller) -> None:
+        flag = obj.flag
+        links.update_link(flag.project_id, flag.name, str(obj.pk), obj.url, obj.title, caller=caller)
+
+    def remove(self, obj: FlagLink, form: Any, caller: Caller) -> None:
+        links.remove_link(obj.flag.project_id, obj.flag.name, str(obj.pk), caller=caller)
+
+
+@admin.register(Flag)
+class FlagFix(Fix):
+    list_display = ("name", "project", "type", "stale", "archived_at", "created_at", "description")
+    list_filter = (("archived_at", admin.EmptyFieldListFilter), "stale", "type", "project")
+    search_fields = ("name", "description")
+    list_select_related = ("project",)
+    raw_id_fields = ("project",)
+    fixed = ("name", "project")
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~; unique across all projects. It never changes.",
+        "type": "For example release, experiment, operational, kill-switch, permission.",
+        "stale": "Has served its purpose; should be removed from the code.",
+        "impression_data": "SDKs emit an event for each evaluation.",
+    }
+    readonly_always = ("created_at", "created_by", "archived_at")
+    fields = (
+        "name", "project", "type", "description", "stale", "impression_data", "created_at", "created_by",
+        "archived_at",
+    )  # fmt: skip
+    inlines = (FlagEnvironmentInline, StrategyInline, FlagTagInline, DependencyInline, FlagLinkInline)
+    actions = (
+        bulk(
+            "archive",
+            "Archive the selected flags",
+            lambda flag, caller: archiving.archive_flags(flag.project_id, [flag.name], caller=caller),
+        ),
+        bulk(
+            "revive",
+            "Revive the selected flags, switched off",
+            lambda flag, caller: archiving.revive_flags(flag.project_id, [flag.name], caller=caller),
+        ),
+    )
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj is not None else ()
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and not is_archived(obj)
+
+    def create(self, obj: Flag, form: Any, caller: Caller) -> Flag:
+        new = NewFlag(
+            name=obj.name,
+            type=obj.type,
+            description=obj.description,
+            impression_data=obj.impression_data,
+            stale=obj.stale,
+        )
+        return actions.create_flag(obj.project_id, new, caller=caller)
+
+    def change(self, obj: Flag, form: Any, caller: Caller) -> None:
+        changes = {name: form.cleaned_data[name] for name in form.changed_data if name in CHANGEABLE}
+        actions.update_flag(obj.project_id, obj.name, changes, caller=caller)
+
+    def remove(self, obj: Flag, form: Any, caller: Caller) -> None:
+        if not archiving.delete_flags(obj.project_id, [obj.name], caller=caller):
+            archiving.check_archived(obj)
+
+    def deletion_checks(self, obj: Flag, caller: Caller) -> Any:
+        yield partial(archiving.check_archived, obj)
+        yield partial(check_no_children, [obj], "deleted")
+
+
+@admin.register(Strategy)
+class StrategyFix(StrategyVerbs, Fix):
+    """Strategies by themselves, for finding them; their flag's page has them too."""
+
+    list_display = ("flag", "environment", "name", "title", "disabled", "sort_order")
+    list_filter = ("name", "environment", "disabled")
+    list_select_related = ("flag", "environment")
+    search_fields = ("flag__name", "title", "name")
+    raw_id_fields = ("flag",)
+    ordering = ("flag__name", "environment", "sort_order", "id")
+    fields: ClassVar[Any] = ("flag", *StrategyVerbs.fields)
+    fixed = ("flag", "environment")

@@ -1,0 +1,106 @@
+"""Archiving flags, reviving them, and deleting archived ones. All take many at once, in few statements."""
+
+from collections.abc import Iterable, Sequence
+
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, Problem
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flags_for_update, access_project, readable_flags
+from projects.flags.bulk_delete import check_no_children, children_outside, remove_flags
+from projects.flags.limits import check_room
+from projects.models import Dependency, Flag, FlagEnvironment, LifecycleStage
+
+ARCHIVED = LifecycleStage.Stage.ARCHIVED
+
+
+@transactional
+def archive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[Flag]:
+    """Archives those of these flags that are active; unknown and archived ones are passed over.
+
+    Raises NotFound, NoAccess, and InvalidOperation while an active flag outside the list depends on one of them, or
+    when one of them is in another project.
+    """
+    flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
+    active = [flag for flag in flags if not flag.is_archived]
+    check_no_children(active, "archived")
+    now = timezone.now()
+    for flag in active:
+        flag.archived_at = now
+    Flag.objects.filter(pk__in=[flag.pk for flag in active]).update(archived_at=now)
+    LifecycleStage.objects.bulk_create(
+        [LifecycleStage(flag=flag, stage=ARCHIVED, entered_at=now) for flag in active],
+        update_conflicts=True,
+        unique_fields=["flag", "stage"],
+        update_fields=["entered_at"],
+    )
+    record_all(_events(EventType.FEATURE_ARCHIVED, active), actor=caller)
+    return active
+
+
+@transactional
+def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[Flag]:
+    """Brings archived flags back, switched off in every environment. Unknown and active ones are passed over.
+
+    Raises NotFound, NoAccess, and the refusals of a full project or installation.
+    """
+    flags = _access(project_id, names, Permission.UPDATE_FEATURE, caller=caller)
+    archived = [flag for flag in flags if flag.is_archived]
+    check_room(access_project(caller, project_id), len(archived))
+    ids = [flag.pk for flag in archived]
+    for flag in archived:
+        flag.archived_at = None
+    FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True).update(enabled=False)
+    LifecycleStage.objects.filter(flag_id__in=ids, stage=ARCHIVED).delete()
+    Flag.objects.filter(pk__in=ids).update(archived_at=None)
+    record_all(_events(EventType.FEATURE_REVIVED, archived), actor=caller)
+    return archived
+
+
+def check_archived(flag: Flag) -> None:
+    """Raises InvalidOperation: an active flag is not deleted."""
+    if not flag.is_archived:
+        raise InvalidOperation(f"Flag {flag.name} is still active. Archive it first.")
+
+
+@transactional
+def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[str]:
+    """Deletes those of these flags that are archived, for good; answers their names. Others are passed over.
+
+    Raises NotFound, NoAccess, and InvalidOperation while an active flag depends on one of them.
+    """
+    flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
+    archived = [flag for flag in flags if flag.is_archived]
+    remove_flags(archived, caller=caller)
+    return [flag.name for flag in archived]
+
+
+def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], bool]:
+    """Those of these active flags that keep the rest from being archived, and whether any of them has a parent.
+
+    The caller may read the project. Reads only.
+    """
+    flags = Flag.objects.filter(project_id=project_id, name__in=list(names), archived_at=None)
+    parents = {parent for parent, _ in children_outside(flags)}
+    return sorted(parents), Dependency.objects.filter(flag__in=flags).exists()
+
+
+def _access(project_id: str, names: Iterable[str], permission: Permission, *, caller: Caller) -> list[Flag]:
+    names = list(names)
+    flags = access_flags_for_update(caller, project_id, names, permission)
+    elsewhere = readable_flags(caller).filter(name__in=names).exclude(project_id=project_id)
+    foreign = list(elsewhere.order_by("name").values_list("name", "project_id"))
+    if foreign:
+        raise InvalidOperation(
+            f"{', '.join(name for name, _ in foreign[:20])} is not in project {project_id}.",
+            details=[Problem(name, f"it is in project {project}") for name, project in foreign],
+        )
+    return flags
+
+
+def _events(kind: EventType, flags: Sequence[Flag]) -> Iterable[Event]:
+    return [Event(type=kind, project=flag.project_id, feature=flag.name) for flag in flags]

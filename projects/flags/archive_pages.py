@@ -1,0 +1,205 @@
+"""Archiving flags, reviving them, and deleting archived ones: one flag, or those ticked in the list.
+
+What applications still ask for is said before it is archived; what cannot be undone is asked for on a page of its own.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError, Conflict, ValidationError, choices
+from groups.console import ConsolePage, next_page
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.flags.archive import archive_flags, delete_flags, revive_flags
+from projects.flags.usage import FlagUser, users_of
+from projects.models import Dependency, Flag
+
+MOST_TOLD = 20  # flags that are named one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A flag that an application asked for; ``others`` more did so too."""
+
+    name: str
+    last: FlagUser
+    others: int
+
+
+def asked_flags(flags: Iterable[Flag]) -> list[Asked]:
+    """Those that applications asked for, each with the one that did so last."""
+    names = {flag.pk: flag.name for flag in flags}
+    users = users_of(names)
+    return [
+        Asked(names[pk], found[0], len({user.application for user in found}) - 1)
+        for pk, found in users.items()
+    ]
+
+
+def counted(names: Sequence[str]) -> str:
+    """``flag dark-theme`` or ``3 flags``: what stands on the button."""
+    return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"
+
+
+class ChosenFlags(ConsolePage):
+    """A page about the flags of ``?name=…&name=…``, or with ``all`` every one; its form sends the same."""
+
+    permission = Permission.DELETE_FEATURE
+    archived = False
+    verb = ""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """With no flag selected back to where one came from."""
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except NothingSelected as error:
+            messages.error(request, error.message)
+            return HttpResponseRedirect(self.back())
+
+    def flags(self, given: QueryDict) -> list[Flag]:
+        """Raises NotFound, NoAccess, NothingSelected."""
+        project = access_project(self.caller, self.kwargs["project_id"])
+        self.caller.check(self.permission, project=project.pk)
+        found = Flag.objects.filter(project=project, archived_at__isnull=not self.archived).order_by("name")
+        self.all = "all" in given
+        if not self.all:
+            found = found.filter(name__in=given.getlist("name"))
+        if not found:
+            raise NothingSelected(self.archived)
+        return list(found)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
+
+    def back(self) -> str:
+        return next_page(self.request) or project_url(self.kwargs["project_id"])
+
+    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        self.names = [flag.name for flag in flags]
+        self.title = f"{self.verb} {counted(self.names)}"
+        context = self.get_context_data(names=self.names, back=self.back(), button=self.title, **more)
+        return self.render_to_response(context, status=status)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.shown(self.flags(request.GET))
+
+
+class NothingSelected(ValidationError):
+    """None of the flags that a form names is there, or it names none."""
+
+    def __init__(self, archived: bool = False) -> None:
+        state = "an archived flag" if archived else "an active flag"
+        super().__init__(f"Select {state} of this project first.")
+
+
+class ArchivePage(ChosenFlags):
+    """Shows who still asks for the flags and what depends on them; where there is neither, one POST archives them.
+
+    All flags of a project are archived after this page alone, and only those that it counted.
+    """
+
+    template_name = "projects/archive.html"
+    verb = "Archive"
+
+    def dependants(self, flags: Sequence[Flag]) -> list[Dependency]:
+        held = Dependency.objects.filter(parent__in=flags, flag__archived_at=None).exclude(flag__in=flags)
+        return list(held.order_by("parent__name", "flag__name").select_related("parent", "flag"))
+
+    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        asked, held = asked_flags(flags), self.dependants(flags)
+        here = [row.flag.name for row in held if row.flag.project_id == self.kwargs["project_id"]]
+        return super().shown(
+            flags,
+            status=status,
+            asked=asked[:MOST_TOLD],
+            more_asked=max(len(asked) - MOST_TOLD, 0),
+            children=held[:MOST_TOLD],
+            dependants=list(dict.fromkeys(here)),
+            elsewhere=len(held) > len(here),
+            all=self.all,
+            seen=digest(flags),
+            listed=choices(flag.name for flag in flags),
+            **more,
+        )
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        if "known" not in request.POST and (self.all or asked_flags(flags) or self.dependants(flags)):
+            return self.shown(flags)
+        try:
+            return self.archive(flags)
+        except AppError as error:
+            return self.shown(flags, status=error.status, refusal=error)
+
+    def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        if self.all and self.request.POST.get("seen") != digest(flags):
+            raise Conflict(
+                "The flags of this project changed since you opened this page. Nothing was archived."
+            )
+        names = [flag.name for flag in flags]
+        project_id = self.kwargs["project_id"]
+        if "dependants" in self.request.POST:
+            names += [row.flag.name for row in self.dependants(flags) if row.flag.project_id == project_id]
+        done = archive_flags(project_id, names, caller=self.caller)
+        messages.success(self.request, f"Archived {counted([flag.name for flag in done])}.")
+        return HttpResponseRedirect(self.back())
+
+    def curl(self) -> str:
+        address = f"{api_path(self.kwargs['project_id'])}/archive"
+        return curl_for(self.request, "POST", address, {"features": self.names})
+
+
+def digest(flags: Iterable[Flag]) -> str:
+    """Tells one set of flags from another."""
+    return sha256("\n".join(sorted(flag.name for flag in flags)).encode()).hexdigest()
+
+
+class DeletePage(ChosenFlags):
+    """Archived flags, for good."""
+
+    template_name = "projects/delete_flags.html"
+    archived = True
+    verb = "Delete"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        if "known" not in request.POST:
+            return self.shown(flags)
+        try:
+            names = delete_flags(self.kwargs["project_id"], [flag.name for flag in flags], caller=self.caller)
+        except AppError as error:
+            return self.shown(flags, status=error.status, refusal=error)
+        messages.success(request, f"Deleted {counted(names)}.")
+        return HttpResponseRedirect(f"{self.back()}?show=archived")
+
+    def curl(self) -> str:
+        address = f"{api_path(self.kwargs['project_id'])}/delete"
+        return curl_for(self.request, "POST", address, {"features": self.names})
+
+
+class ReviveFlags(ActionPage):
+    def act(self) -> str:
+        names = self.request.POST.getlist("name")
+        revived = revive_flags(self.kwargs["project_id"], names, caller=self.caller)
+        if not revived:
+            raise NothingSelected(archived=True)
+        return f"Revived {counted([flag.name for flag in revived])}, switched off in every environment."
+
+    def back(self) -> str:
+        return project_url(self.kwargs["project_id"])
+
+
+PROJECT = "projects/<str:project_id>/features"
+urlpatterns = [
+    path(f"{PROJECT}/archive", ArchivePage.as_view(), name="flags-archive"),
+    path(f"{PROJECT}/delete", DeletePage.as_view(), name="flags-delete"),
+    path(f"{PROJECT}/revive", ReviveFlags.as_view(), name="flags-revive"),
+]

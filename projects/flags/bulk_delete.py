@@ -1,0 +1,60 @@
+"""Removing archived flags for good: one function for the API, the console, the admin site and project deletion."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import CASCADE, QuerySet
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import record_selected
+from flagadmin.errors import InvalidOperation, Problem, choices
+from groups.access import Caller
+from projects.flags.deleted_flags import removed_flags
+from projects.models import Dependency, Flag
+
+
+def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
+    """Removes these flags with everything on them, and records each. The number of statements is fixed.
+
+    The flags are archived and locked with their project by the caller, who has checked the permission. Raises
+    InvalidOperation, naming both, while an active flag depends on one of them. An archived flag elsewhere that
+    depended on one loses that parent.
+    """
+    if flags:
+        remove_flag_rows(Flag.objects.filter(pk__in=[flag.pk for flag in flags]), caller=caller)
+
+
+def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
+    """The same for any number of flags, none of which is fetched."""
+    check_no_children(flags, "deleted")
+    record_selected(EventType.FEATURE_DELETED, *removed_flags(flags), actor=caller)
+    remove_rows(Dependency.objects.filter(parent__in=flags.order_by().values("pk")))
+    remove_rows(flags)
+
+
+def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
+    """Raises InvalidOperation naming every active flag outside these that depends on one of them."""
+    if not (pairs := children_outside(flags)):
+        return
+    parents = choices({parent for parent, _ in pairs})
+    children = choices({child for _, child in pairs})
+    raise InvalidOperation(
+        f"{parents} cannot be {what}: {children} would lose what it depends on.",
+        details=[Problem(parent, f"{child} depends on it") for parent, child in pairs],
+    )
+
+
+def children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
+    """(parent, child) names, in order: the active flags outside these that depend on one of them."""
+    ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
+    held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
+    return list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
+
+
+def remove_rows(rows: QuerySet) -> None:
+    """Deletes rows and what belongs to them, table by table, without fetching any: one statement a table."""
+    for relation in rows.model._meta.related_objects:
+        if getattr(relation, "on_delete", None) is CASCADE:
+            owner = f"{relation.field.name}__in"
+            remove_rows(relation.related_model._base_manager.filter(**{owner: rows.order_by().values("pk")}))
+    rows.order_by()._raw_delete(rows.db)

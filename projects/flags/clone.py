@@ -1,0 +1,91 @@
+"""Making a flag like another one."""
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag, access_project_for_update
+from projects.flags.actions import NewFlag, insert_flag, new_name_problems
+from projects.flags.limits import check_room
+from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
+from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
+from projects.refusal import check_problems
+
+
+@transactional
+def clone_flag(
+    project_id: str, name: str, new_name: str, *, replace_group_id: bool = True, caller: Caller
+) -> Flag:
+    """A new flag, off in every environment, with the other's metadata, strategies, variants, tags and parents.
+
+    With ``replace_group_id`` its strategies are grouped by its own name, whatever the other's were grouped by.
+    Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
+    """
+    project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
+    source = access_flag(caller, project_id, name, archived=False)
+    check_problems(new_name_problems(new_name, project))
+    check_room(project, 1)
+    new = NewFlag(
+        name=new_name,
+        type=source.type,
+        description=source.description,
+        impression_data=source.impression_data,
+        tags=[(tag.tag_type_id, tag.value) for tag in source.tags.all()],
+    )
+    flag = insert_flag(project, new, caller=caller)
+    _copy_variants(source, flag)
+    _copy_strategies(source, flag, replace_group_id)
+    Dependency.objects.bulk_create(
+        Dependency(flag=flag, parent_id=row.parent_id, enabled=row.enabled, variants=row.variants)
+        for row in Dependency.objects.filter(flag=source).order_by("id")
+    )
+    record(
+        Event(
+            type=EventType.FEATURE_CREATED, project=project_id, feature=new_name, after=_document(flag, name)
+        ),
+        actor=caller,
+    )
+    return flag
+
+
+def _document(flag: Flag, source: str) -> dict[str, object]:
+    strategies = strategy_documents(Strategy.objects.filter(flag=flag))
+    parents = dependency_documents([flag.pk])[flag.pk]
+    return metadata_document(flag) | {
+        "clonedFrom": source,
+        "strategies": strategies,
+        "dependencies": parents,
+    }
+
+
+def _copy_variants(source: Flag, flag: Flag) -> None:
+    variants = dict(FlagEnvironment.objects.filter(flag=source).values_list("environment_id", "variants"))
+    rows = list(FlagEnvironment.objects.filter(flag=flag))
+    for row in rows:
+        row.variants = variants.get(row.environment_id, [])
+    FlagEnvironment.objects.bulk_update(rows, ["variants"])
+
+
+def _copy_strategies(source: Flag, flag: Flag, replace_group_id: bool) -> None:
+    copies = {}
+    for strategy in Strategy.objects.filter(flag=source):
+        parameters = dict(strategy.parameters)
+        if replace_group_id and "groupId" in parameters:
+            parameters["groupId"] = flag.name
+        copies[strategy.pk] = Strategy(
+            flag=flag,
+            environment_id=strategy.environment_id,
+            name=strategy.name,
+            title=strategy.title,
+            disabled=strategy.disabled,
+            sort_order=strategy.sort_order,
+            parameters=parameters,
+            constraints=strategy.constraints,
+            variants=strategy.variants,
+        )
+    Strategy.objects.bulk_create(copies.values())
+    links = StrategySegment.objects.filter(strategy__flag=source).order_by("id")
+    StrategySegment.objects.bulk_create(
+        StrategySegment(strategy=copies[link.strategy_id], segment_id=link.segment_id) for link in links
+    )

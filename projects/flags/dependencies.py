@@ -1,0 +1,117 @@
+"""What a flag depends on: adding, removing, and which flags could be parents."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Q
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag, access_flag_for_update, access_project, readable_flags
+from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
+from projects.models import Dependency, Flag, FlagEnvironment, Strategy
+from projects.refusal import check_problems
+
+
+@transactional
+def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, caller: Caller) -> None:
+    """Makes the flag depend on ``feature``, or changes how it does. Raises NotFound, NoAccess, ValidationError."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    document = dependency_document(given)
+    # Held until commit by the project's lock: every change of a flag in the project takes it.
+    parent = readable_flags(caller).filter(name=document["feature"]).first()
+    _check(flag, parent, document["feature"])
+    assert parent is not None
+    before = Dependency.objects.filter(flag=flag, parent=parent).first()
+    Dependency.objects.update_or_create(
+        flag=flag,
+        parent=parent,
+        defaults={"enabled": document["enabled"], "variants": document["variants"]},
+    )
+    record(
+        Event(
+            type=EventType.FEATURE_DEPENDENCY_ADDED,
+            project=project_id,
+            feature=name,
+            before=_document(before) if before else None,
+            after=document,
+        ),
+        actor=caller,
+    )
+
+
+def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
+    flags = {flag.name: FlagPlace(flag.project_id)}
+    names = {flag.name}
+    if parent is not None:
+        flags[parent.name] = FlagPlace(parent.project_id, parent.is_archived)
+        names.add(parent.name)
+    near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
+    existing = near.exclude(flag=flag, parent=parent).values_list("flag__name", "parent__name")
+    wish = Wish(child=flag.name, parent=parent_name, path="feature")
+    check_problems(dependency_problems([wish], project=flag.project_id, flags=flags, existing=existing))
+
+
+@transactional
+def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
+    """Raises NotFound, also where the flag does not depend on it, and NoAccess."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    found = Dependency.objects.filter(flag=flag, parent__name=parent).select_related("parent").first()
+    if found is None:
+        raise NotFound(f"{name} does not depend on {parent}.")
+    _remove(flag, [found], caller=caller)
+
+
+@transactional
+def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
+    found = list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
+    _remove(flag, found, caller=caller)
+
+
+def possible_parents(project_id: str, name: str, *, caller: Caller) -> list[str]:
+    """Names of the active flags of the project that the flag could depend on. Raises NotFound."""
+    flag = access_flag(caller, project_id, name, archived=False)
+    if Dependency.objects.filter(parent=flag).exists():
+        return []
+    others = Flag.objects.filter(project_id=project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
+    return sorted(others.values_list("name", flat=True))
+
+
+def uses_dependencies(project_id: str, *, caller: Caller) -> bool:
+    """Whether a flag of the project depends on another one. Raises NotFound."""
+    project = access_project(caller, project_id)
+    return Dependency.objects.filter(flag__project=project).exists()
+
+
+def variant_names(project_id: str, name: str, *, caller: Caller) -> list[str]:
+    """Names of the flag's variants in all environments, those of its strategies too, in order. Raises NotFound."""
+    flag = access_flag(caller, project_id, name, archived=False)
+    lists = [
+        *FlagEnvironment.objects.filter(flag=flag).values_list("variants", flat=True),
+        *Strategy.objects.filter(flag=flag).values_list("variants", flat=True),
+    ]
+    return sorted({variant["name"] for variants in lists for variant in variants})
+
+
+def _remove(flag: Flag, rows: list[Dependency], *, caller: Caller) -> None:
+    events = [
+        Event(
+            type=EventType.FEATURE_DEPENDENCY_REMOVED,
+            project=flag.project_id,
+            feature=flag.name,
+            before=_document(row),
+        )
+        for row in rows
+    ]
+    Dependency.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    record_all(events, actor=caller)
+
+
+def _document(row: Dependency) -> dict[str, Any]:
+    return {"feature": row.parent.name, "enabled": row.enabled, "variants": row.variants}

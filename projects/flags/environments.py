@@ -1,0 +1,177 @@
+"""A flag in an environment: its switch and its variants."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update, access_flags_for_update
+from projects.flags.queries import strategy_documents
+from projects.flags.toggle import has_enabled_strategy, project_environment, set_switch
+from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
+from projects.refusal import check_problems
+from projects.strategies.actions import check_room_for_strategy, checked_strategy, insert_strategy
+from projects.strategies.rules import StrategyDefaults, default_strategy_document
+from projects.strategies.variant_rules import variants_document, variants_problems
+
+Variants = Sequence[Mapping[str, Any]]
+
+
+@transactional
+def enable_flag(
+    project_id: str, name: str, environment: str, *, activate_disabled: bool = False, caller: Caller
+) -> None:
+    """Switches the flag on. Without an enabled strategy it gets the project environment's default strategy, or one
+    for everyone; with ``activate_disabled`` its disabled strategies are enabled instead, if it has any.
+
+    Raises NotFound, NoAccess, and ValidationError where the default strategy has become invalid or is one too many.
+    """
+    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
+    _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+
+
+@transactional
+def enable_flags(
+    project_id: str,
+    names: Iterable[str],
+    environment: str,
+    *,
+    activate_disabled: bool = False,
+    caller: Caller,
+) -> None:
+    """The same for those of these flags that are active in the project: all of them or none."""
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    for flag in flags:
+        _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+
+
+@transactional
+def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
+    set_switch(flag, place, False, caller=caller)
+
+
+@transactional
+def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> None:
+    """Switches off those of these flags that are active in the project. Raises NotFound, NoAccess."""
+    flags, place = _access_many(project_id, names, environment, caller=caller)
+    for flag in flags:
+        set_switch(flag, place, False, caller=caller)
+
+
+def set_variants(
+    project_id: str, name: str, environment: str, given: Variants, *, caller: Caller
+) -> list[dict[str, Any]]:
+    """Replaces the flag's variants in the environment; answers them as stored. An empty list clears them.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    return edit_variants(project_id, name, environment, lambda before: given, caller=caller)
+
+
+@transactional
+def edit_variants(
+    project_id: str,
+    name: str,
+    environment: str,
+    edit: Callable[[list[dict[str, Any]]], Variants],
+    *,
+    caller: Caller,
+) -> list[dict[str, Any]]:
+    """The same with variants that depend on those there: ``edit`` is given the list, read under the lock."""
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
+    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
+    given = edit(row.variants)
+    check_problems(variants_problems(given, ""))
+    before, row.variants = row.variants, variants_document(given, row.variants)
+    if row.variants != before:
+        row.save(update_fields=["variants"])
+        record(
+            Event(
+                type=EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+                project=project_id,
+                environment=environment,
+                feature=name,
+                before={"variants": before},
+                after={"variants": row.variants},
+            ),
+            actor=caller,
+        )
+    return row.variants
+
+
+def _access(
+    project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
+) -> tuple[Flag, ProjectEnvironment]:
+    flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
+    return flag, project_environment(project_id, environment)
+
+
+def _access_many(
+    project_id: str, names: Iterable[str], environment: str, *, caller: Caller
+) -> tuple[list[Flag], ProjectEnvironment]:
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+    flags = access_flags_for_update(caller, project_id, names, permission, environment=environment)
+    active = [flag for flag in flags if not flag.is_archived]
+    return active, project_environment(project_id, environment)
+
+
+def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> None:
+    environment = place.environment_id
+    if not has_enabled_strategy(flag, environment):
+        activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
+        if not activated:
+            _add_default_strategy(flag, place, caller=caller)
+    set_switch(flag, place, True, caller=caller)
+
+
+def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
+    environment = place.environment_id
+    caller.check(Permission.CREATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
+    defaults = StrategyDefaults(flag=flag.name, stickiness=place.project.default_stickiness)
+    given = default_strategy_document(place.default_strategy, defaults) | {
+        "sortOrder": None,
+        "disabled": False,
+    }
+    document = checked_strategy(flag, given)
+    check_room_for_strategy(flag, environment)
+    strategy = insert_strategy(flag, environment, document)
+    [after] = strategy_documents([strategy])
+    record(
+        Event(
+            type=EventType.FEATURE_STRATEGY_ADD,
+            project=flag.project_id,
+            environment=environment,
+            feature=flag.name,
+            after=after,
+        ),
+        actor=caller,
+    )
+
+
+def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> bool:
+    """Enables the flag's strategies there, with an event each. Whether there were any."""
+    strategies = list(Strategy.objects.filter(flag=flag, environment_id=environment))
+    if not strategies:
+        return False
+    caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=flag.project_id, environment=environment)
+    before = strategy_documents(strategies)
+    Strategy.objects.filter(flag=flag, environment_id=environment).update(disabled=False)
+    for document in before:
+        record(
+            Event(
+                type=EventType.FEATURE_STRATEGY_UPDATE,
+                project=flag.project_id,
+                environment=environment,
+                feature=flag.name,
+                before=document,
+                after=document | {"disabled": False},
+            ),
+            actor=caller,
+        )
+    return True

@@ -1,0 +1,31 @@
+"""How long flags of a type are expected to live."""
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.models import FlagType
+
+
+@transactional
+def set_lifetime(type_id: str, days: int | None, *, caller: Caller) -> FlagType:
+    """None for ever. Raises NoAccess, NotFound."""
+    caller.check(Permission.ADMIN)
+    flag_type = FlagType.objects.select_for_update().filter(pk=type_id).first()
+    if flag_type is None:
+        raise NotFound(f"There is no flag type {type_id}.")
+    before, flag_type.lifetime_days = flag_type.lifetime_days, days
+    if before != days:
+        flag_type.save(update_fields=["lifetime_days"])
+        record(
+            Event(
+                type=EventType.FEATURE_TYPE_UPDATED,
+                subject=type_id,
+                before={"lifetimeDays": before},
+                after={"lifetimeDays": days},
+            ),
+            actor=caller,
+        )
+    return flag_type

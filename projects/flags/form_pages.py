@@ -1,0 +1,144 @@
+"""…/features/new and …/features/NAME/edit: what belongs to the flag itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from groups.console import FormPage
+from groups.permissions import Permission
+from projects.access import access_flag, access_project
+from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
+from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.models import Flag, FlagType, Project, TagType
+
+
+class MetadataForm(forms.Form):
+    """``here``: types that are in use beside the usual ones stay possible."""
+
+    type = forms.ChoiceField()
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    impression_data = forms.BooleanField(
+        required=False, label="Impression data", help_text="SDKs tell the application of each evaluation."
+    )
+    stale = forms.BooleanField(
+        required=False, label="Stale", help_text="Nobody needs it any more; it can go from the code."
+    )
+
+    def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = FlagType.objects.values_list("id", flat=True)
+        types = dict.fromkeys([*known, *([here] if here else [])])
+        self.fields["type"].choices = [(name, name) for name in types]  # type: ignore[attr-defined]
+
+
+class NewFlagForm(MetadataForm):
+    name = forms.CharField(
+        max_length=100, widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"})
+    )
+    tags = forms.CharField(required=False)
+    stale = None  # type: ignore[assignment]
+    field_order = ["name", "type", "description", "impression_data", "tags"]
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        types = ", ".join(TagType.objects.values_list("name", flat=True))
+        self.fields["name"].help_text = naming_help(project)
+        self.fields["tags"].help_text = f"Written type:value, between commas. Types: {types or 'none yet'}."
+
+    def pairs(self) -> list[tuple[str, str]]:
+        texts = [text.strip() for text in self.cleaned_data["tags"].split(",") if text.strip()]
+        return [(kind, value) for kind, _, value in (text.partition(":") for text in texts)]
+
+
+def naming_help(project: Project) -> str:
+    """What names are allowed, with the project's own pattern and its example."""
+    text = "Unique in the whole installation, and it never changes. Letters, digits, - . _ ~"
+    if project.naming_pattern:
+        text += f" Pattern of this project: {project.naming_pattern}"
+    if project.naming_example:
+        text += f", for example {project.naming_example}"
+    return f"{text}. {project.naming_description}".rstrip()
+
+
+class NewFlagPage(FormPage):
+    template_name = "projects/form.html"
+    title = "New flag"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        project = access_project(self.caller, self.kwargs["project_id"])
+        self.caller.check(Permission.CREATE_FEATURE, project=project.pk)
+        return super().get(request, *args, **kwargs)
+
+    def get_form(self, data: Any = None) -> NewFlagForm:
+        project = access_project(self.caller, self.kwargs["project_id"])
+        return NewFlagForm(data, project=project)
+
+    def submit(self, form: NewFlagForm) -> str:
+        data = form.cleaned_data
+        new = NewFlag(
+            name=data["name"],
+            type=data["type"],
+            description=data["description"],
+            impression_data=data["impression_data"],
+            tags=form.pairs(),
+        )
+        flag = create_flag(self.kwargs["project_id"], new, caller=self.caller)
+        messages.success(self.request, f"Created flag {flag.name}, switched off in every environment.")
+        return flag_url(flag.project_id, flag.name)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        cancel = project_url(self.kwargs["project_id"])
+        return super().get_context_data(button="Create flag", cancel=cancel, **kwargs)
+
+    def curl(self) -> str:
+        body = {"name": "one-click-pay", "type": "release"}
+        return curl_for(self.request, "POST", f"{api_path(self.kwargs['project_id'])}/features", body)
+
+
+class EditFlagPage(FormPage):
+    template_name = "projects/form.html"
+
+    def flag(self) -> Flag:
+        flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.caller.check(Permission.UPDATE_FEATURE, project=flag.project_id)
+        return flag
+
+    def get_form(self, data: Any = None) -> MetadataForm:
+        flag = self.flag()
+        initial = {name: getattr(flag, name) for name in MetadataForm.base_fields}
+        return MetadataForm(data, initial=initial, here=flag.type)
+
+    def submit(self, form: MetadataForm) -> str:
+        changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
+        flag = update_flag(self.kwargs["project_id"], self.kwargs["name"], changes, caller=self.caller)
+        messages.success(self.request, f"Changed flag {flag.name}.")
+        return flag_url(flag.project_id, flag.name)
+
+    def get_title(self) -> str:
+        return f"Edit {self.kwargs['name']}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return flag_crumbs(self.flag())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        cancel = flag_url(self.kwargs["project_id"], self.kwargs["name"])
+        return super().get_context_data(button="Save flag", cancel=cancel, **kwargs)
+
+    def curl(self) -> str:
+        address = api_path(self.kwargs["project_id"], self.kwargs["name"])
+        return curl_for(self.request, "PUT", address, {"type": "release", "stale": True})
+
+
+FEATURES = "projects/<str:project_id>/features"
+urlpatterns = [
+    path(f"{FEATURES}/new", NewFlagPage.as_view(), name="flag-new"),
+    path(f"{FEATURES}/<str:name>/edit", EditFlagPage.as_view(), name="flag-edit"),
+]

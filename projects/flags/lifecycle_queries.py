@@ -1,0 +1,29 @@
+"""The stages of flags' lives."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flagadmin.http.timestamps import iso
+from projects.models import Flag, LifecycleStage
+
+Document = dict[str, Any]
+ORDER = LifecycleStage.Stage.values
+
+
+def lifecycle_document(flag: Flag) -> list[Document]:
+    """The stages of the flag's life so far, in their order."""
+    return [_stage(row) for row in _in_order([flag.pk])]
+
+
+def current_stages(ids: Sequence[int]) -> dict[int, Document]:
+    """The stage each of these flags is in: the last of those it has entered. One query."""
+    return {row.flag_id: _stage(row) for row in _in_order(ids)}
+
+
+def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:
+    return sorted(LifecycleStage.objects.filter(flag_id__in=ids), key=lambda row: ORDER.index(row.stage))
+
+
+def _stage(row: LifecycleStage) -> Document:
+    stage = {"stage": row.stage, "enteredStageAt": iso(row.entered_at)}
+    return stage | ({"status": row.status} if row.status else {})

@@ -1,0 +1,54 @@
+"""Links of flags: addresses for people, opened from the console, so only http and https."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from flagadmin.errors import Problem
+from projects.limits import Limits
+
+MAX_LENGTH = 2000
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def normalised_url(url: str) -> str | None:
+    """The address as it is stored, None when it is none.
+
+    ``example.com`` becomes ``https://example.com``; ``www.``, a default port and a slash at the end go, as in the
+    reference.
+    """
+    text = url.strip()
+    if "://" not in text and not text.lower().startswith(("javascript:", "data:", "mailto:")):
+        text = "https://" + text.removeprefix("//")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return None
+    if not _is_web_address(parts, text):
+        return None
+    host = (parts.hostname or "").removeprefix("www.")
+    if ":" in host:
+        host = f"[{host}]"
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        host += f":{port}"
+    return parts._replace(netloc=host, path=parts.path.rstrip("/")).geturl()
+
+
+def _is_web_address(parts: SplitResult, text: str) -> bool:
+    return (
+        parts.scheme in _DEFAULT_PORTS
+        and bool((parts.hostname or "").removeprefix("www."))
+        and "@" not in parts.netloc
+        and len(text) <= MAX_LENGTH
+        and not any(character.isspace() or character in '<>"\\' or ord(character) < 32 for character in text)
+    )
+
+
+def link_problems(links: Sequence[Mapping[str, Any]], path: str, *, limits: Limits) -> Iterator[Problem]:
+    """What is wrong with all the links of one flag."""
+    if len(links) > limits.links:
+        yield Problem(path, f"at most {limits.links} links are allowed; there are {len(links)}")
+    for index, link in enumerate(links):
+        if normalised_url(link["url"]) is None:
+            yield Problem(f"{path}[{index}].url", f"{link['url']} is not a web URL")

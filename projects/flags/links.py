@@ -1,0 +1,88 @@
+"""Links of a flag: its ticket, its design."""
+
+import uuid
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update
+from projects.flags.link_rules import normalised_url
+from projects.flags.queries import link_document
+from projects.limits import Limits
+from projects.models import Flag, FlagLink
+
+
+@transactional
+def add_link(project_id: str, name: str, url: str, title: str | None, *, caller: Caller) -> FlagLink:
+    """Raises NotFound, NoAccess, ValidationError."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
+    limit = Limits.from_settings().links
+    if FlagLink.objects.filter(flag=flag).count() >= limit:
+        raise ValidationError(f"{name} has {limit} links; more are not allowed.")
+    link = FlagLink.objects.create(flag=flag, url=checked_url(url), title=title or None)
+    _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)
+    return link
+
+
+@transactional
+def update_link(
+    project_id: str, name: str, link_id: str, url: str, title: str | None, *, caller: Caller
+) -> FlagLink:
+    """Raises NotFound, NoAccess, ValidationError."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
+    link = _access_link(flag, link_id)
+    before = FlagLink(pk=link.pk, flag=flag, url=link.url, title=link.title)
+    link.url, link.title = checked_url(url), title or None
+    link.save(update_fields=["url", "title"])
+    _record(EventType.FEATURE_LINK_UPDATED, flag, before=before, after=link, caller=caller)
+    return link
+
+
+@transactional
+def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
+    link = _access_link(flag, link_id)
+    _record(EventType.FEATURE_LINK_REMOVED, flag, before=link, caller=caller)
+    link.delete()
+
+
+def checked_url(url: str) -> str:
+    """The address as it is stored. Raises ValidationError."""
+    normalised = normalised_url(url)
+    if normalised is None:
+        raise ValidationError.at("url", f"{url} is not a web URL")
+    return normalised
+
+
+def _access_link(flag: Flag, link_id: str) -> FlagLink:
+    try:
+        found = FlagLink.objects.filter(pk=uuid.UUID(link_id), flag=flag).first()
+    except ValueError:
+        found = None
+    if found is None:
+        raise NotFound(f"{flag.name} has no link {link_id}.")
+    return found
+
+
+def _record(
+    kind: EventType,
+    flag: Flag,
+    *,
+    caller: Caller,
+    before: FlagLink | None = None,
+    after: FlagLink | None = None,
+) -> None:
+    record(
+        Event(
+            type=kind,
+            project=flag.project_id,
+            feature=flag.name,
+            before=link_document(before) if before else None,
+            after=link_document(after) if after else None,
+        ),
+        actor=caller,
+    )

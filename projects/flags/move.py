@@ -1,0 +1,88 @@
+"""Moving a flag to another project."""
+
+from collections.abc import Iterable
+
+from django.db.models import Q
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, Problem
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update, access_project_for_update, check_project, lock_projects
+from projects.flags.limits import check_room
+from projects.models import (
+    Dependency,
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    StrategySegment,
+)
+from projects.project_scope import hold_segments
+
+
+@transactional
+def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller) -> Flag:
+    """The flag, now in the other project with everything on it; the permission is needed in both.
+
+    Raises NotFound, NoAccess, ValidationError for an unknown new project, and InvalidOperation where something on
+    the flag cannot come along: dependencies, segments of the old project, an environment that the new project has
+    not got and in which the flag is on; and where the new project is full.
+    """
+    check_project(caller, new_project_id, "newProjectId")
+    # Both at once and in id order, so that two moves in opposite directions do not wait for each other.
+    lock_projects(caller, [project_id, new_project_id])
+    flag = access_flag_for_update(caller, project_id, name, Permission.MOVE_FEATURE_TOGGLE)
+    target = access_project_for_update(caller, new_project_id, Permission.MOVE_FEATURE_TOGGLE)
+    if target.pk == project_id:
+        return flag
+    _check_move(flag, target)
+    check_room(target, 1)
+    flag.project = target
+    flag.save(update_fields=["project"])
+    _add_environments(flag, target)
+    record(
+        Event(
+            type=EventType.FEATURE_PROJECT_CHANGE,
+            project=target.pk,
+            feature=name,
+            before={"project": project_id},
+            after={"project": target.pk},
+        ),
+        actor=caller,
+    )
+    return flag
+
+
+def _check_move(flag: Flag, target: Project) -> None:
+    problems = list(_obstacles(flag, target))
+    if problems:
+        reasons = "; ".join(problem.message for problem in problems)
+        raise InvalidOperation(f"{flag.name} cannot be moved to {target.pk}: {reasons}.", details=problems)
+
+
+def _obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
+    for child, parent in Dependency.objects.filter(Q(flag=flag) | Q(parent=flag)).values_list(
+        "flag__name", "parent__name"
+    ):
+        yield Problem("dependencies", f"{child} depends on {parent}")
+    used = StrategySegment.objects.filter(strategy__flag=flag)
+    hold_segments(used.values_list("segment_id", flat=True))
+    segments = Segment.objects.filter(strategies__flag=flag, project__isnull=False).exclude(project=target)
+    for segment in sorted(set(segments.values_list("name", flat=True))):
+        yield Problem("segments", f"segment {segment} belongs to project {flag.project_id} alone")
+    on = FlagEnvironment.objects.filter(flag=flag, enabled=True)
+    for environment in on.exclude(environment__in=target.environments.all()).order_by("environment"):
+        yield Problem(
+            "environments", f"it is on in {environment.environment_id}, which {target.pk} does not have"
+        )
+
+
+def _add_environments(flag: Flag, target: Project) -> None:
+    places = ProjectEnvironment.objects.filter(project=target).values_list("environment_id", flat=True)
+    FlagEnvironment.objects.bulk_create(
+        [FlagEnvironment(flag=flag, environment_id=place) for place in places], ignore_conflicts=True
+    )

@@ -1,0 +1,258 @@
+"""Flags and what hangs on them, as the API shows them and as events keep them.
+
+Every function takes any number of flags and runs a fixed number of statements.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from projects.flags.environment_summaries import NEVER_ASKED, environment_summaries, times_asked
+from projects.flags.lifecycle_queries import current_stages
+from projects.models import (
+    Dependency,
+    FavouriteFlag,
+    Flag,
+    FlagEnvironment,
+    FlagLink,
+    FlagTag,
+    Strategy,
+    StrategySegment,
+)
+
+Document = dict[str, Any]
+
+
+def metadata_document(flag: Flag) -> Document:
+    """What belongs to the flag itself: the form of its events, and of the answer to its creation."""
+    document = {
+        "name": flag.name,
+        "description": flag.description,
+        "type": flag.type,
+        "project": flag.project_id,
+        "stale": flag.stale,
+        "createdAt": iso(flag.created_at),
+        "impressionData": flag.impression_data,
+        "archived": flag.is_archived,
+    }
+    return document | ({"archivedAt": iso(flag.archived_at)} if flag.is_archived else {})
+
+
+def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
+    """Strategies in the order given; one query for all their segments."""
+    strategies = list(strategies)
+    segments: dict[Any, list[int]] = defaultdict(list)
+    links = StrategySegment.objects.filter(strategy_id__in=[strategy.pk for strategy in strategies])
+    for strategy_id, segment_id in links.order_by("id").values_list("strategy_id", "segment_id"):
+        segments[strategy_id].append(segment_id)
+    return [
+        {
+            "name": strategy.name,
+            "constraints": strategy.constraints,
+            "variants": strategy.variants,
+            "parameters": strategy.parameters,
+            "segments": segments[strategy.pk],
+            "sortOrder": strategy.sort_order,
+            "id": str(strategy.pk),
+            "title": strategy.title,
+            "disabled": strategy.disabled,
+        }
+        for strategy in strategies
+    ]
+
+
+def tag_document(tag: FlagTag) -> Document:
+    return {"type": tag.tag_type_id, "value": tag.value}
+
+
+def link_document(link: FlagLink) -> Document:
+    return {"id": str(link.pk), "url": link.url, "title": link.title}
+
+
+def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
+    """The parents of each of these flags, in the order they were added."""
+    found: dict[int, list[Document]] = defaultdict(list)
+    rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
+    for flag_id, parent, enabled, variants in rows.values_list(
+        "flag_id", "parent__name", "enabled", "variants"
+    ):
+        found[flag_id].append({"feature": parent, "enabled": enabled, "variants": variants})
+    return found
+
+
+def flag_document(flag: Flag, *, caller: Caller) -> Document:
+    """One flag with everything on it: the answer to ``GET …/features/:name``. A dozen queries."""
+    environments = environment_summaries([flag])[flag.pk]
+    by_environment = _strategies(flag)
+    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
+    asked = times_asked([flag.pk])
+    people = [person_document(flag.created_by)] if flag.created_by else []
+    document = {
+        "environments": [
+            _detail(environment, variants, by_environment.get(environment["name"], []))
+            | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+            for environment in environments
+        ],
+        "name": flag.name,
+        "favorite": flag.pk in _favourites([flag.pk], caller),
+        "impressionData": flag.impression_data,
+        "description": flag.description,
+        "project": flag.project_id,
+        "stale": flag.stale,
+        "createdAt": iso(flag.created_at),
+        "type": flag.type,
+        "archived": flag.is_archived,
+        "dependencies": dependency_documents([flag.pk])[flag.pk],
+        "children": list(_children(flag)),
+        "links": [
+            link_document(link) | {"feature": flag.name} for link in FlagLink.objects.filter(flag=flag)
+        ],
+        "createdBy": creator_document(flag),
+        "collaborators": {"users": people},
+    }
+    return document | _lifecycle(flag, current_stages([flag.pk]))
+
+
+def flag_environment_document(flag: Flag, environment: str) -> Document | None:
+    """A flag in one of its project's environments, None where the project does not have that one.
+
+    Here ``name`` is the flag's.
+    """
+    found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
+    if not found:
+        return None
+    variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
+    strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
+    strategies = [strategy | {"featureName": flag.name} for strategy in strategies]
+    asked = times_asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
+    names = {"name": flag.name, "environment": environment}
+    return _detail(found[0], variants, strategies) | names | asked
+
+
+def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
+    """Flags as lists show them: counts for strategies and variants. Six queries."""
+    ids = [flag.pk for flag in flags]
+    environments = environment_summaries(flags)
+    tags = _tags(ids)
+    favourites = _favourites(ids, caller)
+    return [
+        {
+            "type": flag.type,
+            "description": flag.description,
+            "favorite": flag.pk in favourites,
+            "name": flag.name,
+            "createdAt": iso(flag.created_at),
+            "stale": flag.stale,
+            "impressionData": flag.impression_data,
+            "environments": environments[flag.pk],
+        }
+        | ({"tags": tags[flag.pk]} if flag.pk in tags else {})
+        for flag in flags
+    ]
+
+
+def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
+    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Ten queries;
+    ``created_by`` is fetched with the flags."""
+    ids = [flag.pk for flag in flags]
+    kinds = _dependency_kinds(ids)
+    stages = current_stages(ids)
+    asked = times_asked(ids)
+    segments = _segment_names(ids)
+    return [
+        summary
+        | {
+            "project": flag.project_id,
+            "archivedAt": iso(flag.archived_at),
+            "dependencyType": kinds.get(flag.pk),
+            "segments": segments.get(flag.pk, []),
+            "environments": [
+                environment
+                | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+                | {"changeRequestIds": []}
+                for environment in summary["environments"]
+            ],
+            "createdBy": creator_document(flag),
+        }
+        | _lifecycle(flag, stages)
+        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
+    ]
+
+
+def _dependency_kinds(ids: Sequence[int]) -> dict[int, str]:
+    rows = Dependency.objects.filter(Q(flag_id__in=ids) | Q(parent_id__in=ids))
+    kinds: dict[int, str] = {}
+    for child, parent in rows.values_list("flag_id", "parent_id"):
+        kinds[child] = "child"
+        kinds[parent] = "parent"
+    return kinds
+
+
+def _segment_names(ids: Sequence[int]) -> dict[int, list[str]]:
+    rows = StrategySegment.objects.filter(strategy__flag_id__in=ids).order_by("segment__name")
+    found: dict[int, list[str]] = defaultdict(list)
+    for flag_id, name in rows.values_list("strategy__flag_id", "segment__name").distinct():
+        found[flag_id].append(name)
+    return found
+
+
+def person_document(user: Any) -> Document:
+    return {"id": user.pk, "name": user.display_name}
+
+
+def _detail(environment: Document, variants: dict[str, list], strategies: list[Document]) -> Document:
+    name = environment["name"]
+    return {
+        "name": name,
+        "lastSeenAt": environment["lastSeenAt"],
+        "variants": variants.get(name, []),
+        "enabled": environment["enabled"],
+        "type": environment["type"],
+        "sortOrder": environment["sortOrder"],
+        "strategies": strategies,
+    }
+
+
+def creator_document(flag: Flag) -> Document:
+    """Clients read the members of ``createdBy`` without asking whether there is one."""
+    return person_document(flag.created_by) if flag.created_by else {"id": 0, "name": "unknown"}
+
+
+def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
+    """Flags written before there were stages have none."""
+    return {"lifecycle": stages[flag.pk]} if flag.pk in stages else {}
+
+
+def _children(flag: Flag) -> Iterable[str]:
+    children = Dependency.objects.filter(parent=flag, flag__archived_at=None)
+    return children.order_by("flag__name").values_list("flag__name", flat=True)
+
+
+def _strategies(flag: Flag) -> dict[str, list[Document]]:
+    strategies = list(Strategy.objects.filter(flag=flag))
+    found: dict[str, list[Document]] = defaultdict(list)
+    for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
+        found[strategy.environment_id].append(document)
+    return found
+
+
+def _tags(ids: Sequence[int]) -> dict[int, list[Document]]:
+    found: dict[int, list[Document]] = defaultdict(list)
+    rows = FlagTag.objects.filter(flag_id__in=ids)
+    for flag_id, tag_type, value, color in rows.values_list(
+        "flag_id", "tag_type_id", "value", "tag_type__color"
+    ):
+        found[flag_id].append({"value": value, "type": tag_type, "color": color})
+    return found
+
+
+def _favourites(ids: Sequence[int], caller: Caller) -> set[int]:
+    if caller.user is None:
+        return set()
+    return set(
+        FavouriteFlag.objects.filter(user=caller.user, flag_id__in=ids).values_list("flag_id", flat=True)
+    )

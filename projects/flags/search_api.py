@@ -1,0 +1,169 @@
+"""/api/admin/search/features and /api/admin/archive/features: flags across projects."""
+
+from typing import Any
+
+from django.urls import path
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.http.openapi import refusals
+from groups.authentication import ApiRequest
+from projects.access import access_project, readable_flags
+from projects.context_fields.api import validated
+from projects.flags.queries import metadata_document, search_documents
+from projects.flags.search import FILTERS, SORT_KEYS, Search, search_flags
+from projects.flags.serializers import EnvironmentSummary, FlagMetadata, FlagSummary, Person, StageRecord
+from projects.models import Flag
+
+TAGS = ["Search"]
+
+
+class Lenient:
+    """A field that reads as its default what it cannot read: clients send odd limits and orders."""
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        try:
+            return super().run_validation(data)  # type: ignore[misc]
+        except serializers.ValidationError:
+            return self.get_default()  # type: ignore[attr-defined]
+
+
+class LenientChoice(Lenient, serializers.ChoiceField): ...
+
+
+class LenientBoolean(Lenient, serializers.BooleanField): ...
+
+
+class LenientInteger(Lenient, serializers.IntegerField): ...
+
+
+class SearchQuery(serializers.Serializer):
+    query = serializers.CharField(required=False, allow_blank=True)
+    sortBy = serializers.CharField(default="createdAt", allow_blank=True)
+    sortOrder = LenientChoice(choices=["asc", "desc"], default="asc")
+    favoritesFirst = LenientBoolean(default=False)
+    offset = LenientInteger(default=0, min_value=0, max_value=2**31 - 1)
+    limit = LenientInteger(default=50, min_value=1, max_value=1000)
+
+
+class FoundEnvironment(EnvironmentSummary):
+    yes = serializers.IntegerField()
+    no = serializers.IntegerField()
+    changeRequestIds = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Always empty: there are no change requests here."
+    )
+
+
+class FoundFlag(FlagSummary):
+    """A flag as the search shows it."""
+
+    environments = FoundEnvironment(many=True)
+    project = serializers.CharField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    dependencyType = serializers.ChoiceField(choices=["parent", "child"], allow_null=True)
+    segments = serializers.ListField(
+        child=serializers.CharField(), help_text="Names of segments on its strategies."
+    )
+    createdBy = Person()
+    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
+
+
+class FoundFlags(serializers.Serializer):
+    features = FoundFlag(many=True)
+    total = serializers.IntegerField(help_text="How many match in all.")
+
+
+class ArchivedFlags(serializers.Serializer):
+    version = serializers.IntegerField()
+    features = FlagMetadata(many=True)
+
+
+PARAMETERS = [
+    OpenApiParameter(
+        "query", description="Terms, separated by commas: in name, description or type:value of a tag."
+    ),
+    *(
+        OpenApiParameter(
+            name, description=f"{' or '.join(known.operators)}, a colon and values: IS:… for example."
+        )
+        for name, known in FILTERS.items()
+    ),
+    OpenApiParameter(
+        "status", many=True, description="environment:enabled or environment:disabled; any of them."
+    ),
+    OpenApiParameter(
+        "sortBy",
+        description=f"{', '.join(SORT_KEYS)}, or `environment:` and the name of one, where flags that are off "
+        "come before those that are on. Anything else counts as createdAt.",
+        default="createdAt",
+    ),
+    OpenApiParameter("sortOrder", enum=["asc", "desc"], default="asc"),
+    OpenApiParameter("favoritesFirst", bool, description="The caller's favourites before the others."),
+    OpenApiParameter("offset", int, default=0),
+    OpenApiParameter("limit", int, default=50, description="1 to 1000; anything else counts as 50."),
+]
+
+
+class SearchView(APIView):
+    @extend_schema(
+        operation_id="searchFeatures",
+        tags=TAGS,
+        parameters=PARAMETERS,
+        responses={200: FoundFlags} | refusals(400, 403),
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """Flags the caller may read, filtered, sorted and paged. Archived ones only with archived=IS:true or
+        lifecycle=IS:archived."""
+        search = _search(request)
+        found, total = search_flags(readable_flags(request.user), search)
+        return Response({"features": search_documents(found, caller=request.user), "total": total})
+
+
+def _search(request: ApiRequest) -> Search:
+    """Raises ValidationError."""
+    sent = request.query_params
+    given: dict[str, Any] = validated(SearchQuery(data=sent.dict()))
+    return Search(
+        query=given.get("query", ""),
+        filters={name: sent[name] for name in FILTERS if sent.get(name)},
+        status=[*sent.getlist("status"), *sent.getlist("status[]")],
+        sort_by=given["sortBy"],
+        descending=given["sortOrder"] == "desc",
+        favourites_of=request.user.id if given["favoritesFirst"] else None,
+        offset=given["offset"],
+        limit=given["limit"],
+    )
+
+
+class ArchiveView(APIView):
+    @extend_schema(
+        operation_id="getArchivedFeatures", tags=["Archive"], responses={200: ArchivedFlags} | refusals(403)
+    )
+    def get(self, request: ApiRequest) -> Response:
+        """All archived flags the caller may read, by name."""
+        return _archived(readable_flags(request.user))
+
+
+class ProjectArchiveView(APIView):
+    @extend_schema(
+        operation_id="getArchivedFeaturesByProjectId",
+        tags=["Archive"],
+        responses={200: ArchivedFlags} | refusals(403, 404),
+    )
+    def get(self, request: ApiRequest, project_id: str) -> Response:
+        """The archived flags of a project, by name."""
+        return _archived(Flag.objects.filter(project=access_project(request.user, project_id)))
+
+
+def _archived(flags: Any) -> Response:
+    found = flags.filter(archived_at__isnull=False).order_by("name")
+    return Response({"version": 2, "features": [metadata_document(flag) for flag in found]})
+
+
+urlpatterns = [
+    path("search/features", SearchView.as_view()),
+    path("archive/features", ArchiveView.as_view()),
+    path("archive/features/<str:project_id>", ProjectArchiveView.as_view()),
+]

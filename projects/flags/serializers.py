@@ -1,0 +1,225 @@
+"""Bodies and answers about flags. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import Body, ListOf
+from projects.models import LifecycleStage
+from projects.serializers import StrictSerializer, TextField
+from projects.strategies.serializers import PayloadBody, StrategyBody
+
+
+class OverrideBody(StrictSerializer):
+    contextName = serializers.CharField()
+    values = ListOf(child=TextField())
+
+
+class VariantBody(StrictSerializer):
+    name = TextField(help_text="Unique within the list.")
+    weight = serializers.FloatField(help_text="0 to 1000.")
+    weightType = serializers.CharField(required=False, help_text="variable or fix.")
+    stickiness = serializers.CharField(required=False)
+    payload = PayloadBody(required=False, allow_null=True)
+    overrides = OverrideBody(many=True, required=False, help_text="Values that get this variant for certain.")
+
+    def to_internal_value(self, data: dict) -> dict:
+        values: dict = super().to_internal_value(data)
+        if values["weight"].is_integer():
+            values["weight"] = int(values["weight"])
+        return values
+
+
+class VariantsRecord(serializers.Serializer):
+    version = serializers.IntegerField()
+    variants = VariantBody(many=True)
+
+
+class StrategyRecord(StrategyBody):
+    id = serializers.UUIDField()
+
+
+class StrategyPlace(Body):
+    id = serializers.CharField()
+    sortOrder = serializers.IntegerField(min_value=-(2**31), max_value=2**31 - 1)
+
+
+class TagBody(Body):
+    type = serializers.CharField(help_text="A tag type.")
+    value = TextField(help_text="2 to 50 characters.")
+
+
+class TagChanges(Body):
+    addedTags = TagBody(many=True, required=False)
+    removedTags = TagBody(many=True, required=False)
+
+
+class TagRecord(TagBody):
+    color = serializers.CharField(required=False, allow_null=True)
+
+
+class TagList(serializers.Serializer):
+    version = serializers.IntegerField()
+    tags = TagRecord(many=True)
+
+
+class FlagChanges(Body):
+    type = serializers.CharField(
+        required=False,
+        max_length=100,
+        help_text="For example release, experiment, operational, kill-switch, permission.",
+    )
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    impressionData = serializers.BooleanField(source="impression_data", required=False)
+    stale = serializers.BooleanField(required=False)
+
+
+class FlagBody(FlagChanges):
+    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    tags = TagBody(many=True, required=False, allow_null=True)
+
+
+class FlagMetadata(serializers.Serializer):
+    """What belongs to the flag itself."""
+
+    name = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    type = serializers.CharField()
+    project = serializers.CharField()
+    stale = serializers.BooleanField()
+    createdAt = serializers.DateTimeField()
+    impressionData = serializers.BooleanField()
+    archived = serializers.BooleanField()
+    archivedAt = serializers.DateTimeField(required=False)
+
+
+class EnvironmentSummary(serializers.Serializer):
+    """A flag in one environment of its project, as lists show it."""
+
+    name = serializers.CharField()
+    enabled = serializers.BooleanField()
+    type = serializers.CharField()
+    sortOrder = serializers.IntegerField()
+    variantCount = serializers.IntegerField()
+    lastSeenAt = serializers.DateTimeField(allow_null=True)
+    hasStrategies = serializers.BooleanField()
+    hasEnabledStrategies = serializers.BooleanField()
+
+
+class FlagSummary(serializers.Serializer):
+    """A flag as lists show it."""
+
+    type = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    favorite = serializers.BooleanField()
+    name = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    stale = serializers.BooleanField()
+    impressionData = serializers.BooleanField()
+    environments = EnvironmentSummary(many=True)
+    tags = TagRecord(many=True, required=False)
+
+
+class FlagSummaryList(serializers.Serializer):
+    version = serializers.IntegerField()
+    features = FlagSummary(many=True)
+
+
+class ParentRecord(Body):
+    feature = serializers.CharField(help_text="The parent's name.")
+    enabled = serializers.BooleanField(
+        required=False, help_text="Whether the parent must be on. Default true."
+    )
+    variants = ListOf(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Variants of which the parent must have one; empty for any. Not with enabled: false.",
+    )
+
+
+class LinkBody(Body):
+    url = serializers.CharField(help_text="An http or https address.")
+    title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+
+
+class LinkRecord(LinkBody):
+    id = serializers.UUIDField()
+    feature = serializers.CharField(help_text="The flag's name.")
+
+
+class Person(serializers.Serializer):
+    id = serializers.IntegerField(help_text="0 where the account is not known.")
+    name = serializers.CharField()
+
+
+class Collaborators(serializers.Serializer):
+    users = Person(many=True)
+
+
+class EnvironmentDetail(serializers.Serializer):
+    """A flag in one environment of its project, with strategies and variants."""
+
+    name = serializers.CharField(help_text="The environment's.")
+    lastSeenAt = serializers.DateTimeField(allow_null=True)
+    variants = VariantBody(many=True)
+    enabled = serializers.BooleanField()
+    type = serializers.CharField()
+    sortOrder = serializers.IntegerField()
+    strategies = StrategyRecord(many=True)
+    yes = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was on.")
+    no = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was off.")
+
+
+class OwnedStrategyRecord(StrategyRecord):
+    featureName = serializers.CharField()
+
+
+class FlagEnvironmentRecord(EnvironmentDetail):
+    """What is asked for by flag and environment: ``name`` is the flag's."""
+
+    name = serializers.CharField(help_text="The flag's.")
+    environment = serializers.CharField()
+    strategies = OwnedStrategyRecord(many=True)
+
+
+class StageRecord(serializers.Serializer):
+    stage = serializers.ChoiceField(choices=LifecycleStage.Stage.choices)
+    enteredStageAt = serializers.DateTimeField()
+    status = serializers.CharField(required=False, help_text="Of a completed flag: kept or discarded.")
+
+
+class FlagRecord(FlagMetadata):
+    """A flag with everything on it."""
+
+    environments = EnvironmentDetail(many=True)
+    favorite = serializers.BooleanField()
+    dependencies = ParentRecord(many=True)
+    children = serializers.ListField(child=serializers.CharField())
+    links = LinkRecord(many=True)
+    collaborators = Collaborators()
+    createdBy = Person()
+    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
+
+
+class CloneBody(Body):
+    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    replaceGroupId = serializers.BooleanField(
+        default=True, help_text="Rollouts are grouped by the new name, whatever they were grouped by."
+    )
+
+
+class NamesBody(Body):
+    features = ListOf(child=serializers.CharField(), help_text="Names of flags.")
+
+
+class StaleBody(NamesBody):
+    stale = serializers.BooleanField()
+
+
+class MoveBody(Body):
+    newProjectId = serializers.CharField()
+
+
+class NewNameBody(Body):
+    name = TextField()
+    projectId = serializers.CharField(
+        required=False, allow_null=True, help_text="Its naming pattern counts too."
+    )

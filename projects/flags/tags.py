@@ -1,0 +1,99 @@
+"""Tags of flags: adding and removing, for one flag or for many flags of a project."""
+
+from collections.abc import Iterable, Sequence
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update, access_flags_for_update, readable_flags
+from projects.models import Flag, FlagTag, TagType
+from projects.refusal import check_problems
+from projects.strategies.known_names import Vocabulary
+from projects.tag_types.tag_rules import tag_problems
+
+Tag = tuple[str, str]
+"""A tag type's name and a value."""
+
+
+@transactional
+def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller) -> Flag:
+    """Adds and removes tags of one flag, named without its project as the tags' addresses are.
+
+    A tag that is there already, or is not there to be removed, is no error. Raises NotFound, NoAccess,
+    ValidationError.
+    """
+    check_tags(add)
+    found = access_named_flag(caller, name)
+    flag = access_flag_for_update(caller, found.project_id, name, Permission.UPDATE_FEATURE)
+    apply_tags([flag], add, remove, caller=caller)
+    return flag
+
+
+@transactional
+def change_tags_of_many(
+    project_id: str, names: Iterable[str], add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller
+) -> list[Flag]:
+    """The same for those of these flags that are active in the project, in a fixed number of statements."""
+    check_tags(add, "tags.addedTags[{}]")
+    flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
+    active = [flag for flag in flags if not flag.is_archived]
+    apply_tags(active, add, remove, caller=caller)
+    return active
+
+
+def access_named_flag(caller: Caller, name: str, permission: Permission | None = None) -> Flag:
+    """A flag by its name alone, archived or not, to read or with ``permission`` to change.
+
+    Raises NotFound, NoAccess.
+    """
+    flag = readable_flags(caller).filter(name=name).first()
+    if flag is None:
+        raise NotFound(f"There is no flag {name}.")
+    if permission is not None:
+        caller.check(permission, project=flag.project_id)
+    return flag
+
+
+def check_tags(tags: Sequence[Tag], place: str = "") -> None:
+    """Raises ValidationError. ``place`` is the path of a tag, with its index for ``{}``."""
+    vocabulary = Vocabulary(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
+    check_problems(
+        problem
+        for index, (kind, value) in enumerate(tags)
+        for problem in tag_problems(kind, value, place.format(index), vocabulary=vocabulary)
+    )
+
+
+def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag], *, caller: Caller) -> None:
+    """Adds and removes tags of flags that are locked, with an event for each change."""
+    there = set(
+        FlagTag.objects.filter(flag__in=flags).values_list("flag__name", "tag_type_id", "value").order_by()
+    )
+    added = [(flag, tag) for flag in flags for tag in dict.fromkeys(add) if (flag.name, *tag) not in there]
+    gone = [(flag, tag) for flag in flags for tag in dict.fromkeys(remove) if (flag.name, *tag) in there]
+    FlagTag.objects.bulk_create(
+        FlagTag(flag=flag, tag_type_id=kind, value=value) for flag, (kind, value) in added
+    )
+    unwanted = {(flag.pk, *tag) for flag, tag in gone}
+    rows = FlagTag.objects.filter(flag__in=flags, value__in={value for _, value in remove})
+    FlagTag.objects.filter(
+        pk__in=[row.pk for row in rows if (row.flag_id, row.tag_type_id, row.value) in unwanted]
+    ).delete()
+    record_all(
+        [_event(EventType.FEATURE_TAGGED, flag, after=tag) for flag, tag in added]
+        + [_event(EventType.FEATURE_UNTAGGED, flag, before=tag) for flag, tag in gone],
+        actor=caller,
+    )
+
+
+def _event(kind: EventType, flag: Flag, *, before: Tag | None = None, after: Tag | None = None) -> Event:
+    return Event(
+        type=kind,
+        project=flag.project_id,
+        feature=flag.name,
+        before={"type": before[0], "value": before[1]} if before else None,
+        after={"type": after[0], "value": after[1]} if after else None,
+    )

@@ -1,0 +1,168 @@
+"""Flags with their switches: what a list and a flag's own page show of each environment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.template.loader import render_to_string
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.console import ActionPage, api_path, flag_crumbs, flag_url
+from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.queries import flag_summaries, strategy_documents
+from projects.flags.toggle import project_environment
+from projects.flags.usage import FlagUser, users_of
+from projects.models import Dependency, Environment, Flag, Segment, Strategy
+from projects.sentences import Saying, strategy_saying
+from projects.strategies.rules import StrategyDefaults, default_strategy_document
+
+PRODUCTION = "production"  # the type of an environment, whatever its name
+MOST_TOLD = 5
+FEW_TOLD = 10  # strategies that are told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A flag in an environment. ``locked``: this caller may not switch it; ``asks``: a page confirms it first."""
+
+    environment: str
+    enabled: bool
+    locked: bool
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRow:
+    """A line of the list."""
+
+    flag: Flag
+    url: str
+    favourite: bool
+    tags: Sequence[str]
+    switches: Sequence[Switch]
+
+
+def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
+    """Six queries for any number of flags."""
+    return [
+        FlagRow(
+            flag=flag,
+            url=flag_url(flag.project_id, flag.name),
+            favourite=summary["favorite"],
+            tags=[f"{tag['type']}:{tag['value']}" for tag in summary.get("tags", [])],
+            switches=[switch_of(flag, place, caller=caller) for place in summary["environments"]],
+        )
+        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
+    ]
+
+
+def switch_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Switch:
+    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+    may = caller.can(permission, project=flag.project_id, environment=place["name"])
+    return Switch(place["name"], place["enabled"], flag.is_archived or not may, place["type"] == PRODUCTION)
+
+
+class SwitchFlag(ActionPage):
+    """Turns a flag on or off in one environment: at once, or in production after a page that says what changes."""
+
+    http_method_names = ["get", "post"]
+    template_name = "projects/switch_confirm.html"
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        given = request.POST if request.method == "POST" else request.GET
+        self.environment = given.get("environment", "")
+        self.turned = "on" if given.get("enabled") == "on" else "off"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "confirmed" not in request.POST and self.in_production():
+            return self.get(request, *args, **kwargs)
+        return super().post(request, *args, **kwargs)
+
+    def in_production(self) -> bool:
+        return Environment.objects.filter(name=self.environment, type=PRODUCTION).exists()
+
+    def act(self) -> str:
+        project_id, name = self.kwargs["project_id"], self.kwargs["name"]
+        switch = enable_flag if self.turned == "on" else disable_flag
+        switch(project_id, name, self.environment, caller=self.caller)
+        return f"Turned {self.turned} {name} in {self.environment}."
+
+    def tell(self, done: str) -> None:
+        """With a button that undoes it, for scripts too: their part of the page is not the one that says so."""
+        undo = {
+            "done": done,
+            "url": f"{self.back()}switch",
+            "environment": self.environment,
+            "enabled": "off" if self.turned == "on" else "on",
+            "next": self.address(),
+        }
+        messages.success(self.request, render_to_string("projects/switched.html", undo, self.request))
+
+    def back(self) -> str:
+        return flag_url(self.kwargs["project_id"], self.kwargs["name"])
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return flag_crumbs(self.flag)
+
+    def get_title(self) -> str:
+        return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Raises NotFound, NoAccess."""
+        project_id = self.kwargs["project_id"]
+        self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
+        project_environment(project_id, self.environment)
+        here = {"project": project_id, "environment": self.environment}
+        self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
+        sayings = self.sayings()
+        users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
+        return super().get_context_data(
+            flag=self.flag,
+            environment=self.environment,
+            turned=self.turned,
+            sayings=sayings[:FEW_TOLD],
+            more_sayings=max(len(sayings) - FEW_TOLD, 0),
+            users=users[:MOST_TOLD],
+            more_users=max(len(users) - MOST_TOLD, 0),
+            children=self.children(),
+            back=self.address(),
+            **kwargs,
+        )
+
+    def uses(self, user: FlagUser) -> bool:
+        return user.environment == self.environment
+
+    def sayings(self) -> list[Saying]:
+        """What its strategies in use say; what it would get where it has none."""
+        rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
+        documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
+        if not documents and self.turned == "on":
+            place = project_environment(self.flag.project_id, self.environment)
+            defaults = StrategyDefaults(self.flag.name, self.flag.project.default_stickiness)
+            documents = [default_strategy_document(place.default_strategy, defaults)]
+        ids = {segment for document in documents for segment in document["segments"]}
+        names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+        return [strategy_saying(document, segments=names) for document in documents]
+
+    def children(self) -> list[str]:
+        held = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
+        return list(held.order_by("flag__name").values_list("flag__name", flat=True))
+
+    def curl(self) -> str:
+        address = (
+            f"{api_path(self.flag.project_id, self.flag.name)}/environments/{quote(self.environment, '')}"
+        )
+        return curl_for(self.request, "POST", f"{address}/{self.turned}")
+
+
+urlpatterns = [
+    path("projects/<str:project_id>/features/<str:name>/switch", SwitchFlag.as_view(), name="flag-switch")
+]

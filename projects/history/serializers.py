@@ -1,0 +1,153 @@
+"""Audit events on the wire, and what may be asked for, in the reference's shape."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.utils.dateparse import parse_date, parse_datetime
+from rest_framework import serializers
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.sentences import sentence
+from flagadmin.http.fields import Body
+from flagadmin.http.timestamps import iso
+from projects.history.queries import EventFilter
+
+MANY = 1000
+ONE_DAY, LAST_DAY = timedelta(days=1), date.max
+
+
+class EventRecord(serializers.Serializer):
+    """What happened: who, what, before (`preData`) and after (`data`)."""
+
+    id = serializers.IntegerField()
+    type = serializers.CharField()
+    createdBy = serializers.CharField()
+    createdByUserId = serializers.IntegerField(allow_null=True)
+    createdAt = serializers.DateTimeField()
+    data = serializers.JSONField(help_text="Null where there is nothing to tell.")  # type: ignore[assignment]
+    preData = serializers.JSONField(help_text="Null where there was nothing before.")
+    project = serializers.CharField(allow_null=True)
+    environment = serializers.CharField(allow_null=True)
+    featureName = serializers.CharField(allow_null=True)
+    label = serializers.CharField(help_text="The type in words.")  # type: ignore[assignment]
+    summary = serializers.CharField(help_text="The event as a sentence.")
+    requestId = serializers.CharField(help_text="The X-Request-Id of the request that did it.")
+
+
+class EventList(serializers.Serializer):
+    version = serializers.IntegerField()
+    events = EventRecord(many=True)
+    totalEvents = serializers.IntegerField()
+    total = serializers.IntegerField(help_text="All that match, whatever the page.")
+
+
+class FeatureEventList(EventList):
+    toggleName = serializers.CharField(help_text="The flag's name.")
+
+
+class IsAnyOf(serializers.Field):
+    """``IS:one``, ``IS_ANY_OF:one,two``, or just the value."""
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        operator, colon, rest = str(data).partition(":")
+        if colon and operator == "IS":
+            return [rest]
+        if colon and operator == "IS_ANY_OF":
+            return [part.strip() for part in rest.split(",") if part.strip()]
+        if colon and operator.isupper():
+            raise serializers.ValidationError(f"There is no operator {operator}. There are: IS, IS_ANY_OF.")
+        return [str(data)]
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class Day(serializers.Field):
+    """``IS:2026-11-21``, a date or a moment; as an end, a date counts to its last second."""
+
+    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
+        self.is_end = is_end
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> datetime:
+        text = str(data).removeprefix("IS:")
+        try:
+            moment = self._moment(text)
+        except (ValueError, OverflowError):  # no such day, or none that UTC could show
+            moment = None
+        if moment is None:
+            raise serializers.ValidationError(f"{text} is not a date like {date(2026, 11, 21)}.")
+        return moment
+
+    def _moment(self, text: str) -> datetime | None:
+        if day := parse_date(text):
+            # No day follows the last one.
+            first = min(day, LAST_DAY - ONE_DAY) + ONE_DAY if self.is_end else day
+            return datetime.combine(first, time(), UTC)
+        moment = parse_datetime(text)
+        if moment is None:
+            return None
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class EventQuery(serializers.Serializer):
+    type = IsAnyOf(required=False)
+    project = IsAnyOf(required=False)
+    environment = IsAnyOf(required=False)
+    feature = IsAnyOf(required=False)
+    createdBy = IsAnyOf(required=False)
+    query = serializers.CharField(required=False, allow_blank=True, max_length=1000)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MANY, default=50)
+    offset = serializers.IntegerField(required=False, min_value=0, max_value=2**31, default=0)
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        # "from" is a word of the language.
+        return super().get_fields() | {"from": Day(required=False), "to": Day(required=False, is_end=True)}
+
+    def validate_createdBy(self, value: list[str]) -> list[int]:  # noqa: N802 - the field's name
+        if not all(text.isascii() and text.isdigit() and len(text) < 19 for text in value):
+            raise serializers.ValidationError("Give the id of an account.")
+        return [int(text) for text in value]
+
+    def filter(self) -> EventFilter:
+        data = self.validated_data
+        return EventFilter(
+            types=data.get("type", ()),
+            projects=data.get("project", ()),
+            environments=data.get("environment", ()),
+            features=data.get("feature", ()),
+            actors=data.get("createdBy", ()),
+            since=data.get("from"),
+            until=data.get("to"),
+            text=data.get("query", "").strip(),
+        )
+
+
+class EventSearchBody(Body):
+    type = serializers.CharField(required=False)
+    project = serializers.CharField(required=False)
+    feature = serializers.CharField(required=False)
+    query = serializers.CharField(required=False, allow_blank=True)
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MANY)
+    offset = serializers.IntegerField(required=False, min_value=0)
+
+
+def event_record(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "id": event.pk,
+        "type": event.type,
+        "createdBy": event.actor_name,
+        "createdByUserId": event.actor_id,
+        "createdAt": iso(event.created_at),
+        "data": event.after,
+        "preData": event.before,
+        "project": event.project,
+        "environment": event.environment,
+        "featureName": event.feature,
+        "label": event.type.replace("-", " ").capitalize(),
+        "summary": f"{event.actor_name} {sentence(event)}",
+        "requestId": event.request_id,
+    }

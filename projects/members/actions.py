@@ -1,0 +1,215 @@
+"""Who holds which role in a project: given, replaced, taken away.
+
+Nobody gives a role with a permission they do not hold there themselves. Taking needs only the right to write access:
+also the last Owner may go, since administrators remain.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NoAccess, NotFound, Problem, ValidationError, choices
+from groups.access import Caller
+from groups.models import Grant, Group, Role, RolePermission, User
+from groups.permissions import Permission, Scope
+from projects.access import access_project, access_project_for_update
+from projects.models import Project
+from projects.project_scope import one_held
+
+WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
+PROJECT_TYPES = (Role.Type.PROJECT, Role.Type.CUSTOM)
+RoleIds = frozenset[int]
+Key = tuple[str, int]
+""""user" or "group", and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Users or groups by id. ``path``: where a body names them; None for one named in the address."""
+
+    kind: str  # "user" or "group"
+    ids: tuple[int, ...]
+    path: str | None = None
+
+
+@transactional
+def add_roles(project_id: str, holders: Sequence[Holders], roles: Iterable[int], *, caller: Caller) -> None:
+    """Gives these roles besides those held. Raises NotFound, NoAccess, ValidationError."""
+    wanted = frozenset(roles)
+    _change(project_id, holders, wanted, lambda _, held: held | wanted, caller)
+
+
+@transactional
+def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller: Caller) -> None:
+    """Gives these roles in place of those held; none takes all access away. Raises as add_roles."""
+    wanted = frozenset(roles)
+    _change(project_id, [holder], wanted, lambda _, held: wanted, caller)
+
+
+@transactional
+def replace_access(
+    project_id: str, given: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
+) -> None:
+    """Exactly these roles to exactly these holders; whoever is not named loses theirs. Raises as add_roles."""
+    _lock(project_id, caller)
+    wanted: dict[Key, set[int]] = {}
+    for role, holders in given:
+        for named in holders:
+            for pk in named.ids:
+                wanted.setdefault((named.kind, pk), set()).add(role)
+    others = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - wanted.keys()]
+    everyone = [*(named for _, holders in given for named in holders), *others]
+    roles = frozenset(role for role, _ in given)
+    _change(project_id, everyone, roles, lambda key, held: frozenset(wanted.get(key, ())), caller)
+
+
+@transactional
+def remove_role(project_id: str, holder: Holders, role: int, *, caller: Caller) -> None:
+    """Takes one role away; one that is not held is no error. Raises NotFound, NoAccess."""
+    _change(project_id, [holder], frozenset(), lambda _, held: held - {role}, caller)
+
+
+def check_may_write(caller: Caller, project_id: str) -> None:
+    """Raises NotFound, NoAccess."""
+    access_project(caller, project_id)
+    caller.check_any(WRITE_PERMISSIONS, project=project_id)
+
+
+def _lock(project_id: str, caller: Caller) -> Project:
+    permission = one_held(caller, project_id, *WRITE_PERMISSIONS)
+    return access_project_for_update(caller, project_id, permission)
+
+
+def _change(
+    project_id: str,
+    holders: Sequence[Holders],
+    given: RoleIds,
+    new: Callable[[Key, RoleIds], RoleIds],
+    caller: Caller,
+) -> None:
+    project = _lock(project_id, caller)
+    problems: list[Problem] = []
+    roles = _project_roles(given, problems)
+    found = [(kind, row) for named in holders for kind, row in _rows(named, problems)]
+    if problems:
+        raise ValidationError.of(problems)
+    held = _held(project, found)
+    wanted = {key: new(key, roles_held) for key, roles_held in held.items()}
+    _check_holds(caller, project, {role for key in held for role in wanted[key] - held[key]})
+    _write(project, held, wanted)
+    names = {(kind, row.pk): str(row) for kind, row in found}
+    record_all(_events(project, names, held, wanted, roles), actor=caller)
+
+
+def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
+    known = dict(Role.objects.filter(type__in=PROJECT_TYPES).values_list("id", "name"))
+    problems += [
+        Problem("roles", f"there is no project role {role}. There are: {choices(known.values())}")
+        for role in sorted(ids - known.keys())
+    ]
+    return known
+
+
+def _rows(named: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
+    """The users or groups, locked by id against being deleted meanwhile. Raises NotFound for the one of an address."""
+    model: Any = User if named.kind == "user" else Group
+    rows = {
+        row.pk: row
+        for row in model.objects.select_for_update(no_key=True).filter(pk__in=named.ids).order_by("id")
+    }
+    for missing in sorted(set(named.ids) - rows.keys()):
+        message = f"There is no {named.kind} with the id {missing}."
+        if named.path is None:
+            raise NotFound(message)
+        problems.append(Problem(named.path, message))
+    return [(named.kind, row) for row in rows.values()]
+
+
+def _holders(project_id: str) -> set[Key]:
+    rows = Grant.objects.filter(project_id=project_id).values_list("user_id", "group_id")
+    return {("group", group) if user is None else ("user", user) for user, group in rows}
+
+
+def _held(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
+    held: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in found}
+    for role, user, group in Grant.objects.filter(project=project).values_list(
+        "role_id", "user_id", "group_id"
+    ):
+        key = ("user", user) if user is not None else ("group", group)
+        if key in held:
+            held[key].add(role)
+    return {key: frozenset(roles) for key, roles in held.items()}
+
+
+def givable_roles(caller: Caller, project_id: str) -> list[Role]:
+    """The project roles that this caller may give there: those without a permission that they lack themselves."""
+    roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+    lacking = _lacking(caller, project_id, {role.pk for role in roles})
+    return [role for role in roles if role.name not in lacking.values()]
+
+
+def _lacking(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
+    """{(permission, role): role's name} of what these roles give and the caller does not hold."""
+    lacking: dict[tuple[str, str], str] = {}
+    rows = RolePermission.objects.filter(role_id__in=roles).order_by("role_id", "permission")
+    for role, name, environment in rows.values_list("role__name", "permission", "environment_id"):
+        permission = Permission.__members__.get(name)
+        if permission is None or permission.scope is Scope.ROOT:  # gives nothing in a project
+            continue
+        if not caller.can(permission, project=project_id, environment=environment):
+            lacking[name, role] = role
+    return lacking
+
+
+def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
+    """Raises NoAccess naming what a role would give that the caller does not hold."""
+    if lacking := _lacking(caller, project.pk, roles):
+        permissions = {permission for permission, _ in lacking}
+        raise NoAccess.missing(
+            sorted(permissions),
+            f"You cannot give {choices(set(lacking.values()))} in {project.pk}: it has permissions you do not "
+            f"hold there ({choices(permissions)}).",
+        )
+
+
+def _write(project: Project, held: dict[Key, RoleIds], wanted: dict[Key, RoleIds]) -> None:
+    Grant.objects.bulk_create(
+        Grant(project=project, role_id=role, **{f"{kind}_id": pk})
+        for kind, pk in held
+        for role in sorted(wanted[kind, pk] - held[kind, pk])
+    )
+    for (kind, pk), roles in held.items():
+        if gone := roles - wanted[kind, pk]:
+            Grant.objects.filter(project=project, role_id__in=gone, **{f"{kind}_id": pk}).delete()
+
+
+def _events(
+    project: Project,
+    names: dict[Key, str],
+    held: dict[Key, RoleIds],
+    wanted: dict[Key, RoleIds],
+    roles: dict[int, str],
+) -> Iterable[Event]:
+    for key, name in names.items():
+        before, after = held[key], wanted[key]
+        if before == after:
+            continue
+        if before and after:
+            kind = EventType.PROJECT_ACCESS_UPDATED
+        else:
+            kind = EventType.PROJECT_ACCESS_ADDED if after else EventType.PROJECT_ACCESS_REMOVED
+        yield Event(
+            type=kind,
+            project=project.pk,
+            subject=name,
+            before=_told(key, name, before, roles) if before else None,
+            after=_told(key, name, after, roles) if after else None,
+        )
+
+
+def _told(key: Key, name: str, held: RoleIds, roles: dict[int, str]) -> dict[str, Any]:
+    kind, pk = key
+    return {kind: {"id": pk, "name": name}, "roles": [{"id": r, "name": roles.get(r)} for r in sorted(held)]}

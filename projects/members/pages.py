@@ -1,0 +1,187 @@
+"""/projects/ID/access/: who holds which role in the project; giving and taking roles."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import InvalidOperation
+from groups.access import missing
+from groups.console import ActionPage, ListPage
+from groups.models import Grant, Group, Role, User
+from groups.people.choices import OFFERED, found_account, known_accounts
+from groups.permissions import BuiltIn
+from projects.access import access_project
+from projects.console import api_path, project_crumbs, project_url
+from projects.members.actions import (
+    PROJECT_TYPES,
+    WRITE_PERMISSIONS,
+    Holders,
+    add_roles,
+    check_may_write,
+    givable_roles,
+    remove_role,
+)
+
+KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
+IS_KIND = {
+    "person": Q(user__is_service=False),
+    "service": Q(user__is_service=True),
+    "group": Q(group__isnull=False),
+}
+GROUP_PREFIX = "group: "
+
+
+def access_url(project_id: str) -> str:
+    return f"{project_url(project_id)}access/"
+
+
+class ProjectAccessPage(ListPage):
+    template_name = "projects/access.html"
+    default_sort = "who"
+    columns = (
+        Column("who", "Who", by=("holder", "role__name")),
+        Column("kind", "Kind"),
+        Column("role", "Role", by=("role__name", "holder")),
+        Column("since", "Since", by=("created_at",)),
+    )
+
+    def listing(self) -> Any:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.csv_name = f"{self.project.pk}-access"
+        return super().listing()
+
+    def get_title(self) -> str:
+        return f"Access to {self.project.name}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return project_crumbs(self.project)
+
+    def get_filters(self) -> Sequence[Filter]:
+        roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
+        return (
+            Filter("q", "Name"),
+            Filter("role", "Role", [(str(role.pk), role.name) for role in roles]),
+            Filter("kind", "Kind", KINDS),
+        )
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        grants = (
+            Grant.objects.filter(project=self.project)
+            .select_related("role", "user", "group")
+            .annotate(
+                holder=Coalesce("user__username", "group__name"),
+                member_count=Count("group__memberships"),
+            )
+        )
+        if text := values["q"]:
+            grants = grants.filter(Q(holder__icontains=text) | Q(user__name__icontains=text))
+        if values["role"]:
+            grants = grants.filter(role=int(values["role"]))
+        return grants.filter(IS_KIND[values["kind"]]) if values["kind"] else grants
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        kind = "group" if row.group_id else "service account" if row.user.is_service else "person"
+        return (row.holder, kind, row.role.name, row.created_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        project = self.project
+        may_write = any(self.caller.can(p, project=project.pk) for p in WRITE_PERMISSIONS)
+        offered = may_write and project.archived_at is None
+        return super().get_context_data(
+            project=project,
+            url=access_url(project.pk),
+            may_write=offered,
+            why_not=self.why_not(may_write),
+            roles=givable_roles(self.caller, project.pk) if offered else [],
+            known=known_holders() if offered else [],
+            root_admins=User.objects.filter(root_role=BuiltIn.ADMIN, is_active=True).count(),
+            **kwargs,
+        )
+
+    def why_not(self, may_write: bool) -> str:
+        if not may_write:
+            need = missing(WRITE_PERMISSIONS, project=self.project.pk).message
+            return f"To give and take roles {need[:1].lower()}{need[1:]}"
+        return (
+            "" if self.project.archived_at is None else "This project is archived. Revive it to change this."
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/access")
+
+
+def known_holders() -> list[tuple[str, str]]:
+    """What may be typed: user names, and groups as ``group: Checkout team``."""
+    groups = Group.objects.order_by("name").values_list("name", flat=True)[:OFFERED]
+    return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + known_accounts()
+
+
+def found_holder(text: str) -> tuple[str, User | Group]:
+    """A group by its name, after ``group:`` or where no account is called so; else an account. Raises in words."""
+    name = text.strip()
+    is_group = name.casefold().startswith(GROUP_PREFIX.strip())
+    wanted = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
+    group = Group.objects.filter(name__iexact=wanted).order_by("id").first()
+    if is_group:
+        if group is None:
+            raise InvalidOperation(f"There is no group {wanted}.")
+        return "group", group
+    try:
+        return "user", found_account(name)
+    except InvalidOperation:
+        if group is None:
+            raise InvalidOperation(
+                f"There is no account and no group {name}." if name else "Name a person or a group."
+            ) from None
+        return "group", group
+
+
+class AccessAction(ActionPage):
+    @property
+    def project_id(self) -> str:
+        return self.kwargs["project_id"]
+
+    def back(self) -> str:
+        return access_url(self.project_id)
+
+
+class GiveRole(AccessAction):
+    def act(self) -> str:
+        check_may_write(self.caller, self.project_id)
+        kind, holder = found_holder(self.request.POST.get("who", ""))
+        role = Role.objects.filter(pk=number(self.request.POST.get("role", ""))).first()
+        if role is None:
+            raise InvalidOperation("Choose a role.")
+        add_roles(self.project_id, [Holders(kind, (holder.pk,), f"{kind}s")], [role.pk], caller=self.caller)
+        return f"{holder} now holds {role.name} in {self.project_id}."
+
+
+class TakeRole(AccessAction):
+    def act(self) -> str:
+        check_may_write(self.caller, self.project_id)
+        grant = Grant.objects.select_related("role", "user", "group").filter(
+            project=self.project_id, pk=number(self.request.POST.get("grant", ""))
+        )
+        found = grant.first()
+        if found is None:
+            raise InvalidOperation("This role is not held any more.")
+        kind, holder_id = ("user", found.user_id) if found.user_id else ("group", found.group_id)
+        remove_role(self.project_id, Holders(kind, (holder_id or 0,)), found.role_id, caller=self.caller)
+        return f"{found.user or found.group} no longer holds {found.role.name} in {self.project_id}."
+
+
+def number(text: str) -> int:
+    """0 for anything that is no id."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+ACCESS = "projects/<str:project_id>/access/"
+urlpatterns = [
+    path(ACCESS, ProjectAccessPage.as_view()),
+    path(f"{ACCESS}give", GiveRole.as_view()),
+    path(f"{ACCESS}take", TakeRole.as_view()),
+]

@@ -1,0 +1,73 @@
+"""Who holds which role in a project, as the API shows it."""
+
+from typing import Any
+
+from flagadmin.http.timestamps import iso
+from groups.models import Grant, Group, GroupMembership, Role, User
+from projects.models import Project
+
+Document = dict[str, Any]
+
+
+def project_access_document(project: Project) -> Document:
+    """``{users, groups, roles}``: direct holders with all their roles here. Three queries."""
+    users: dict[int, Document] = {}
+    groups: dict[int, Document] = {}
+    grants = Grant.objects.filter(project=project).select_related("user", "group").order_by("id")
+    for grant in grants:
+        if grant.user is not None:
+            shown = users.setdefault(grant.user.pk, user_document(grant.user))
+        elif grant.group is not None:
+            shown = groups.setdefault(grant.group.pk, _group(grant.group))
+        else:
+            continue
+        shown.setdefault("roleId", grant.role_id)
+        shown.setdefault("addedAt", iso(grant.created_at))
+        shown.setdefault("roles", []).append(grant.role_id)
+    _add_members(groups)
+    return {
+        "users": list(users.values()),
+        "groups": list(groups.values()),
+        "roles": [_role(r) for r in Role.objects.filter(type__in=(Role.Type.PROJECT, Role.Type.CUSTOM))],
+    }
+
+
+def user_document(user: User) -> Document:
+    return {
+        "id": user.pk,
+        "isAPI": False,
+        "accountType": "Service Account" if user.is_service else "User",
+        "name": user.name,
+        "username": user.username,
+        "email": user.email,
+    }
+
+
+def _group(group: Group) -> Document:
+    return {
+        "id": group.pk,
+        "name": group.name,
+        "description": group.description,
+        "rootRole": group.root_role_id,
+        "mappingsSSO": group.mappings_sso,
+        "scimId": group.scim_id,
+        "createdAt": iso(group.created_at),
+        "createdBy": group.created_by,
+        "users": [],
+    }
+
+
+def _add_members(groups: dict[int, Document]) -> None:
+    members = GroupMembership.objects.filter(group_id__in=groups).select_related("user")
+    for membership in members.order_by("id"):
+        groups[membership.group_id]["users"].append(
+            {
+                "user": user_document(membership.user),
+                "joinedAt": iso(membership.joined_at),
+                "createdBy": membership.created_by,
+            }
+        )
+
+
+def _role(role: Role) -> Document:
+    return {"id": role.pk, "name": role.name, "type": role.type, "description": role.description}

@@ -1,0 +1,74 @@
+"""Things that are global or belong to one project: who sees them, who changes them, what is locked."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Model, Q, QuerySet
+
+from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate
+from flagadmin.errors import NameExists
+from groups.access import Caller, missing
+from groups.permissions import Permission
+from projects.access import check_not_archived, no_project
+from projects.models import Project
+
+M = TypeVar("M", bound=Model)
+
+
+def visible(rows: "QuerySet[M, Any]", caller: Caller) -> "QuerySet[M, Any]":
+    """Those of no project, and those of the projects this caller may read."""
+    allowed = caller.readable_projects
+    return rows if allowed is None else rows.filter(Q(project=None) | Q(project_id__in=allowed))
+
+
+def check_scope(
+    caller: Caller, everywhere: Permission, in_project: Permission, project_id: str | None
+) -> None:
+    """The root permission, or for what belongs to a project that project's own. Raises NoAccess."""
+    if caller.can(everywhere) or (project_id and caller.can(in_project, project=project_id)):
+        return
+    raise missing([in_project, everywhere] if project_id else [everywhere], project=project_id)
+
+
+def lock_scope(*project_ids: str | None) -> None:
+    """The locks of these projects (None: of none), before that of anything in them. Raises NotFound for one that was
+    deleted meanwhile, or is archived: nothing in an archived project changes."""
+    wanted = {project_id for project_id in project_ids if project_id is not None}
+    rows = Project.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("id")
+    locked = {project.pk: project for project in rows}
+    for project_id in sorted(wanted):
+        if project_id not in locked:
+            raise no_project(project_id)
+        check_not_archived(locked[project_id])
+
+
+def hold_segments(ids: Iterable[int]) -> None:
+    """Keeps segments where they are until the end of the transaction: none is moved to a project or deleted.
+
+    Taken before anyone reads which segments a strategy may have. Shared, so that strategies do not wait for each other.
+    """
+    if wanted := sorted({pk for pk in ids if 0 < pk < 2**63}):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT FROM projects_segment WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
+                [wanted],
+            )
+
+
+@contextmanager
+def name_is_free(message: str) -> Iterator[None]:
+    """Around an insert: what breaks a unique name becomes NameExists, also when two come at the same moment."""
+    try:
+        with transaction.atomic():
+            yield
+    except IntegrityError as exc:
+        if sqlstate(exc) != UNIQUE_VIOLATION:
+            raise
+        raise NameExists(message) from exc
+
+
+def one_held(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
+    """The first of these that the caller holds in the project, else the first: what a refusal names."""
+    return next((p for p in permissions if caller.can(p, project=project_id)), permissions[0])

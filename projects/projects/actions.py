@@ -1,0 +1,166 @@
+"""Creating, changing, archiving and reviving projects. Deleting one has its own module."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+from django.utils.text import slugify
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
+from groups.access import DEFAULT_PROJECT, Caller
+from groups.models import Grant
+from groups.permissions import BuiltIn, Permission
+from projects.access import access_project, access_project_for_update, unknown_environment
+from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
+from projects.project_scope import name_is_free, one_held
+from projects.projects.queries import settings_document
+from projects.rules import RESERVED_PROJECT_IDS, project_problems
+from projects.strategies.known_names import usable
+
+# What every SDK can keep results by, whatever context fields are kept here.
+STICKINESS = frozenset({"default", "random", "userId", "sessionId"})
+LONGEST_MADE_ID = 90
+SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
+
+
+@transactional
+def create_project(
+    values: Mapping[str, Any], *, environments: Sequence[str] | None = None, caller: Caller
+) -> Project:
+    """``values`` by model field; without ``id`` one is made from the name. None: in all enabled environments.
+
+    Whoever creates a project becomes its Owner. Raises NoAccess, ValidationError, NameExists.
+    """
+    caller.check(Permission.CREATE_PROJECT)
+    project = Project(**{"id": "", **values})
+    project.id = project.id or free_id(project.name)
+    names, problems = _environments(environments)
+    if found := [*problems_of(project), *problems]:
+        raise ValidationError.of(found)
+    with name_is_free(f"A project with the id {project.pk} already exists."):
+        project.save(force_insert=True)
+    ProjectEnvironment.objects.bulk_create(
+        ProjectEnvironment(project=project, environment_id=name) for name in names
+    )
+    if caller.user is not None:
+        Grant.objects.create(role_id=BuiltIn.OWNER, project=project, user=caller.user)
+    after = settings_document(project) | {"environments": names}
+    _record(EventType.PROJECT_CREATED, project, caller, after=after)
+    return project
+
+
+def _environments(given: Sequence[str] | None) -> tuple[list[str], list[Problem]]:
+    rows = Environment.objects.all()
+    if given is None:
+        return list(rows.filter(enabled=True).values_list("name", flat=True)), []
+    known = set(rows.values_list("name", flat=True))
+    problems = [
+        Problem(f"environments[{index}]", unknown_environment(name))
+        for index, name in enumerate(given)
+        if name not in known
+    ]
+    if not given:
+        problems.append(Problem("environments", f"at least one is needed. There are: {choices(known)}"))
+    return sorted(set(given) & known), problems
+
+
+def free_id(name: str) -> str:
+    """An id made from a name, with a number where the plain one is taken: ``my-project``, ``my-project-1``."""
+    plain = slugify(name)[:LONGEST_MADE_ID].strip("-_") or "project"
+    taken = set(Project.objects.filter(id__startswith=plain).values_list("id", flat=True))
+    taken |= RESERVED_PROJECT_IDS
+    if plain not in taken:
+        return plain
+    return next(made for n in range(1, len(taken) + 2) if (made := f"{plain}-{n}") not in taken)
+
+
+def check_id_is_free(project_id: str) -> None:
+    """Raises ValidationError, NameExists. An archived project keeps its id."""
+    if problems := [p for p in problems_of(Project(id=project_id, name=project_id)) if p.path == "id"]:
+        raise ValidationError.of(problems)
+    if Project.objects.filter(pk=project_id).exists():
+        raise NameExists(f"A project with the id {project_id} already exists.")
+
+
+@transactional
+def update_project(project_id: str, changes: Mapping[str, Any], *, caller: Caller) -> Project:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError."""
+    permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
+    project = access_project_for_update(caller, project_id, permission)
+    before = settings_document(project)
+    for key, value in changes.items():
+        setattr(project, key, value)
+    if problems := list(problems_of(project)):
+        raise ValidationError.of(problems)
+    project.save()
+    after = settings_document(project)
+    if after != before:
+        _record(EventType.PROJECT_UPDATED, project, caller, before=before, after=after)
+    return project
+
+
+def check_may_update(caller: Caller, project_id: str) -> None:
+    """Raises NotFound, NoAccess."""
+    access_project(caller, project_id)
+    caller.check_any(SETTINGS_PERMISSIONS, project=project_id)
+
+
+@transactional
+def archive_project(project_id: str, *, caller: Caller) -> Project:
+    """Puts a project away; it keeps its id. Archiving an archived one changes nothing.
+
+    Raises NotFound, NoAccess, and InvalidOperation for the default project or naming the flags still active.
+    """
+    project = access_project_for_update(caller, project_id, Permission.DELETE_PROJECT, archived=True)
+    check_not_default(project, "archived")
+    check_no_active_flags(project, "archived")
+    if project.archived_at is None:
+        project.archived_at = timezone.now()
+        project.save(update_fields=["archived_at"])
+        _record(EventType.PROJECT_ARCHIVED, project, caller)
+    return project
+
+
+@transactional
+def revive_project(project_id: str, *, caller: Caller) -> Project:
+    """Takes an archived project back into use; its flags stay archived. Raises NotFound, NoAccess."""
+    permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
+    project = access_project_for_update(caller, project_id, permission, archived=True)
+    if project.archived_at is not None:
+        project.archived_at = None
+        project.save(update_fields=["archived_at"])
+        _record(EventType.PROJECT_REVIVED, project, caller)
+    return project
+
+
+def check_not_default(project: Project, what: str) -> None:
+    """Raises InvalidOperation: there is always a default project."""
+    if project.pk == DEFAULT_PROJECT:
+        raise InvalidOperation(f"The default project cannot be {what}.")
+
+
+def check_no_active_flags(project: Project, what: str) -> None:
+    """Raises InvalidOperation naming each flag of the (locked) project that is not archived."""
+    active = Flag.objects.filter(project=project, archived_at=None).order_by("name")
+    names = list(active.values_list("name", flat=True))
+    if names:
+        count = "1 flag is" if len(names) == 1 else f"{len(names)} flags are"
+        raise InvalidOperation(
+            f"{count} still active in project {project.pk}: {choices(names)}. "
+            f"Archive them first; the project can be {what} after that.",
+            details=[Problem(name, "is still active") for name in names],
+        )
+
+
+def problems_of(project: Project) -> list[Problem]:
+    fields = usable(ContextField.objects.all(), project.pk).values_list("name", flat=True)
+    return list(project_problems(project, stickiness=STICKINESS | set(fields)))
+
+
+def _record(
+    kind: EventType, project: Project, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    record(Event(type=kind, project=project.pk, subject=project.pk, before=before, after=after), actor=caller)

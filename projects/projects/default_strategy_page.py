@@ -1,0 +1,86 @@
+"""/projects/ID/environments/NAME/strategy: what a flag gets that is switched on there without a strategy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from projects.access import access_project
+from projects.console import api_path, project_crumbs, project_url
+from projects.flags.toggle import project_environment
+from projects.projects.environments import (
+    DEFAULT_STRATEGY_PERMISSIONS,
+    checked_strategy,
+    set_default_strategy,
+)
+from projects.strategies.editor import Document, StrategyEditor, type_choices
+from projects.strategies.rules import FLEXIBLE_ROLLOUT, StrategyDefaults, strategy_document
+
+
+class DefaultStrategyPage(StrategyEditor):
+    permissions = DEFAULT_STRATEGY_PERMISSIONS
+
+    def find(self) -> None:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.project_id, self.environment = self.project.pk, self.kwargs["environment"]
+        self.home = f"{project_url(self.project_id)}settings/"
+        self.configured = project_environment(self.project_id, self.environment).default_strategy
+        self.may_delete = self.configured is not None and not self.locked
+        self.stored = self.stored_document()
+
+    @property
+    def locked(self) -> bool:
+        return self.project.archived_at is not None or super().locked
+
+    def why_locked(self) -> str:
+        archived = self.project.archived_at is not None
+        return "This project is archived and read-only." if archived else super().why_locked()
+
+    def stored_document(self) -> Document:
+        """What is configured, else on for everyone, or an empty one of the type that was chosen."""
+        defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
+        configured = self.configured or {"name": FLEXIBLE_ROLLOUT}
+        name = self.request.POST.get("name") or configured["name"]
+        return strategy_document(configured if name == configured["name"] else {"name": name}, defaults)
+
+    def check(self, wanted: Document) -> None:
+        checked_strategy(self.project, wanted)
+
+    def save(self, document: Document) -> str:
+        set_default_strategy(self.project_id, self.environment, document, caller=self.caller)
+        return f"Changed the default strategy of {self.environment} in {self.project_id}."
+
+    def delete(self) -> str:
+        set_default_strategy(self.project_id, self.environment, None, caller=self.caller)
+        return f"{self.environment} in {self.project_id} has no default strategy of its own any more."
+
+    def get_title(self) -> str:
+        return f"Default strategy of {self.environment}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        above = project_crumbs(self.project)
+        return above if self.locked else (*above, ("Settings", self.home))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        types = dict(type_choices())
+        types.setdefault(self.document["name"], self.document["name"])
+        return super().get_context_data(
+            lead=f"What a flag of {self.project.name} gets that is switched on in {self.environment} "
+            "without a strategy.",
+            button="Save default strategy",
+            types=list(types.items()),
+            delete_button="Remove default strategy",
+            deletion="Flags that are switched on without a strategy are then on for everyone. "
+            "Flags that have one already keep it.",
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
+        address = f"{api_path(self.project_id)}/environments/{self.environment}/default-strategy"
+        return curl_for(self.request, "POST", address, body)
+
+
+ADDRESS = "projects/<str:project_id>/environments/<str:environment>/strategy"
+urlpatterns = [path(ADDRESS, DefaultStrategyPage.as_view(), name="default-strategy")]

@@ -1,0 +1,109 @@
+"""Which environments a project uses, and what a flag gets there that is switched on without a strategy."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_environment, access_project_for_update, check_environment
+from projects.limits import Limits
+from projects.models import FlagEnvironment, Project, ProjectEnvironment
+from projects.project_scope import hold_segments, name_is_free, one_held
+from projects.strategies.known_names import load_vocabulary
+from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
+
+Document = dict[str, Any]
+DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DEFAULT_STRATEGY_WRITE)
+
+
+@transactional
+def add_environment(
+    project_id: str, name: str, *, default_strategy: Mapping[str, Any] | None = None, caller: Caller
+) -> None:
+    """Raises NotFound, NoAccess, ValidationError for an unknown environment, NameExists for one it has."""
+    project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
+    environment = check_environment(name)
+    strategy = checked_strategy(project, default_strategy) if default_strategy else None
+    with name_is_free(f"Project {project_id} already uses environment {name}."):
+        ProjectEnvironment.objects.create(project=project, environment=environment, default_strategy=strategy)
+    _record(EventType.PROJECT_ENVIRONMENT_ADDED, project_id, name, caller, after=strategy)
+
+
+@transactional
+def remove_environment(project_id: str, name: str, *, caller: Caller) -> None:
+    """Stops using an environment. What flags had there comes back with it.
+
+    Raises NotFound, NoAccess, Conflict naming the flags still on there, ValidationError for the last environment.
+    """
+    project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
+    link = access_link_for_update(project, name)
+    on = FlagEnvironment.objects.filter(flag__project=project, environment=name, enabled=True)
+    if flags := set(on.filter(flag__archived_at=None).values_list("flag__name", flat=True)):
+        raise Conflict(f"Flags are still on in {name}: {choices(flags)}. Switch them off there first.")
+    if not ProjectEnvironment.objects.filter(project=project).exclude(pk=link.pk).exists():
+        raise ValidationError("A project must always use one environment; add another one first.")
+    before = link.default_strategy
+    link.delete()
+    _record(EventType.PROJECT_ENVIRONMENT_REMOVED, project_id, name, caller, before=before)
+
+
+@transactional
+def set_default_strategy(
+    project_id: str, name: str, strategy: Mapping[str, Any] | None, *, caller: Caller
+) -> Document | None:
+    """The strategy that a flag switched on without one gets; None for the product's own, which is on for everyone.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    permission = one_held(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
+    project = access_project_for_update(caller, project_id, permission)
+    link = access_link_for_update(project, name)
+    before = link.default_strategy
+    after = checked_strategy(project, strategy) if strategy else None
+    link.default_strategy = after
+    link.save(update_fields=["default_strategy"])
+    _record(EventType.DEFAULT_STRATEGY_UPDATED, project_id, name, caller, before=before, after=after)
+    return after
+
+
+def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
+    """Raises NotFound for an environment that is unknown or not used in the project."""
+    access_environment(name)
+    links = ProjectEnvironment.objects.select_for_update(of=("self",))
+    link = links.filter(project=project, environment=name).first()
+    if link is None:
+        raise NotFound(f"Project {project.pk} does not use environment {name}.")
+    return link
+
+
+def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
+    """A default strategy as it is stored; its group is left open, for the name of the flag. Raises ValidationError."""
+    defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
+    document = strategy_document(given, defaults)
+    hold_segments(document["segments"])
+    problems = strategy_problems(
+        document, "", vocabulary=load_vocabulary(project.pk), limits=Limits.from_settings()
+    )
+    if found := list(problems):
+        raise ValidationError.of(found)
+    return document
+
+
+def _record(
+    kind: EventType, project: str, environment: str, caller: Caller, *, before: Any = None, after: Any = None
+) -> None:
+    record(
+        Event(
+            type=kind,
+            project=project,
+            environment=environment,
+            subject=environment,
+            before=before,
+            after=after,
+        ),
+        actor=caller,
+    )

@@ -1,0 +1,149 @@
+"""/projects/: all projects one may read; /projects/new/: creating one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import FormPage, ListPage
+from groups.permissions import Permission
+from projects.access import access_project, readable_projects
+from projects.console import ActionPage, project_url
+from projects.models import Environment, FavouriteProject, Project, ProjectEnvironment
+from projects.projects.actions import create_project
+from projects.projects.favourites import set_project_favourite
+
+
+def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
+    """Each with its numbers of active and archived flags."""
+    return projects.annotate(
+        active_flags=Count("flags", filter=Q(flags__archived_at=None)),
+        archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
+    )
+
+
+class ProjectsPage(ListPage):
+    template_name = "projects/projects.html"
+    title = "Projects"
+    csv_name = "projects"
+    columns = (
+        Column("name", "Project", by=("name",)),
+        Column("active_flags", "Active flags", by=("active_flags",), numeric=True),
+        Column("archived_flags", "Archived flags", by=("archived_flags",), numeric=True),
+        Column("environments", "Environments"),
+    )
+
+    @property
+    def archived(self) -> bool:
+        return self.request.GET.get("show") == "archived"
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or id"), Filter("favourite", "Favourites", [("mine", "mine only")]))
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        mine = FavouriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))
+        projects = readable_projects(self.caller).filter(archived_at__isnull=not self.archived)
+        links = ProjectEnvironment.objects.filter(project=OuterRef("pk"))
+        ordered = links.order_by("environment__sort_order", "environment_id")
+        found = counted_projects(projects).annotate(
+            favourite=Exists(mine), environment_names=ArraySubquery(ordered.values("environment_id"))
+        )
+        if text := values["q"]:
+            found = found.filter(
+                Q(name__icontains=text) | Q(id__icontains=text) | Q(description__icontains=text)
+            )
+        if values["favourite"]:
+            found = found.filter(favourite=True)
+        return found.order_by("-favourite", "name", "id")
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.pk, row.active_flags, row.archived_flags, ", ".join(row.environment_names))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            rows=[(project, project_url(project.pk)) for project in kwargs["listing"].rows],
+            archived=self.archived,
+            may_create=self.caller.can(Permission.CREATE_PROJECT),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/projects")
+
+
+class ProjectForm(forms.Form):
+    name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"autofocus": True}))
+    id = forms.CharField(
+        required=False,
+        max_length=100,
+        label="Id",
+        help_text="Stands in addresses and never changes: letters, digits, - . _ ~. Without one it is made "
+        "from the name.",
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+    )
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    environments = forms.MultipleChoiceField(
+        widget=forms.CheckboxSelectMultiple, help_text="Where its flags can be switched."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = list(Environment.objects.values_list("name", flat=True))
+        self.fields["environments"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+
+
+class NewProjectPage(FormPage):
+    template_name = "projects/form.html"
+    title = "New project"
+    form_class = ProjectForm
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Projects", "/projects/"),)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.caller.check(Permission.CREATE_PROJECT)
+        return super().get(request, *args, **kwargs)
+
+    def get_initial(self) -> dict[str, Any]:
+        enabled = Environment.objects.filter(enabled=True)
+        return {"environments": list(enabled.values_list("name", flat=True))}
+
+    def submit(self, form: ProjectForm) -> str:
+        values = dict(form.cleaned_data)
+        environments = values.pop("environments")
+        project = create_project(values, environments=environments, caller=self.caller)
+        messages.success(self.request, f"Created project {project.name}.")
+        return project_url(project.pk)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Create project", cancel="/projects/", **kwargs)
+
+    def curl(self) -> str:
+        body = {"id": "shop", "name": "Shop"}
+        return curl_for(self.request, "POST", "/api/admin/projects", body)
+
+
+class ProjectFavourite(ActionPage):
+    """Adds to one's favourites, or takes away."""
+
+    def act(self) -> str:
+        project = access_project(self.caller, self.kwargs["project_id"])
+        wanted = self.request.POST.get("favourite") == "on"
+        set_project_favourite(project.pk, wanted, caller=self.caller)
+        return f"{project.name} is {'now' if wanted else 'no longer'} one of your favourites."
+
+    def back(self) -> str:
+        return project_url(self.kwargs["project_id"])
+
+
+urlpatterns = [
+    path("projects/", ProjectsPage.as_view(), name="projects"),
+    path("projects/new/", NewProjectPage.as_view(), name="project-new"),
+    path("projects/<str:project_id>/favourite", ProjectFavourite.as_view()),
+]

@@ -1,0 +1,232 @@
+"""Projects and environments as the API shows them and as events keep them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count, Q
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import ApiToken, Grant
+from groups.permissions import BuiltIn
+from projects.models import (
+    Environment,
+    FavouriteProject,
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectEnvironment,
+)
+from projects.projects.activity import latest_documents, stats_document
+
+Document = dict[str, Any]
+OPEN = "open"  # the one mode there is: who may read a project follows from roles alone
+
+# People and service accounts with a grant of their own or through a group, each once.
+_MEMBERS = """
+SELECT project_id, count(DISTINCT user_id) FROM (
+    SELECT project_id, user_id FROM groups_grant WHERE user_id IS NOT NULL AND project_id = ANY(%(projects)s)
+    UNION ALL
+    SELECT g.project_id, m.user_id
+      FROM groups_grant g JOIN groups_groupmembership m ON m.group_id = g.group_id
+     WHERE g.project_id = ANY(%(projects)s)) AS holders
+ GROUP BY 1
+"""
+
+
+def settings_document(project: Project) -> Document:
+    """A project itself: the form of its events and of the answer to its creation."""
+    return {
+        "id": project.pk,
+        "name": project.name,
+        "description": project.description,
+        "mode": OPEN,
+        "defaultStickiness": project.default_stickiness,
+        "featureLimit": project.flag_limit,
+        "featureNaming": naming_document(project),
+        "createdAt": iso(project.created_at),
+        "archivedAt": iso(project.archived_at),
+    }
+
+
+def naming_document(project: Project) -> Document:
+    return {
+        "pattern": project.naming_pattern or None,
+        "example": project.naming_example or None,
+        "description": project.naming_description or None,
+    }
+
+
+def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
+    """Projects as lists show them, with their counts. Five queries."""
+    ids = [project.pk for project in projects]
+    counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
+    owners, favourites = _owners(ids), _favourites(caller)
+    return [
+        {
+            "id": project.pk,
+            "name": project.name,
+            "description": project.description,
+            "mode": OPEN,
+            "defaultStickiness": project.default_stickiness,
+            "memberCount": members.get(project.pk, 0),
+            "favorite": project.pk in favourites,
+            "owners": owners.get(project.pk, [{"ownerType": "system"}]),
+            "createdAt": iso(project.created_at),
+            "archivedAt": iso(project.archived_at),
+        }
+        | _health(counts[project.pk])
+        | counts[project.pk]
+        | latest[project.pk]
+        for project in projects
+    ]
+
+
+def project_overview(project: Project, *, caller: Caller) -> Document:
+    """One project with its settings, environments and counts. Eleven queries."""
+    counts = flag_counts([project.pk])[project.pk]
+    latest = latest_documents([project.pk])[project.pk]
+    types = Flag.objects.filter(project=project, archived_at=None).order_by("type").values_list("type")
+    return (
+        {"version": 1}
+        | settings_document(project)
+        | {
+            "members": member_counts([project.pk]).get(project.pk, 0),
+            "favorite": project.pk in _favourites(caller),
+            "stats": stats_document(project),
+            "updatedAt": latest["lastUpdatedAt"] or iso(project.created_at),
+            "environments": project_environment_documents(project),
+            "featureTypeCounts": [{"type": kind, "count": n} for kind, n in types.annotate(Count("id"))],
+            "owners": _owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
+            "linkTemplates": [],
+        }
+        | _health(counts)
+        | counts
+        | latest
+    )
+
+
+def project_environment_documents(project: Project) -> list[Document]:
+    links = ProjectEnvironment.objects.filter(project=project)
+    rows = links.order_by("environment__sort_order", "environment_id")
+    return [
+        {"environment": name} | ({"defaultStrategy": strategy} if strategy else {})
+        for name, strategy in rows.values_list("environment_id", "default_strategy")
+    ]
+
+
+def flag_counts(ids: Sequence[str]) -> dict[str, Document]:
+    """Active, archived and stale (active) flags by project; every id is there."""
+    found: dict[str, Document] = {
+        project: {"featureCount": 0, "archivedFeatureCount": 0, "staleFeatureCount": 0} for project in ids
+    }
+    active = Q(archived_at=None)
+    rows = Flag.objects.filter(project_id__in=ids).order_by().values("project_id")
+    for row in rows.annotate(
+        featureCount=Count("id", filter=active),
+        archivedFeatureCount=Count("id", filter=~active),
+        staleFeatureCount=Count("id", filter=active & Q(stale=True)),
+    ):
+        project = row["project_id"]
+        found[project] = {key: value for key, value in row.items() if key != "project_id"}
+    return found
+
+
+def health(counts: Document) -> int:
+    """Percent of the active flags that are not stale; 100 without flags."""
+    active: int = counts["featureCount"]
+    return round(100 * (active - counts["staleFeatureCount"]) / active) if active else 100
+
+
+def _health(counts: Document) -> Document:
+    """Technical debt is how clients of today call the rest."""
+    healthy = health(counts)
+    return {"health": healthy, "technicalDebt": 100 - healthy}
+
+
+def member_counts(ids: Sequence[str]) -> dict[str, int]:
+    """Users with access of their own or through a group, each once, by project."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MEMBERS, {"projects": list(ids)})
+        return dict(cursor.fetchall())
+
+
+def _owners(ids: Sequence[str]) -> dict[str, list[Document]]:
+    found: dict[str, list[Document]] = defaultdict(list)
+    grants = Grant.objects.filter(project_id__in=ids, role_id=BuiltIn.OWNER).order_by("id")
+    for grant in grants.select_related("user", "group"):
+        if grant.user is not None:
+            owner = {"ownerType": "user", "name": grant.user.display_name, "email": grant.user.email}
+        else:
+            owner = {"ownerType": "group", "name": grant.group.name if grant.group else None}
+        found[grant.project_id].append(owner)
+    return found
+
+
+def _favourites(caller: Caller) -> set[str]:
+    if caller.user is None:
+        return set()
+    return set(FavouriteProject.objects.filter(user=caller.user).values_list("project_id", flat=True))
+
+
+# Environments ---------------------------------------------------------------------------------------------
+
+
+def environment_document(environment: Environment) -> Document:
+    return {
+        "name": environment.name,
+        "type": environment.type,
+        "sortOrder": environment.sort_order,
+        "enabled": environment.enabled,
+        "protected": False,
+    }
+
+
+def environment_summaries(
+    environments: Iterable[Environment], *, projects: Sequence[str] | None
+) -> list[Document]:
+    """Environments with their counts over these projects (None: over all). Three queries."""
+    links, tokens = ProjectEnvironment.objects.all(), ApiToken.objects.all()
+    flags = FlagEnvironment.objects.filter(enabled=True, flag__archived_at=None)
+    if projects is not None:
+        links, flags = links.filter(project__in=projects), flags.filter(flag__project__in=projects)
+        tokens = tokens.filter(Q(scopes__project__in=projects) | Q(all_projects=True))
+    link_counts, token_counts, enabled_counts = map(_by_environment, (links, tokens, flags))
+    return [
+        environment_document(environment)
+        | {
+            "projectCount": link_counts.get(environment.pk, 0),
+            "apiTokenCount": token_counts.get(environment.pk, 0),
+            "enabledToggleCount": enabled_counts.get(environment.pk, 0),
+        }
+        for environment in environments
+    ]
+
+
+def project_environment_summaries(project: Project) -> list[Document]:
+    """All environments, as they are in this project. Five queries."""
+    links = dict(
+        ProjectEnvironment.objects.filter(project=project).values_list("environment_id", "default_strategy")
+    )
+    environments = Environment.objects.all()
+    return [
+        {
+            "name": summary["name"],
+            "type": summary["type"],
+            "sortOrder": summary["sortOrder"],
+            "enabled": summary["enabled"],
+            "protected": False,
+            "projectApiTokenCount": summary["apiTokenCount"],
+            "projectEnabledToggleCount": summary["enabledToggleCount"],
+            "visible": summary["name"] in links,
+            "defaultStrategy": links.get(summary["name"]),
+        }
+        for summary in environment_summaries(environments, projects=[project.pk])
+    ]
+
+
+def _by_environment(rows: Any) -> dict[str, int]:
+    counted = rows.order_by().values("environment_id").annotate(count=Count("id", distinct=True))
+    return dict(counted.values_list("environment_id", "count"))

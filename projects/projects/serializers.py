@@ -1,0 +1,161 @@
+"""Bodies and answers about projects."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import Body, ListOf
+from projects.context_fields.api import validated
+from projects.projects.queries import OPEN
+
+NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
+
+
+class FeatureNaming(Body):
+    pattern = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="A regular expression (RE2) that names of new flags match as a whole.",
+    )
+    example = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+
+
+class ProjectChanges(Body):
+    name = serializers.CharField(required=False, max_length=255)
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    mode = serializers.ChoiceField(
+        [OPEN], required=False, help_text="Roles alone say who may read a project."
+    )
+    defaultStickiness = serializers.CharField(
+        source="default_stickiness",
+        required=False,
+        help_text="default, random, userId, sessionId or a context field.",
+    )
+    featureLimit = serializers.IntegerField(
+        source="flag_limit", required=False, allow_null=True, min_value=1, help_text="null: no limit."
+    )
+    featureNaming = FeatureNaming(required=False, allow_null=True)
+
+
+class NewProject(ProjectChanges):
+    id = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        allow_null=True,
+        help_text="1 to 100 of letters, digits and - . _ ~; made from the name when absent.",
+    )
+    name = serializers.CharField(max_length=255)
+    environments = ListOf(
+        child=serializers.CharField(),
+        required=False,
+        allow_null=True,
+        help_text="Names; absent: all that are enabled.",
+    )
+
+
+class ProjectRecord(ProjectChanges):
+    id = serializers.CharField()
+    createdAt = serializers.DateTimeField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    environments = ListOf(child=serializers.CharField(), required=False)
+
+
+class OnboardingStatus(serializers.Serializer):
+    status = serializers.ChoiceField(
+        ["onboarding-started", "first-flag-created", "onboarded"],
+        help_text="Without flags, with flags that no SDK asked for yet, in use.",
+    )
+    feature = serializers.CharField(required=False, help_text="The first flag, while none is in use.")
+
+
+class LatestOfProject(serializers.Serializer):
+    """What went on in a project."""
+
+    technicalDebt = serializers.IntegerField(help_text="Percent of the active flags that are stale.")
+    lastUpdatedAt = serializers.DateTimeField(allow_null=True, help_text="Its last event.")
+    lastReportedFlagUsage = serializers.DateTimeField(allow_null=True, help_text="The last report of an SDK.")
+    onboardingStatus = OnboardingStatus()
+
+
+class ProjectSummary(LatestOfProject):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+    mode = serializers.CharField()
+    defaultStickiness = serializers.CharField()
+    memberCount = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
+    health = serializers.IntegerField(help_text="Percent of the active flags that are not stale.")
+    favorite = serializers.BooleanField()
+    owners = serializers.ListField(child=serializers.DictField())
+    createdAt = serializers.DateTimeField()
+    archivedAt = serializers.DateTimeField(allow_null=True)
+    featureCount = serializers.IntegerField(help_text="Active flags.")
+    archivedFeatureCount = serializers.IntegerField()
+    staleFeatureCount = serializers.IntegerField()
+
+
+class ProjectList(serializers.Serializer):
+    version = serializers.IntegerField(help_text="Of this format: 1.")
+    projects = ProjectSummary(many=True)
+
+
+class EnvironmentOfProject(serializers.Serializer):
+    environment = serializers.CharField()
+    defaultStrategy = serializers.DictField(required=False)
+
+
+class FlagTypeCount(serializers.Serializer):
+    type = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class ProjectStats(serializers.Serializer):
+    """Counts of the current window, the last thirty days, and of the one before."""
+
+    avgTimeToProdCurrentWindow = serializers.FloatField(
+        help_text="Days from the creation of a flag to its first use in production."
+    )
+    createdCurrentWindow = serializers.IntegerField(help_text="Flags.")
+    createdPastWindow = serializers.IntegerField()
+    archivedCurrentWindow = serializers.IntegerField()
+    archivedPastWindow = serializers.IntegerField()
+    projectActivityCurrentWindow = serializers.IntegerField(help_text="Events, of the last 10,000.")
+    projectActivityPastWindow = serializers.IntegerField()
+    projectMembersAddedCurrentWindow = serializers.IntegerField()
+
+
+class ProjectOverview(LatestOfProject, ProjectRecord):
+    version = serializers.IntegerField(help_text="Of this format: 1.")
+    members = serializers.IntegerField()
+    stats = ProjectStats()
+    updatedAt = serializers.DateTimeField(help_text="Its last event, or its creation.")
+    health = serializers.IntegerField()
+    favorite = serializers.BooleanField()
+    environments = EnvironmentOfProject(many=True)  # type: ignore[assignment]
+    featureTypeCounts = FlagTypeCount(many=True)
+    featureCount = serializers.IntegerField()
+    archivedFeatureCount = serializers.IntegerField()
+    staleFeatureCount = serializers.IntegerField()
+    owners = serializers.ListField(child=serializers.DictField())
+    linkTemplates = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
+
+
+class ProjectDetails(ProjectOverview):
+    features = serializers.ListField(child=serializers.DictField(), help_text="Active flags, by name.")
+
+
+class ProjectId(Body):
+    id = serializers.CharField()
+
+
+def model_values(body: serializers.Serializer) -> dict[str, Any]:
+    """The validated body by model field."""
+    values = validated(body)
+    values.pop("mode", None)
+    if "description" in values:
+        values["description"] = values["description"] or ""
+    if "featureNaming" in values:
+        naming = values.pop("featureNaming") or {"pattern": None}
+        values |= {field: naming.get(key) or "" for key, field in NAMING.items()}
+    return values

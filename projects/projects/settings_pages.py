@@ -1,0 +1,145 @@
+"""/projects/ID/settings/: what belongs to the project itself, its environments, and putting it away."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.urls import path
+
+from flagadmin.console.lists import curl_for
+from groups.console import FormPage
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.models import Flag, Project, Segment
+from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
+from projects.projects.environments import add_environment, remove_environment
+from projects.projects.queries import project_environment_summaries, settings_document
+from projects.sentences import strategy_saying
+from projects.strategies.forms import stickiness_choices
+from projects.strategies.rules import StrategyDefaults, default_strategy_document
+
+
+class SettingsForm(forms.Form):
+    name = forms.CharField(max_length=255)
+    description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    default_stickiness = forms.ChoiceField(
+        label="Default stickiness", help_text="By what new rollouts keep their results."
+    )
+    flag_limit = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label="Flag limit",
+        help_text="The most active flags it may have at once.",
+    )
+    naming_pattern = forms.CharField(
+        required=False,
+        label="Naming pattern",
+        help_text="A regular expression (RE2) that names of new flags match as a whole.",
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
+    )
+    naming_example = forms.CharField(required=False, label="Example of a name")
+    naming_description = forms.CharField(required=False, label="What the pattern means")
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options = dict.fromkeys([*stickiness_choices(project.pk), project.default_stickiness])
+        self.fields["default_stickiness"].choices = [(name, name) for name in options]  # type: ignore[attr-defined]
+
+
+class SettingsPage(FormPage):
+    template_name = "projects/settings.html"
+    title = "Settings"
+    problem_fields = {
+        "defaultStickiness": "default_stickiness",
+        "featureLimit": "flag_limit",
+        "featureNaming.pattern": "naming_pattern",
+        "featureNaming.example": "naming_example",
+        "featureNaming.description": "naming_description",
+    }
+
+    def get_form(self, data: Any = None) -> SettingsForm:
+        check_may_update(self.caller, self.kwargs["project_id"])
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        initial = {name: getattr(self.project, name) for name in SettingsForm.base_fields}
+        return SettingsForm(data, initial=initial, project=self.project)
+
+    def submit(self, form: SettingsForm) -> str:
+        project = update_project(self.project.pk, form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Changed the settings of {project.name}.")
+        return project_url(project.pk)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return project_crumbs(self.project)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        project, may = self.project, self.caller.can
+        return super().get_context_data(
+            project=project,
+            url=project_url(project.pk),
+            button="Save settings",
+            cancel=project_url(project.pk),
+            environments=environment_rows(project),
+            may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
+            may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
+            active=Flag.objects.filter(project=project, archived_at=None).count(),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        names = ("name", "description", "defaultStickiness", "featureLimit")
+        document = settings_document(self.project)
+        body = {name: document[name] for name in names}
+        return curl_for(self.request, "PUT", api_path(self.project.pk), body)
+
+
+def environment_rows(project: Project) -> list[dict[str, Any]]:
+    """All environments, those that the project uses with what their default strategy says."""
+    segments = dict(Segment.objects.values_list("id", "name"))
+    defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
+    return [
+        row
+        | {
+            "saying": strategy_saying(
+                default_strategy_document(row["defaultStrategy"], defaults), segments=segments
+            )
+        }
+        for row in project_environment_summaries(project)
+    ]
+
+
+class ProjectAction(ActionPage):
+    def back(self) -> str:
+        return f"{project_url(self.kwargs['project_id'])}settings/"
+
+
+class Environments(ProjectAction):
+    def act(self) -> str:
+        project_id, name = self.kwargs["project_id"], self.request.POST.get("environment", "")
+        if self.request.POST.get("do") == "remove":
+            remove_environment(project_id, name, caller=self.caller)
+            return f"{project_id} no longer uses {name}."
+        add_environment(project_id, name, caller=self.caller)
+        return f"{project_id} now uses {name}."
+
+
+class Archive(ProjectAction):
+    def act(self) -> str:
+        project = archive_project(self.kwargs["project_id"], caller=self.caller)
+        return f"Archived project {project.name}."
+
+
+class Revive(ProjectAction):
+    def act(self) -> str:
+        project = revive_project(self.kwargs["project_id"], caller=self.caller)
+        return f"Revived project {project.name}; its flags stay archived."
+
+
+PROJECT = "projects/<str:project_id>"
+urlpatterns = [
+    path(f"{PROJECT}/settings/", SettingsPage.as_view(), name="project-settings"),
+    path(f"{PROJECT}/environments", Environments.as_view()),
+    path(f"{PROJECT}/archive", Archive.as_view()),
+    path(f"{PROJECT}/revive", Revive.as_view()),
+]

@@ -1,0 +1,148 @@
+"""Creating, changing and deleting segments.
+
+A segment of its own project takes that project's lock and permission; a global one its own row's.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, ValidationError, choices
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import check_project
+from projects.documents import segment_document
+from projects.limits import Limits
+from projects.models import Flag, Segment, Strategy
+from projects.project_scope import check_scope, lock_scope, name_is_free, visible
+from projects.rules import segment_problems
+from projects.strategies.constraint_rules import constraint_document
+from projects.strategies.known_names import legal_values
+from projects.used_by import default_strategies_with, named_uses
+
+OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
+
+
+@transactional
+def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    segment = Segment(**values, created_by=caller.name)
+    check_may_create(caller, segment.project_id)
+    if segment.project_id:
+        check_project(caller, segment.project_id)
+    lock_scope(segment.project_id)
+    check_segment(segment)
+    with name_is_free(f"A segment named {segment.name} already exists."):
+        segment.save(force_insert=True)
+    record(_event(EventType.SEGMENT_CREATED, segment, after=segment_document(segment)), actor=caller)
+    return segment
+
+
+@transactional
+def update_segment(segment_id: int, changes: Mapping[str, Any], *, caller: Caller) -> Segment:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError, NameExists."""
+    target = changes.get("project_id")
+    if target and target != access_segment_with(caller, segment_id, Permission.UPDATE_SEGMENT).project_id:
+        check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
+        check_project(caller, target)
+    segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
+    before, old_project = segment_document(segment), segment.project_id
+    for key, value in changes.items():
+        setattr(segment, key, value)
+    if segment.project_id != old_project:
+        _check_move(segment, caller)
+    check_segment(segment)
+    with name_is_free(f"A segment named {segment.name} already exists."):
+        segment.save()
+    after = segment_document(segment)
+    if after != before:
+        event = _event(EventType.SEGMENT_UPDATED, segment, before=before, after=after)
+        record(event, actor=caller)
+    return segment
+
+
+def _check_move(segment: Segment, caller: Caller) -> None:
+    """Into a project: only while no strategy elsewhere has the segment; the right is needed there too."""
+    check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, segment.project_id)
+    if segment.project_id is None:
+        return
+    flags = Flag.objects.filter(strategies__segments=segment).exclude(project_id=segment.project_id)
+    defaults = default_strategies_with(segment.pk).exclude(project_id=segment.project_id)
+    if projects := {row for rows in (flags, defaults) for row in rows.values_list("project_id", flat=True)}:
+        raise ValidationError.at(
+            "project", f"the segment is used by strategies in other projects: {choices(projects)}"
+        )
+
+
+@transactional
+def delete_segment(segment_id: int, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, and Conflict naming what uses it while any strategy has the segment."""
+    segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
+    check_segment_is_unused(segment)
+    record(_event(EventType.SEGMENT_DELETED, segment, before=segment_document(segment)), actor=caller)
+    segment.delete()
+
+
+def check_segment_is_unused(segment: Segment) -> None:
+    """Raises Conflict naming the flags and the default strategies."""
+    if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
+        raise Conflict(f"Segment {segment.name} is in use {uses}. Take it off these first.")
+
+
+def access_segment(caller: Caller, segment_id: int) -> Segment:
+    """A segment the caller may read. Raises NotFound."""
+    segment = visible(Segment.objects.filter(pk=segment_id), caller).first()
+    if segment is None:
+        raise _no_segment(segment_id)
+    return segment
+
+
+def check_may_create(caller: Caller, project_id: str | None) -> None:
+    """Raises NoAccess."""
+    check_scope(caller, Permission.CREATE_SEGMENT, OWN_PROJECT, project_id)
+
+
+def access_segment_with(caller: Caller, segment_id: int, permission: Permission) -> Segment:
+    """The segment, if the caller may do this to it. Raises NotFound, NoAccess."""
+    found = access_segment(caller, segment_id)
+    check_scope(caller, permission, OWN_PROJECT, found.project_id)
+    return found
+
+
+def access_segment_for_update(
+    caller: Caller, segment_id: int, permission: Permission, *, target: str | None = None
+) -> Segment:
+    """The segment, locked with its project and with the ``target`` it moves to. Raises NotFound, NoAccess.
+
+    The strong lock and a strategy that is being given the segment (``hold_segments``) wait for each other, so that
+    "in use" stays true.
+    """
+    found = access_segment_with(caller, segment_id, permission)
+    lock_scope(found.project_id, target)
+    rows = Segment.objects.select_for_update(of=("self",))
+    segment = rows.filter(pk=segment_id, project_id=found.project_id).first()
+    if segment is None:
+        raise _no_segment(segment_id)
+    return segment
+
+
+def check_segment(segment: Segment) -> None:
+    """Raises ValidationError with every problem; stores the constraints in one spelling.
+
+    A global segment may be put on strategies of every project, so only global fields' legal values bind it.
+    """
+    segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
+    legal = legal_values(segment.project_id)
+    problems = segment_problems(segment, legal_values=legal, limits=Limits.from_settings())
+    if found := list(problems):
+        raise ValidationError.of(found)
+
+
+def _no_segment(segment_id: int) -> NotFound:
+    return NotFound(f"There is no segment with id {segment_id}.")
+
+
+def _event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:
+    return Event(type=kind, project=segment.project_id, subject=segment.name, before=before, after=after)

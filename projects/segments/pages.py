@@ -1,0 +1,295 @@
+"""/segments/: named lists of conditions that strategies share; one of them, with the same inputs as a strategy's."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import AppError, Conflict, NotFound, Problem, raised_by
+from flagadmin.http.path_ids import path_id
+from groups.console import ConsolePage, ListPage
+from groups.permissions import Permission
+from projects.access import readable_projects
+from projects.documents import segment_document
+from projects.edit_conflict_pages import SavedAsSeen
+from projects.edit_conflicts import segment_fingerprint, update_segment_as_seen
+from projects.history.queries import readable_events
+from projects.models import Segment
+from projects.project_scope import visible
+from projects.segments import actions
+from projects.sentences import Saying, constraint_sentence, shortened
+from projects.strategies.constraint_forms import (
+    NEW,
+    Words,
+    constraint_rows,
+    given_constraints,
+    operator_choices,
+    stored_constraints,
+)
+from projects.strategies.forms import sorted_problems
+from projects.used_by import segment_uses
+from projects.used_by_counts import UNUSED, segment_usage
+from projects.used_by_pages import paged_uses
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    id: int
+    name: str
+    description: str
+    sentence: str
+    project: str
+    flags: int
+
+
+def conditions_saying(constraints: Sequence[Any]) -> Saying:
+    """What a segment says: its conditions alone."""
+    if not constraints:
+        return Saying("Everything is in it")
+    return Saying("", shortened([constraint_sentence(item) for item in constraints]))
+
+
+class SegmentsPage(ListPage):
+    template_name = "projects/segments.html"
+    title = "Segments"
+    csv_name = "segments"
+    default_sort = "name"
+    columns = (
+        Column("name", "Segment", by=("name",)),
+        Column("sentence", "What is in it"),
+        Column("project", "Project", by=("project",)),
+        Column("flags", "Used by flags", by=("flags",), numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or description"),)
+
+    def rows(self, values: dict[str, str]) -> list[SegmentRow]:
+        usage = segment_usage(self.caller)
+        text = values["q"]
+        found = visible(Segment.objects.all(), self.caller)
+        found = found.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        return [
+            SegmentRow(
+                id=segment.pk,
+                name=segment.name,
+                description=segment.description or "",
+                sentence=str(conditions_saying(segment.constraints)).removesuffix("."),
+                project=segment.project_id or "",
+                flags=usage.get(segment.pk, UNUSED)["usedInFeatures"],
+            )
+            for segment in found
+        ]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        anywhere = [*readable_projects(self.caller).values_list("id", flat=True)]
+        own = any(self.caller.can(actions.OWN_PROJECT, project=project) for project in anywhere)
+        may_create = own or self.caller.can(Permission.CREATE_SEGMENT)
+        return super().get_context_data(may_create=may_create, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/segments")
+
+
+class SegmentForm(ConsolePage):
+    """Common to creating and changing one: ``segment`` is as the form has it, unsaved."""
+
+    template_name = "projects/segment.html"
+    restores = True
+    button = "Create segment"
+    title = "New segment"
+
+    def find(self) -> None:
+        """Raises NoAccess where the caller may create no segment at all."""
+        self.segment = Segment(project_id=self.request.GET.get("project") or None)
+        if not self.projects():
+            actions.check_may_create(self.caller, None)
+
+    def locked(self) -> str:
+        return ""
+
+    def save(self) -> Segment:
+        values = {
+            name: getattr(self.segment, name) for name in ("name", "description", "constraints", "project_id")
+        }
+        return actions.create_segment(values, caller=self.caller)
+
+    def projects(self) -> list[str]:
+        """Where a segment of its own project could be."""
+        ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
+        everywhere = self.caller.can(Permission.CREATE_SEGMENT)
+        return [name for name in ids if everywhere or self.caller.can(actions.OWN_PROJECT, project=name)]
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.read(request)
+        do = request.POST.get("do", "save")
+        if do == "add-constraint":
+            self.segment.constraints.append(dict(NEW))
+        elif found := re.fullmatch(r"remove-constraint-(\d{1,4})", do):
+            del self.segment.constraints[int(found[1]) : int(found[1]) + 1]
+        elif do == "save":
+            return self.try_to_save()
+        return self.render_to_response(self.get_context_data())
+
+    def refused(self, error: AppError) -> None:
+        """By the action; the form tells the error."""
+
+    def read(self, request: HttpRequest) -> None:
+        self.segment.name = request.POST.get("name", "").strip()
+        self.segment.description = request.POST.get("description", "").strip() or None
+        self.segment.project_id = request.POST.get("project") or None
+        self.segment.constraints = given_constraints(request.POST)
+
+    def try_to_save(self) -> HttpResponseBase:
+        rows = self.segment.constraints
+        self.segment.constraints = stored_constraints(rows)
+        try:
+            segment = self.save()
+        except NotFound:
+            raise
+        except AppError as error:
+            self.segment.constraints = rows
+            self.refused(error)
+            problems = error.details or [Problem("", error.message)]
+            return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
+        messages.success(self.request, f"Saved segment {segment.name}.")
+        return HttpResponseRedirect("/segments/")
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Segments", "/segments/"),)
+
+    def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
+        own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
+        by_place, _, others = sorted_problems(p for p in problems if p.path not in own)
+        words = Words.of(self.segment.project_id or "")
+        return super().get_context_data(
+            segment=self.segment,
+            rows=constraint_rows(self.segment.constraints, words, by_place["constraints"]),
+            fields=words.names,
+            operators=operator_choices(),
+            projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
+            saying=conditions_saying(stored_constraints(self.segment.constraints)),
+            own_problems=own,
+            errors=others,
+            button=self.button,
+            locked=self.locked(),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        body = {"name": "beta-testers", "constraints": []}
+        return curl_for(self.request, "POST", "/api/admin/segments", body)
+
+
+class EditSegment(SavedAsSeen, SegmentForm):
+    button = "Save segment"
+
+    def find(self) -> None:
+        """Raises NotFound."""
+        self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
+        self.stored = segment_document(self.segment)
+        self.may_edit = self.may(Permission.UPDATE_SEGMENT)
+        if self.request.method == "POST":
+            actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
+
+    def stored_now(self) -> tuple[str, list[Saying | str]]:
+        segment = actions.access_segment(self.caller, self.segment.pk)
+        told = (segment.name, segment.description, segment.project_id or "for all projects")
+        facts = ", ".join(text for text in told if text)
+        return segment_fingerprint(segment), [conditions_saying(segment.constraints), f"({facts})"]
+
+    def may(self, permission: Permission) -> bool:
+        project = self.segment.project_id
+        own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
+        return own or self.caller.can(permission)
+
+    def locked(self) -> str:
+        return "" if self.may_edit else 'You need "edit segments" to change it.'
+
+    def save(self) -> Segment:
+        names = ("name", "description", "constraints", "project_id")
+        changes = {name: getattr(self.segment, name) for name in names}
+        seen = self.seen.fingerprint
+        return update_segment_as_seen(self.segment.pk, changes, seen, caller=self.caller)
+
+    def refused(self, error: AppError) -> None:
+        if isinstance(error, Conflict):
+            self.tell_changes()
+
+    def get_title(self) -> str:
+        return f"Segment {self.stored['name']}"
+
+    def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            problems=problems,
+            uses=paged_uses(self.request, segment_uses(self.segment.pk, self.caller)),
+            may_delete=self.may(Permission.DELETE_SEGMENT),
+            seen=self.seen,
+            changed=self.changed,
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        names = ("name", "description", "constraints")
+        body = {name: self.stored[name] for name in names}
+        return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
+
+
+class DeleteSegment(ConsolePage):
+    """What it removes; while strategies have it, where these are."""
+
+    template_name = "projects/delete_word.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        identifier = path_id(kwargs["segment_id"])
+        self.segment = actions.access_segment_with(self.caller, identifier, Permission.DELETE_SEGMENT)
+        self.title = f"Delete segment {self.segment.name}"
+        uses = paged_uses(request, segment_uses(self.segment.pk, self.caller))
+        blockers = raised_by(partial(actions.check_segment_is_unused, self.segment))
+        blocked = " ".join(error.message for error in blockers)
+        return self.render_to_response(self.get_context_data(blocked=blocked, uses=uses, **kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        segment = actions.access_segment(self.caller, path_id(kwargs["segment_id"]))
+        actions.delete_segment(segment.pk, caller=self.caller)
+        messages.success(request, f"Deleted segment {segment.name}.")
+        return HttpResponseRedirect("/segments/")
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Segments", "/segments/"), (self.segment.name, f"/segments/{self.segment.pk}/"))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        count = len(self.segment.constraints)
+        loss = f"segment {self.segment.name} with its {count} condition{'' if count == 1 else 's'}"
+        cancel = f"/segments/{self.segment.pk}/"
+        return super().get_context_data(losses=[loss], button=self.title, cancel=cancel, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"/api/admin/segments/{self.segment.pk}")
+
+
+urlpatterns = [
+    path("segments/", SegmentsPage.as_view(), name="segments"),
+    path("segments/new", SegmentForm.as_view(), name="segment-new"),
+    path("segments/<str:segment_id>/", EditSegment.as_view(), name="segment"),
+    path("segments/<str:segment_id>/delete", DeleteSegment.as_view(), name="segment-delete"),
+]

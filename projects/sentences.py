@@ -1,0 +1,101 @@
+"""What a stored strategy says, as a sentence: "On for 50 % by userId, where country is one of US, DE".
+
+Before any evaluation; what comes of it for a context is told by ``playground.engine.reasons``, in the same words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of
+from playground.engine.operators import OPERATORS
+from playground.engine.sentences import custom_strategy, listed, shown, unmet_phrase
+from playground.engine.strategies import STRATEGIES
+
+Document = Mapping[str, Any]
+MOST_IN_A_SENTENCE = 2
+MOST_SAID = 10  # conditions of one strategy that are said one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """What a strategy or a segment says: ``whom`` ("On for 50 % by userId") and under which conditions."""
+
+    whom: str
+    conditions: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        parts = [self.whom, " and ".join(self.conditions)]
+        return f"{', where '.join(part for part in parts if part)}."
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the conditions are better read one below the other."""
+        return len(self.conditions) > MOST_IN_A_SENTENCE
+
+
+def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Saying:
+    """``segments``: names by id, of those the strategy may have."""
+    conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
+    conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
+    whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
+    return Saying(whom, shortened(conditions))
+
+
+def shortened(conditions: Sequence[str]) -> list[str]:
+    """The first MOST_SAID conditions, and how many others there are."""
+    more = len(conditions) - MOST_SAID
+    return [*conditions[:MOST_SAID], f"{more:,} more conditions"] if more > 1 else list(conditions)
+
+
+def constraint_sentence(constraint: Document) -> str:
+    """``country is one of US, DE``, ``appVersion is a version above 5.0.0``."""
+    field, operator = text_of(constraint.get("contextName")), text_of(constraint.get("operator"))
+    if operator not in OPERATORS:
+        return f"{shown(field)} {operator}"
+    several = OPERATORS[operator].takes == "values"
+    values = strings_of(constraint.get("values")) if several else [text_of(constraint.get("value"))]
+    need = unmet_phrase(operator, values, inverted=bool(constraint.get("inverted")))
+    case = " (ignoring case)" if constraint.get("caseInsensitive") else ""
+    return f"{shown(field)} is {need.removeprefix(', needs ')}{case}"
+
+
+def variants_sentence(variants: Iterable[Document]) -> str:
+    """``Variants: blue 50 %, green 50 %``; empty where there are none."""
+    shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
+    if (more := len(shares) - MOST_SAID) > 1:
+        shares[MOST_SAID:] = [f"and {more:,} more"]
+    return f"Variants: {', '.join(shares)}" if shares else ""
+
+
+def percent(weight: Any) -> str:
+    """A weight of 1000 in percent: 333 is "33.3", 500 is "50"."""
+    return f"{weight / 10:g}" if isinstance(weight, int | float) else "0"
+
+
+def _whom(name: str, parameters: Mapping[str, str]) -> str:
+    if name == "flexibleRollout":
+        return _share(parameters.get("rollout", ""), parameters.get("stickiness", "default"))
+    if name.startswith("gradualRollout") and name in STRATEGIES:
+        field = name.removeprefix("gradualRollout")
+        return _share(parameters.get("percentage", ""), field[:1].lower() + field[1:])
+    if name == "userWithId":
+        return f"On for userId {_listed(parameters.get('userIds', ''))}"
+    if name == "remoteAddress":
+        return f"On for the addresses {_listed(parameters.get('IPs', ''))}"
+    if name == "applicationHostname":
+        return f"On for applications on {_listed(parameters.get('hostNames', ''))}"
+    return "On for everyone" if name == "default" else custom_strategy(name)
+
+
+def _share(rollout: str, stickiness: str) -> str:
+    if rollout == "100":
+        return "On for everyone"
+    if stickiness == "random":
+        return f"On for about {shown(rollout)} % of calls, at random"
+    by = "userId, else sessionId" if stickiness == "default" else stickiness
+    return f"On for {shown(rollout)} % by {by}"
+
+
+def _listed(text: str) -> str:
+    return listed([item.strip() for item in text.split(",") if item.strip()])

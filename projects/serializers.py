@@ -1,0 +1,34 @@
+"""Fields of request bodies: texts that may come as numbers, and members that nobody knows."""
+
+from difflib import get_close_matches
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import Body
+from projects.text_values import text_of
+
+
+class TextField(serializers.CharField):
+    """A text; numbers and booleans become one, as the reference takes them. Blanks around it are kept."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("trim_whitespace", False)
+        kwargs.setdefault("allow_blank", True)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        return super().to_internal_value(text_of(data) if isinstance(data, bool | int | float) else data)
+
+
+class StrictSerializer(Body):
+    """A body in which an unknown member is an error that names the nearest known one."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and (unknown := [key for key in data if key not in self.fields]):
+            raise serializers.ValidationError({key: [self._unknown(key)] for key in unknown})
+        return super().to_internal_value(data)
+
+    def _unknown(self, key: str) -> str:
+        nearest = get_close_matches(key, self.fields, n=1)
+        return "there is no such member" + (f"; did you mean {nearest[0]}?" if nearest else "")

@@ -1,0 +1,251 @@
+"""Strategies of a flag in an environment: adding, changing, removing, ordering."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.db.models import Max
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound, Problem, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update
+from projects.flags.queries import strategy_documents
+from projects.flags.toggle import keep_off_without_strategies, project_environment
+from projects.limits import Limits
+from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
+from projects.project_scope import hold_segments
+from projects.refusal import check_problems
+from projects.strategies.known_names import load_vocabulary
+from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
+
+Document = dict[str, Any]
+
+
+@transactional
+def add_strategy(
+    project_id: str, name: str, environment: str, given: Mapping[str, Any], *, caller: Caller
+) -> Document:
+    """Adds a strategy, last unless ``sortOrder`` says otherwise; answers its document.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    permission = Permission.CREATE_FEATURE_STRATEGY
+    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    document = checked_strategy(flag, given)
+    check_room_for_strategy(flag, environment)
+    strategy = insert_strategy(flag, environment, document)
+    return _recorded(EventType.FEATURE_STRATEGY_ADD, strategy, environment, None, caller=caller)
+
+
+def check_room_for_strategy(flag: Flag, environment: str) -> None:
+    """Whether one more strategy may be added; the flag is locked. Raises ValidationError."""
+    limit = Limits.from_settings().strategies
+    if Strategy.objects.filter(flag=flag, environment_id=environment).count() >= limit:
+        raise ValidationError(f"{flag.name} has {limit} strategies in {environment}; more are not allowed.")
+
+
+def insert_strategy(flag: Flag, environment: str, document: Document) -> Strategy:
+    """The rows of a strategy whose document is checked."""
+    place = document["sortOrder"]
+    if place is None:
+        there = Strategy.objects.filter(flag=flag, environment_id=environment)
+        last = there.aggregate(last=Max("sort_order"))["last"]
+        place = 0 if last is None else last + 1
+    strategy = Strategy(flag=flag, environment_id=environment)
+    _assign(strategy, document | {"sortOrder": place})
+    strategy.save(force_insert=True)
+    _set_segments(strategy, document["segments"])
+    return strategy
+
+
+def checked_strategy(
+    flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[Document] = ()
+) -> Document:
+    """The document that is stored for what was given. Raises ValidationError with every problem."""
+    defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
+    document = strategy_document(given, defaults, stored_variants=stored_variants)
+    hold_segments(document["segments"])
+    check_problems(
+        strategy_problems(
+            document,
+            "",
+            vocabulary=load_vocabulary(flag.project_id),
+            limits=Limits.from_settings(),
+            given_variants=given.get("variants") or [],
+        )
+    )
+    return document
+
+
+def update_strategy(
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    given: Mapping[str, Any],
+    *,
+    caller: Caller,
+) -> Document:
+    """Changes those members that are given and not null (only a title may be). Otherwise as ``edit_strategy``."""
+    changes = {key: value for key, value in given.items() if value is not None or key == "title"}
+    return edit_strategy(
+        project_id, name, environment, strategy_id, lambda before: before | changes, caller=caller
+    )
+
+
+@transactional
+def edit_strategy(
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    edit: Callable[[Document], Mapping[str, Any]],
+    *,
+    caller: Caller,
+) -> Document:
+    """Replaces the strategy by what ``edit`` makes of its document, which is read under the lock; answers the new one.
+
+    What is missing from it gets its default; the place stays. Where that disables the last enabled strategy, the flag
+    is switched off there: without strategies it would be on for everyone. Raises NotFound, NoAccess, ValidationError.
+    """
+    permission = Permission.UPDATE_FEATURE_STRATEGY
+    flag, place = _access(project_id, name, environment, permission, caller=caller)
+    strategy = access_strategy(flag, environment, strategy_id)
+    [before] = strategy_documents([strategy])
+    document = checked_strategy(flag, edit(before), stored_variants=strategy.variants)
+    if document["sortOrder"] is None:
+        document["sortOrder"] = strategy.sort_order
+    _assign(strategy, document)
+    strategy.save()
+    _set_segments(strategy, document["segments"])
+    after = _recorded(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
+    keep_off_without_strategies(flag, place, caller=caller)
+    return after
+
+
+@transactional
+def remove_strategy(
+    project_id: str, name: str, environment: str, strategy_id: str, *, caller: Caller
+) -> None:
+    """Where that removes the last enabled strategy, the flag is switched off there. Raises NotFound, NoAccess."""
+    permission = Permission.DELETE_FEATURE_STRATEGY
+    flag, place = _access(project_id, name, environment, permission, caller=caller)
+    strategy = access_strategy(flag, environment, strategy_id)
+    [before] = strategy_documents([strategy])
+    strategy.delete()
+    record(
+        Event(
+            type=EventType.FEATURE_STRATEGY_REMOVE,
+            project=project_id,
+            environment=environment,
+            feature=name,
+            before=before,
+        ),
+        actor=caller,
+    )
+    keep_off_without_strategies(flag, place, caller=caller)
+
+
+@transactional
+def order_strategies(
+    project_id: str, name: str, environment: str, orders: Sequence[tuple[str, int]], *, caller: Caller
+) -> None:
+    """Gives strategies their places, as (id, sort order) pairs; those not named keep theirs.
+
+    Raises NotFound, NoAccess, and ValidationError for an id that is not one of the flag's there.
+    """
+    permission = Permission.UPDATE_FEATURE_STRATEGY
+    flag, _ = _access(project_id, name, environment, permission, caller=caller)
+    strategies = {str(s.pk): s for s in Strategy.objects.filter(flag=flag, environment_id=environment)}
+    check_problems(
+        Problem(f"[{index}].id", f"{name} has no strategy {strategy_id} in {environment}")
+        for index, (strategy_id, _) in enumerate(orders)
+        if strategy_id not in strategies
+    )
+    before = _ids_in_order(strategies)
+    for strategy_id, place in orders:
+        strategies[strategy_id].sort_order = place
+    Strategy.objects.bulk_update(strategies.values(), ["sort_order"])
+    after = _ids_in_order(strategies)
+    if before != after:
+        record(
+            Event(
+                type=EventType.FEATURE_STRATEGY_ORDER_CHANGED,
+                project=project_id,
+                environment=environment,
+                feature=name,
+                before={"strategyIds": before},
+                after={"strategyIds": after},
+            ),
+            actor=caller,
+        )
+
+
+def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:
+    """A strategy of the flag in the environment. Raises NotFound."""
+    found = None
+    if (identifier := _uuid(strategy_id)) is not None:
+        rows = Strategy.objects.filter(pk=identifier, flag=flag, environment_id=environment)
+        found = rows.first()
+    if found is None:
+        raise NotFound(f"{flag.name} has no strategy {strategy_id} in {environment}.")
+    return found
+
+
+def _access(
+    project_id: str, name: str, environment: str, permission: Permission, *, caller: Caller
+) -> tuple[Flag, ProjectEnvironment]:
+    flag = access_flag_for_update(caller, project_id, name, permission, environment=environment)
+    return flag, project_environment(project_id, environment)
+
+
+def _uuid(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
+
+
+def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
+    return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
+
+
+def _assign(strategy: Strategy, document: Document) -> None:
+    for key in ("name", "title", "disabled", "parameters", "constraints", "variants"):
+        setattr(strategy, key, document[key])
+    strategy.sort_order = document["sortOrder"]
+
+
+def _set_segments(strategy: Strategy, wanted: Sequence[int]) -> None:
+    links = StrategySegment.objects.filter(strategy=strategy)
+    if list(links.order_by("id").values_list("segment_id", flat=True)) == list(wanted):
+        return
+    links.delete()
+    StrategySegment.objects.bulk_create(
+        StrategySegment(strategy=strategy, segment_id=segment) for segment in wanted
+    )
+
+
+def _recorded(
+    kind: EventType, strategy: Strategy, environment: str, before: Document | None, *, caller: Caller
+) -> Document:
+    """The document of the strategy as it is now, with its event; a change that changes nothing has none."""
+    [after] = strategy_documents([strategy])
+    if before != after:
+        flag = strategy.flag
+        record(
+            Event(
+                type=kind,
+                project=flag.project_id,
+                environment=environment,
+                feature=flag.name,
+                before=before,
+                after=after,
+            ),
+            actor=caller,
+        )
+    return after

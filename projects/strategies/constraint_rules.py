@@ -1,0 +1,122 @@
+"""Constraints of strategies and of segments."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from flagadmin.errors import Problem, choices
+from playground.engine.operators import OPERATORS, problem
+from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
+from playground.engine.unreadable import meant
+from projects.limits import Limits
+from projects.text_values import text_of
+
+Document = dict[str, Any]
+
+
+class UnreadableValue(Problem):
+    """A number or date that SDKs cannot read and never match, though it is clear what was meant. Imports keep it, so
+    that nobody's result changes; everything else refuses it."""
+
+
+# These look for a part of a value or for a set of them, so legal values, which are whole ones, do not bind them.
+PARTIAL = frozenset({"text", "regex", "network"})
+
+
+def constraint_document(given: Mapping[str, Any]) -> Document:
+    """A constraint as it is stored: values are texts, ``values`` is there, what was not given stays away."""
+    document = {
+        "contextName": given["contextName"],
+        "operator": given["operator"],
+        "values": [text_of(value) for value in given.get("values") or []],
+    }
+    if given.get("value") is not None:
+        document["value"] = text_of(given["value"])
+    for switch in ("inverted", "caseInsensitive"):
+        if switch in given:
+            document[switch] = bool(given[switch])
+    return document
+
+
+def constraints_problems(
+    constraints: Sequence[Document], path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
+) -> Iterator[Problem]:
+    """What is wrong with a list of constraints; ``path`` is the list's own ("strategies[2].constraints")."""
+    if len(constraints) > limits.constraints:
+        yield Problem(
+            path, f"at most {limits.constraints} constraints are allowed; there are {len(constraints)}"
+        )
+    for index, constraint in enumerate(constraints):
+        yield from constraint_problems(
+            constraint, f"{path}[{index}]", legal_values=legal_values, limits=limits
+        )
+
+
+def constraint_problems(
+    constraint: Document, path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
+) -> Iterator[Problem]:
+    """What is wrong with one stored constraint. The context field itself need not exist: SDKs may send any."""
+    operator = constraint["operator"]
+    if not constraint["contextName"]:
+        yield Problem(f"{path}.contextName", "the name of a context field is needed")
+    yield from _size_problems(constraint["values"], f"{path}.values", limits)
+    if (length := len(constraint.get("value") or "")) > MAX_VALUE_LENGTH:
+        message = f"at most {MAX_VALUE_LENGTH:,} characters are allowed; this value has {length:,}"
+        yield Problem(f"{path}.value", message)
+        return
+    if operator not in OPERATORS:
+        yield Problem(f"{path}.operator", f"there is no operator {operator}. There are: {choices(OPERATORS)}")
+        return
+    if operator == "REGEX" and constraint.get("inverted"):
+        yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
+    legal = None if OPERATORS[operator].family in PARTIAL else legal_values.get(constraint["contextName"])
+    for value, place in _operands(constraint, path):
+        yield from _value_problems(operator, value, place, legal, constraint["contextName"])
+    yield from _missing(constraint, path)
+
+
+def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
+    """The values that the operator reads, with their places. A ``value`` beside ``values`` is kept and not read."""
+    if OPERATORS[constraint["operator"]].takes == "values":
+        yield from ((value, f"{path}.values[{index}]") for index, value in enumerate(constraint["values"]))
+    elif constraint.get("value"):
+        yield constraint["value"], f"{path}.value"
+
+
+def _missing(constraint: Document, path: str) -> Iterator[Problem]:
+    operator = constraint["operator"]
+    if OPERATORS[operator].takes == "values":
+        if not constraint["values"]:
+            yield Problem(f"{path}.values", f"{operator} needs at least one value")
+    elif not constraint.get("value"):
+        yield Problem(f"{path}.value", f"{operator} needs a value")
+
+
+def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator[Problem]:
+    if len(values) > limits.constraint_values:
+        yield Problem(path, f"at most {limits.constraint_values} values are allowed; there are {len(values)}")
+    for index, value in enumerate(values):
+        if not value:
+            yield Problem(f"{path}[{index}]", "a value must not be empty")
+        elif len(value) > limits.value_length:
+            yield Problem(
+                f"{path}[{index}]",
+                f"at most {limits.value_length} characters are allowed; this value has {len(value)}",
+            )
+
+
+def _value_problems(
+    operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
+) -> Iterator[Problem]:
+    if value and (intended := meant(operator, value)):
+        message = f"SDKs cannot read {operator} {value} and never match it; {intended} was probably meant"
+        yield UnreadableValue(path, message)
+    elif value and (fault := problem(operator, value)):
+        yield Problem(path, f"{shortened(value)} {fault}")
+    elif value and legal is not None and value not in legal:
+        yield Problem(
+            path, f"{shortened(value)} is not a legal value of {field}. There are: {choices(legal)}"
+        )
+
+
+def shortened(value: str, limit: int = 60) -> str:
+    return value if len(value) <= limit else value[: limit - 1] + "…"

@@ -1,0 +1,29 @@
+"""Constraints as bodies carry them. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+
+from django.conf import settings
+from rest_framework import serializers
+
+from flagadmin.http.fields import MOST_ITEMS, ListOf
+from projects.serializers import StrictSerializer, TextField
+
+
+class ConstraintBody(StrictSerializer):
+    contextName = serializers.CharField(help_text="Context field the constraint applies to.")
+    operator = serializers.CharField(
+        help_text="One of NOT_IN, IN, STR_ENDS_WITH, STR_STARTS_WITH, STR_CONTAINS, NUM_EQ, NUM_GT, NUM_GTE, NUM_LT, "
+        "NUM_LTE, DATE_AFTER, DATE_BEFORE, SEMVER_EQ, SEMVER_GT, SEMVER_LT, SEMVER_GTE, SEMVER_LTE, REGEX, IN_CIDR."
+    )
+    caseInsensitive = serializers.BooleanField(required=False, help_text="Default false.")
+    inverted = serializers.BooleanField(required=False, help_text="Default false; negates the result.")
+    values = ListOf(
+        child=TextField(),
+        max_length=max(MOST_ITEMS, settings.CONSTRAINT_VALUES_LIMIT),
+        required=False,
+        allow_null=True,
+        help_text="For operators that take several values.",
+    )
+    value = TextField(
+        required=False,
+        allow_null=True,
+        help_text="For operators that take a single value.",
+    )

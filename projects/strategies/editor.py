@@ -1,0 +1,177 @@
+"""The form of one strategy: a flag's in an environment, or the default one of a project's environment.
+
+Every button of the form sends all of it: "do" says what for. Nothing but "save" and "delete" writes.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from flagadmin.errors import AppError, NotFound, Problem, ValidationError
+from groups.console import ConsolePage
+from groups.permissions import Permission
+from projects.models import StrategyType
+from projects.sentences import strategy_saying, variants_sentence
+from projects.strategies.constraint_forms import NEW, Words, operator_choices, stored_constraints
+from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
+from projects.strategies.rules import strategy_warnings
+from projects.strategies.variant_forms import NEW as NEW_VARIANT
+from projects.strategies.variant_forms import PAYLOAD_TYPES, in_percent
+from projects.strategies.variant_rules import variants_document
+
+Document = dict[str, Any]
+_REMOVE = re.compile(r"remove-(constraint|variant)-(\d{1,4})")
+
+
+class StrategyEditor(ConsolePage):
+    """``document`` is the strategy as the form has it at the moment, ``stored`` as it was.
+
+    ``home`` is where one goes afterwards; any of ``permissions`` is enough to change it.
+    """
+
+    template_name = "projects/strategy.html"
+    restores = True
+    permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
+    may_delete = False
+    project_id: str
+    environment: str
+    stored: Document
+    home: str
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.problems: list[Problem] = []
+        self.refusal: AppError | None = None
+        return super().dispatch(request, *args, **kwargs)
+
+    def find(self) -> None:
+        """Sets what the address names. Raises NotFound."""
+        raise NotImplementedError
+
+    def check(self, wanted: Document) -> None:
+        """Raises ValidationError with every problem of a strategy."""
+        raise NotImplementedError
+
+    def save(self, document: Document) -> str:
+        """Calls the action; answers what was done."""
+        raise NotImplementedError
+
+    def delete(self) -> str:
+        """Calls the action; answers what was done."""
+        raise NotImplementedError
+
+    @property
+    def locked(self) -> bool:
+        here = {"project": self.project_id, "environment": self.environment}
+        return not any(self.caller.can(permission, **here) for permission in self.permissions)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.document = self.stored
+        return self.render_to_response(self.get_context_data())
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        if request.POST.get("do") == "delete":
+            messages.success(request, self.delete())
+            return HttpResponseRedirect(self.home)
+        self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
+        self.document, self.problems = given_strategy(request.POST, self.stored)
+        do = request.POST.get("do", "save")
+        if do == "save":
+            return self.try_to_save()
+        self.change_rows(do)
+        return self.render_to_response(self.get_context_data())
+
+    def try_to_save(self) -> HttpResponseBase:
+        wanted = self.wanted()
+        self.problems += strategy_warnings(wanted, "")
+        if not self.problems:
+            try:
+                messages.success(self.request, self.save(wanted))
+                return HttpResponseRedirect(self.back())
+            except NotFound:
+                raise
+            except AppError as error:
+                self.refused(error)
+        status = self.refusal.status if self.refusal else 400
+        return self.render_to_response(self.get_context_data(), status=status)
+
+    def refused(self, error: AppError) -> None:
+        """By the action: what is wrong is told in the form."""
+        self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
+
+    def wanted(self) -> Document:
+        """What would be stored."""
+        return self.document | {"constraints": stored_constraints(self.document["constraints"])}
+
+    def change_rows(self, do: str) -> None:
+        if do == "add-constraint":
+            self.document["constraints"].append(dict(NEW))
+        elif do == "add-variant":
+            self.document["variants"].append(dict(NEW_VARIANT))
+        elif found := _REMOVE.fullmatch(do):
+            rows = self.document[f"{found[1]}s"]
+            if int(found[2]) < len(rows):
+                del rows[int(found[2])]
+
+    def back(self) -> str:
+        """Where one came from, if that was the playground; else ``home``."""
+        came = self.request.POST.get("next") or self.request.headers.get("Referer", "")
+        address = came.removeprefix(f"{self.request.scheme}://{self.request.get_host()}")
+        ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
+        return address if ours and address.startswith("/playground/") else self.home
+
+    def faults(self, wanted: Document) -> list[str]:
+        """Why the form could not be saved as it is, as far as it has been filled in."""
+        if self.request.method != "POST":
+            return []
+        try:
+            self.check(wanted)
+            found = list(strategy_warnings(wanted, ""))
+        except ValidationError as error:
+            details = error.details or [Problem("", error.message)]
+            found = in_percent(details, self.document["variants"])
+        return [problem.message for problem in found if self.was_left(problem)]
+
+    def was_left(self, problem: Problem) -> bool:
+        """Without JavaScript nobody knows what was filled in: everything counts."""
+        left = self.request.POST.get("left")
+        return left is None or was_left(problem, left.split("\n"))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        inputs = strategy_inputs(self.project_id, self.document, stored=self.stored, problems=self.problems)
+        wanted = self.wanted()
+        names = {segment.pk: segment.name for segment, _ in inputs.segments}
+        return super().get_context_data(
+            inputs=inputs,
+            saying=strategy_saying(wanted, segments=names),
+            variants_sentence=variants_sentence(
+                variants_document(wanted["variants"], self.stored["variants"])
+            ),
+            faults=self.faults(wanted),
+            carried=json.dumps(carried_parameters(self.request.POST)),
+            refusal=self.refusal if self.refusal and not self.refusal.details else None,
+            operators=operator_choices(),
+            fields=Words.of(self.project_id).names,
+            payload_types=PAYLOAD_TYPES,
+            environment=self.environment,
+            locked=self.why_locked() if self.locked else "",
+            may_delete=self.may_delete,
+            back=self.back(),
+            **kwargs,
+        )
+
+    def why_locked(self) -> str:
+        title = self.permissions[-1].display
+        return f'You need "{title[:1].lower()}{title[1:]}" in {self.project_id} / {self.environment}.'
+
+
+def type_choices() -> list[tuple[str, str]]:
+    """The types offered for new strategies, by name and title."""
+    kinds = StrategyType.objects.filter(deprecated=False)
+    return [(kind.name, kind.title or kind.name) for kind in kinds]

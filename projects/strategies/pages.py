@@ -1,0 +1,169 @@
+"""…/strategies/edit?environmentId=…&strategyId=… and …/strategies/new?environmentId=…: one strategy of a flag."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import path
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError, Conflict
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.console import api_path, flag_crumbs, flag_url
+from projects.edit_conflict_pages import SavedAsSeen
+from projects.edit_conflicts import strategy_fingerprint, update_strategy_as_seen
+from projects.flags.queries import strategy_documents
+from projects.flags.toggle import project_environment
+from projects.history.queries import readable_events
+from projects.models import FlagEnvironment, Segment, Strategy
+from projects.sentences import Saying, strategy_saying, variants_sentence
+from projects.strategies.actions import access_strategy, add_strategy, checked_strategy, remove_strategy
+from projects.strategies.editor import Document, StrategyEditor, type_choices
+from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
+
+
+class StrategyPage(StrategyEditor):
+    """Common to both."""
+
+    def find(self) -> None:
+        """Flag, environment and stored strategy of the address. Raises NotFound."""
+        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.project_id = self.flag.project_id
+        self.environment = self.request.GET.get("environmentId", "")
+        self.home = flag_url(self.project_id, self.flag.name)
+        self.place = (self.project_id, self.flag.name, self.environment)
+        project_environment(self.project_id, self.environment)
+        self.stored = self.stored_document()
+
+    def stored_document(self) -> Document:
+        raise NotImplementedError
+
+    def check(self, wanted: Document) -> None:
+        checked_strategy(self.flag, wanted)
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return flag_crumbs(self.flag)
+
+    def api_address(self) -> str:
+        return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
+
+
+class EditStrategyPage(SavedAsSeen, StrategyPage):
+    def find(self) -> None:
+        super().find()
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
+
+    def stored_now(self) -> tuple[str, list[Saying | str]]:
+        strategy = access_strategy(self.flag, self.environment, str(self.strategy.pk))
+        [document] = strategy_documents([strategy])
+        names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
+        told = (
+            document["title"],
+            "disabled" if strategy.disabled else "",
+            variants_sentence(strategy.variants),
+        )
+        facts = ", ".join(text for text in told if text)
+        saying = strategy_saying(document, segments=names)
+        return strategy_fingerprint(strategy), [saying, f"({facts})"] if facts else [saying]
+
+    def stored_document(self) -> Document:
+        self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
+        here = {"project": self.project_id, "environment": self.environment}
+        self.may_delete = self.caller.can(Permission.DELETE_FEATURE_STRATEGY, **here)
+        [document] = strategy_documents([self.strategy])
+        return document
+
+    def save(self, document: Document) -> str:
+        strategy, seen = str(self.strategy.pk), self.seen.fingerprint
+        update_strategy_as_seen(*self.place, strategy, document, seen, caller=self.caller)
+        return f"Changed a strategy of {self.flag.name} in {self.environment}."
+
+    def refused(self, error: AppError) -> None:
+        super().refused(error)
+        if isinstance(error, Conflict):
+            self.tell_changes()
+
+    def delete(self) -> str:
+        was_on = self.switched_on()
+        remove_strategy(*self.place, str(self.strategy.pk), caller=self.caller)
+        text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
+        if was_on and not self.switched_on():
+            text += f" It was the last one in use, so {self.flag.name} is now off there."
+        return text
+
+    def switched_on(self) -> bool:
+        there = FlagEnvironment.objects.filter(flag=self.flag, environment=self.environment)
+        return there.filter(enabled=True).exists()
+
+    def get_title(self) -> str:
+        return f"Strategy of {self.flag.name} in {self.environment}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            seen=self.seen,
+            changed=self.changed,
+            button="Save strategy",
+            delete_button="Delete strategy",
+            deletion=self.what_goes() if self.may_delete else "",
+            **kwargs,
+        )
+
+    def what_goes(self) -> str:
+        """What deleting the strategy does to the flag there."""
+        others = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
+        if self.strategy.disabled or others.exclude(pk=self.strategy.pk).exists():
+            return f"The others decide for {self.flag.name} in {self.environment}."
+        if self.switched_on():
+            return f"It is the last one in use: {self.flag.name} goes off in {self.environment}."
+        return f"{self.flag.name} has no other in use in {self.environment}; it is off there."
+
+    def curl(self) -> str:
+        body = {key: value for key, value in self.stored.items() if key not in ("id", "sortOrder")}
+        return curl_for(self.request, "PUT", f"{self.api_address()}/{self.strategy.pk}", body)
+
+
+class NewStrategyPage(StrategyPage):
+    permissions = (Permission.CREATE_FEATURE_STRATEGY,)
+
+    def stored_document(self) -> Document:
+        """The project environment's default strategy, or an empty one of the type that was chosen."""
+        defaults = StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
+        place = project_environment(self.project_id, self.environment)
+        name = self.request.POST.get("name") or self.request.GET.get("name")
+        default = default_strategy_document(place.default_strategy, defaults)
+        if name and name != default["name"]:
+            return strategy_document({"name": name}, defaults)
+        return default
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
+        return super().get(request, *args, **kwargs)
+
+    def save(self, document: Document) -> str:
+        add_strategy(*self.place, document, caller=self.caller)
+        return f"Added a strategy to {self.flag.name} in {self.environment}."
+
+    def get_title(self) -> str:
+        return f"New strategy of {self.flag.name} in {self.environment}"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Add strategy", types=type_choices(), **kwargs)
+
+    def curl(self) -> str:
+        body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
+        return curl_for(self.request, "POST", self.api_address(), body)
+
+
+STRATEGIES = "projects/<str:project_id>/features/<str:name>/strategies"
+urlpatterns = [
+    path(f"{STRATEGIES}/edit", EditStrategyPage.as_view(), name="strategy-edit"),
+    path(f"{STRATEGIES}/new", NewStrategyPage.as_view(), name="strategy-new"),
+]

@@ -1,0 +1,122 @@
+"""Strategies of a flag in an environment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flagadmin.errors import Problem, choices
+from projects.limits import Limits
+from projects.strategies.constraint_rules import constraint_document, constraints_problems
+from projects.strategies.known_names import Vocabulary
+from projects.strategies.variant_rules import variants_document, variants_problems
+from projects.text_values import is_scalar, text_of
+
+Document = dict[str, Any]
+
+FLEXIBLE_ROLLOUT = "flexibleRollout"
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyDefaults:
+    """What a gradual rollout gets where it says nothing: the project's stickiness, the flag's name as group."""
+
+    flag: str
+    stickiness: str = "default"
+
+
+def strategy_document(
+    given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
+) -> Document:
+    """A strategy as it is stored: ``name title disabled parameters constraints variants segments sortOrder``.
+
+    ``sortOrder`` is None where none was given: the caller knows the place. Parameters whose values are neither texts,
+    numbers, booleans nor null are kept as they are, for :func:`strategy_problems` to tell of. ``stored_variants`` are
+    those it has now: see :func:`variants_document`.
+    """
+    return {
+        "name": given["name"],
+        "title": given.get("title"),
+        "disabled": bool(given.get("disabled")),
+        "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
+        "constraints": [constraint_document(constraint) for constraint in given.get("constraints") or []],
+        "variants": variants_document(given.get("variants") or [], stored_variants),
+        "segments": list(given.get("segments") or []),
+        "sortOrder": given.get("sortOrder"),
+    }
+
+
+def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyDefaults) -> Document:
+    parameters = {key: text_of(value) if is_scalar(value) else value for key, value in given.items()}
+    if name == FLEXIBLE_ROLLOUT:
+        parameters["rollout"] = parameters.get("rollout") or "100"
+        parameters["stickiness"] = parameters.get("stickiness") or defaults.stickiness
+        parameters["groupId"] = parameters.get("groupId") or defaults.flag
+    return parameters
+
+
+def default_strategy_document(configured: Mapping[str, Any] | None, defaults: StrategyDefaults) -> Document:
+    """What a flag gets that is switched on without an enabled strategy: the project environment's default strategy,
+    else everyone."""
+    return strategy_document(configured or {"name": FLEXIBLE_ROLLOUT}, defaults)
+
+
+def strategy_problems(
+    strategy: Document,
+    path: str,
+    *,
+    vocabulary: Vocabulary,
+    limits: Limits,
+    given_variants: Sequence[Any] | None = None,
+) -> Iterator[Problem]:
+    """What is wrong with a stored strategy. Variants are sorted when stored: ``given_variants`` is the list as it
+    was sent, so that paths lead to what the sender wrote."""
+    if strategy["name"] not in vocabulary.strategy_types:
+        known = choices(vocabulary.strategy_types)
+        yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. There are: {known}")
+    for key, value in strategy["parameters"].items():
+        if not isinstance(value, str):
+            yield Problem(_at(path, f"parameters.{key}"), "a parameter is a text, a number or a boolean")
+    yield from constraints_problems(
+        strategy["constraints"], _at(path, "constraints"), legal_values=vocabulary.legal_values, limits=limits
+    )
+    variants = strategy["variants"] if given_variants is None else given_variants
+    yield from variants_problems(variants, _at(path, "variants"))
+    yield from segments_problems(
+        strategy["segments"], _at(path, "segments"), segments=vocabulary.segments, limits=limits
+    )
+
+
+def segments_problems(
+    ids: Sequence[int], path: str, *, segments: Mapping[int, str], limits: Limits
+) -> Iterator[Problem]:
+    """Segments must be there, be global or the project's own, and be listed once."""
+    if len(ids) > limits.segments:
+        yield Problem(path, f"at most {limits.segments} segments are allowed; there are {len(ids)}")
+    seen: set[int] = set()
+    for index, identifier in enumerate(ids):
+        if identifier in seen:
+            name = segments.get(identifier, identifier)  # an import's file has other ids
+            yield Problem(f"{path}[{index}]", f"segment {name} is listed twice")
+        elif identifier not in segments:
+            known = choices(segments.values()) or "none"
+            yield Problem(f"{path}[{index}]", f"there is no segment {identifier} here. There are: {known}")
+        seen.add(identifier)
+
+
+def strategy_warnings(strategy: Document, path: str) -> Iterator[Problem]:
+    """What is stored as it is, as the reference does, but does hardly what was meant: rollouts out of range."""
+    for key in ("rollout", "percentage"):
+        value = strategy["parameters"].get(key)
+        if isinstance(value, str) and not _is_percentage(value):
+            yield Problem(_at(path, f"parameters.{key}"), "Enter a number from 0 to 100")
+
+
+def _is_percentage(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 100
+    except ValueError:
+        return False
+
+
+def _at(path: str, member: str) -> str:
+    return f"{path}.{member}" if path else member

@@ -1,0 +1,48 @@
+"""Strategies as bodies carry them. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import LONGEST_VALUE, Body, ListOf, MapOf
+from projects.serializers import StrictSerializer, TextField
+from projects.strategies.constraint_serializers import ConstraintBody
+
+
+class PayloadBody(StrictSerializer):
+    type = serializers.CharField(help_text="One of json, csv, string, number.")
+    value = TextField(max_length=LONGEST_VALUE)
+
+
+class StrategyVariantBody(StrictSerializer):
+    name = TextField(help_text="Unique within the list.")
+    weight = serializers.IntegerField(help_text="0 to 1000.")
+    weightType = serializers.CharField(
+        help_text="variable: weights adjust so that the total is 1000. fix: exactly its weight."
+    )
+    stickiness = serializers.CharField(help_text="Field that keeps a result, or default, or random.")
+    payload = PayloadBody(required=False, allow_null=True)
+
+
+class StrategyChanges(Body):
+    name = serializers.CharField(required=False, help_text="Strategy type, for example flexibleRollout.")
+    title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    disabled = serializers.BooleanField(
+        required=False, allow_null=True, help_text="Default false; disabled strategies are not evaluated."
+    )
+    sortOrder = serializers.IntegerField(
+        required=False, allow_null=True, min_value=-(2**31), max_value=2**31 - 1
+    )
+    parameters = MapOf(
+        child=TextField(allow_null=True, max_length=LONGEST_VALUE),
+        required=False,
+        allow_null=True,
+        help_text="Texts by name.",
+    )
+    constraints = ConstraintBody(many=True, required=False, allow_null=True)
+    variants = StrategyVariantBody(many=True, required=False, allow_null=True)
+    segments = ListOf(
+        child=serializers.IntegerField(), required=False, allow_null=True, help_text="Ids of segments."
+    )
+
+
+class StrategyBody(StrategyChanges):
+    name = serializers.CharField(help_text="Strategy type, for example flexibleRollout.")

@@ -1,0 +1,122 @@
+"""Creating, changing, deprecating and deleting custom strategy types. They are global; built-in ones stay."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.documents import strategy_type_document
+from projects.models import ProjectEnvironment, Strategy, StrategyType
+from projects.project_scope import name_is_free
+from projects.rules import strategy_type_problems
+from projects.used_by import named_uses
+
+STANDARD = "default"
+
+
+@transactional
+def create_strategy_type(values: Mapping[str, Any], *, caller: Caller) -> StrategyType:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    caller.check(Permission.CREATE_STRATEGY)
+    strategy_type = StrategyType(**values, built_in=False)
+    check_strategy_type(strategy_type)
+    with name_is_free(f"A strategy type named {strategy_type.name} already exists."):
+        strategy_type.save(force_insert=True)
+    after = strategy_type_document(strategy_type)
+    record(Event(type=EventType.STRATEGY_CREATED, subject=strategy_type.name, after=after), actor=caller)
+    return strategy_type
+
+
+@transactional
+def update_strategy_type(name: str, changes: Mapping[str, Any], *, caller: Caller) -> StrategyType:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, InvalidOperation, ValidationError."""
+    strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
+    check_not_built_in(strategy_type)
+    return _change(strategy_type, changes, EventType.STRATEGY_UPDATED, caller)
+
+
+@transactional
+def deprecate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
+    """No longer offered for new strategies; those there are go on. Raises NotFound, NoAccess, InvalidOperation."""
+    strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
+    if name == STANDARD:
+        raise InvalidOperation("The default strategy type cannot be deprecated.")
+    return _change(strategy_type, {"deprecated": True}, EventType.STRATEGY_DEPRECATED, caller)
+
+
+@transactional
+def reactivate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
+    strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
+    return _change(strategy_type, {"deprecated": False}, EventType.STRATEGY_REACTIVATED, caller)
+
+
+@transactional
+def delete_strategy_type(name: str, *, caller: Caller) -> None:
+    """Raises InvalidOperation for a built-in type, Conflict naming what uses it while strategies are of this type."""
+    strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
+    check_not_built_in(strategy_type)
+    check_strategy_type_is_unused(strategy_type)
+    before = strategy_type_document(strategy_type)
+    record(Event(type=EventType.STRATEGY_DELETED, subject=name, before=before), actor=caller)
+    strategy_type.delete()
+
+
+def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
+    """Raises Conflict naming the flags and the default strategies."""
+    name = strategy_type.name
+    strategies = Strategy.objects.filter(name=name)
+    defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
+    if uses := named_uses(strategies, defaults):
+        raise Conflict(f"Strategy type {name} is in use {uses}. Change these, or deprecate the type.")
+
+
+def _change(
+    strategy_type: StrategyType, changes: Mapping[str, Any], kind: EventType, caller: Caller
+) -> StrategyType:
+    before = strategy_type_document(strategy_type)
+    for key, value in changes.items():
+        setattr(strategy_type, key, value)
+    check_strategy_type(strategy_type)
+    strategy_type.save()
+    after = strategy_type_document(strategy_type)
+    if after != before:
+        record(Event(type=kind, subject=strategy_type.name, before=before, after=after), actor=caller)
+    return strategy_type
+
+
+def access_strategy_type(name: str) -> StrategyType:
+    """Raises NotFound."""
+    strategy_type = StrategyType.objects.filter(pk=name).first()
+    if strategy_type is None:
+        raise NotFound(f"There is no strategy type {name}.")
+    return strategy_type
+
+
+def access_strategy_type_for_update(caller: Caller, name: str, permission: Permission) -> StrategyType:
+    """The strategy type, locked. Raises NotFound, NoAccess."""
+    access_strategy_type(name)
+    caller.check(permission)
+    strategy_type = StrategyType.objects.select_for_update().filter(pk=name).first()
+    if strategy_type is None:
+        raise NotFound(f"There is no strategy type {name}.")
+    return strategy_type
+
+
+def check_not_built_in(strategy_type: StrategyType) -> None:
+    if strategy_type.built_in:
+        raise InvalidOperation(f"Strategy type {strategy_type.name} is built in and stays as it is.")
+
+
+def check_strategy_type(strategy_type: StrategyType) -> None:
+    """Raises ValidationError with every problem; stores the parameters in one spelling."""
+    if problems := list(strategy_type_problems(strategy_type)):
+        raise ValidationError.of(problems)
+    strategy_type.parameters = [
+        {"name": p["name"], "type": p["type"], "description": p.get("description") or "",
+         "required": p.get("required", False)}
+        for p in strategy_type.parameters
+    ]  # fmt: skip

@@ -1,0 +1,225 @@
+"""/strategy-types/: the kinds of strategies, and making one's own, which only SDKs can evaluate."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import FormPage, ListPage
+from groups.permissions import Permission
+from playground.engine.strategies import STRATEGIES
+from projects.console import ActionPage
+from projects.models import Strategy, StrategyType
+from projects.rules import PARAMETER_TYPES
+from projects.strategies import strategy_types as actions
+
+OLDER = (
+    "Kept for flags that have it; evaluated here as SDKs do. New flags use a gradual rollout or a condition."
+)
+CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'
+
+
+def mark(row: StrategyType) -> tuple[str, str]:
+    """What kind of type it is beside the usual ones, and what that means: ``("custom", "Only SDKs …")``."""
+    if row.name not in STRATEGIES:
+        return "custom", CUSTOM
+    return ("", "") if row.built_in else ("older", OLDER)
+
+
+class StrategyTypesPage(ListPage):
+    template_name = "projects/strategy_types.html"
+    title = "Strategy types"
+    csv_name = "strategy-types"
+    columns = (
+        Column("name", "Strategy type", by=("name",)),
+        Column("description", "Description"),
+        Column("takes", "Takes"),
+        Column("used", "Used by strategies", numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or description"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        text = values["q"]
+        wanted = Q(name__icontains=text) | Q(description__icontains=text) | Q(title__icontains=text)
+        return StrategyType.objects.filter(wanted)
+
+    def csv_cells(self, row: Any) -> Sequence[Any]:
+        return (row.name, row.description, takes(row), self.used.get(row.name, 0))
+
+    @cached_property
+    def used(self) -> dict[str, int]:
+        counted = Strategy.objects.order_by().values("name").annotate(count=Count("id"))
+        return dict(counted.values_list("name", "count"))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        used = self.used
+        return super().get_context_data(
+            rows=[(row, takes(row), used.get(row.name, 0), mark(row)) for row in kwargs["listing"].rows],
+            may_create=self.caller.can(Permission.CREATE_STRATEGY),
+            may_edit=self.caller.can(Permission.UPDATE_STRATEGY),
+            may_delete=self.caller.can(Permission.DELETE_STRATEGY),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/strategies")
+
+
+def takes(row: StrategyType) -> str:
+    """The names of its parameters."""
+    return ", ".join(item["name"] for item in row.parameters)
+
+
+class StrategyTypeForm(forms.Form):
+    title = forms.CharField(required=False, max_length=255)
+    description = forms.CharField(required=False)
+    parameters = forms.CharField(
+        required=False,
+        help_text="One per line: `name :: type :: description`. An asterisk after the type makes it required. "
+        f"Types: {', '.join(sorted(PARAMETER_TYPES))}.",
+        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
+    )
+
+    def clean_parameters(self) -> list[dict[str, Any]]:
+        return [_parameter(line) for line in self.cleaned_data["parameters"].splitlines() if line.strip()]
+
+
+def _parameter(line: str) -> dict[str, Any]:
+    parts = [part.strip() for part in line.split(" :: ", 2)]
+    name, kind, description = (*parts, *("", "string", "")[len(parts) :])
+    return {
+        "name": name,
+        "type": kind.removesuffix("*"),
+        "description": description,
+        "required": kind.endswith("*"),
+    }
+
+
+def parameter_lines(parameters: Sequence[dict[str, Any]]) -> str:
+    """As the form shows them: ``hosts :: list* :: the hosts it is on for``."""
+    return "\n".join(
+        " :: ".join(
+            filter(
+                None,
+                (
+                    item["name"],
+                    item["type"] + ("*" if item.get("required") else ""),
+                    item.get("description"),
+                ),
+            )
+        )
+        for item in parameters
+    )
+
+
+class NewStrategyTypeForm(StrategyTypeForm):
+    name = forms.CharField(max_length=255, widget=forms.TextInput(attrs={"spellcheck": "false"}))
+    field_order = ["name"]
+
+
+class NewStrategyType(FormPage):
+    template_name = "projects/form.html"
+    title = "New strategy type"
+    form_class: type[forms.Form] = NewStrategyTypeForm
+    permission = Permission.CREATE_STRATEGY
+    button = "Create strategy type"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.check()
+        return super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.check()
+        return super().post(request, *args, **kwargs)
+
+    def check(self) -> None:
+        """Raises NotFound, NoAccess, InvalidOperation."""
+        self.caller.check(self.permission)
+
+    def submit(self, form: Any) -> str:
+        strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Created strategy type {strategy_type.name}.")
+        return "/strategy-types/"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Strategy types", "/strategy-types/"),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            button=self.button, cancel="/strategy-types/", lead=self.lead(), **kwargs
+        )
+
+    def lead(self) -> str:
+        return CUSTOM
+
+    def curl(self) -> str:
+        body = {"name": "hostGroup", "parameters": [{"name": "hosts", "type": "list", "required": True}]}
+        return curl_for(self.request, "POST", "/api/admin/strategies", body)
+
+
+class EditStrategyType(NewStrategyType):
+    form_class = StrategyTypeForm
+    permission = Permission.UPDATE_STRATEGY
+    button = "Save strategy type"
+
+    def check(self) -> None:
+        self.strategy_type = actions.access_strategy_type(self.kwargs["name"])
+        super().check()
+        actions.check_not_built_in(self.strategy_type)
+
+    def get_initial(self) -> dict[str, Any]:
+        row = self.strategy_type
+        lines = parameter_lines(row.parameters)
+        return {"title": row.title, "description": row.description, "parameters": lines}
+
+    def submit(self, form: Any) -> str:
+        actions.update_strategy_type(self.strategy_type.pk, form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Changed strategy type {self.strategy_type.pk}.")
+        return "/strategy-types/"
+
+    def get_title(self) -> str:
+        return f"Strategy type {self.kwargs['name']}"
+
+    def lead(self) -> str:
+        return mark(self.strategy_type)[1]
+
+    def curl(self) -> str:
+        row = self.strategy_type
+        body = {"description": row.description, "parameters": row.parameters}
+        return curl_for(self.request, "PUT", f"/api/admin/strategies/{quote(row.pk, '')}", body)
+
+
+VERBS = {
+    "deprecate": (actions.deprecate_strategy_type, "It is no longer offered for new strategies."),
+    "reactivate": (actions.reactivate_strategy_type, "It is offered for new strategies again."),
+    "delete": (actions.delete_strategy_type, "It was used by no strategy."),
+}
+
+
+class StrategyTypeAction(ActionPage):
+    verb = ""
+
+    def act(self) -> str:
+        action, told = VERBS[self.verb]
+        action(self.kwargs["name"], caller=self.caller)
+        return f"{self.verb.capitalize()}d strategy type {self.kwargs['name']}. {told}"
+
+    def back(self) -> str:
+        return "/strategy-types/"
+
+
+urlpatterns = [
+    path("strategy-types/", StrategyTypesPage.as_view(), name="strategy-types"),
+    path("strategy-types/new", NewStrategyType.as_view(), name="strategy-type-new"),
+    path("strategy-types/<str:name>/", EditStrategyType.as_view(), name="strategy-type"),
+    *(path(f"strategy-types/<str:name>/{verb}", StrategyTypeAction.as_view(verb=verb)) for verb in VERBS),
+]

@@ -1,0 +1,166 @@
+"""Variants of strategies and of environments: names, weights, payloads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from flagadmin.errors import Problem
+from playground.engine.coercion import objects_of
+from projects.strategies.variant_order import variant_order
+
+Document = dict[str, Any]
+
+TOTAL_WEIGHT = 1000
+WEIGHT_TYPES = ("variable", "fix")
+PAYLOAD_TYPES = ("json", "csv", "string", "number")
+
+
+def variants_document(
+    given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
+) -> list[Document]:
+    """Variants as they are stored: by name as a person sorts, with weights that add up to 1000.
+
+    ``fix`` variants keep their weight; ``variable`` ones share the rest evenly, and the first of them in the order
+    given get one more each where it does not divide. A list that was read from a server and comes back keeps its order
+    and weights, so that nobody's variant changes: one that says what is ``stored`` (by whatever rule that was), and one
+    that is such a result already. Lists that break the rules keep their weights, so that problems name what was given.
+    """
+    variants = [_variant_document(variant) for variant in given]
+    if _shares(variants) == _shares(objects_of(stored)):
+        return variants
+    in_order = sorted(variants, key=lambda variant: variant_order(variant["name"]))
+    if in_order != variants or not _is_shared_out(variants):
+        _share_out(variants)
+    return in_order
+
+
+def _shares(variants: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(variant.get("name"), variant.get("weightType"), variant.get("weight")) for variant in variants]
+
+
+def _is_shared_out(variants: Sequence[Mapping[str, Any]]) -> bool:
+    shares = [variant["weight"] for variant in variants if variant.get("weightType") == "variable"]
+    total = sum(variant["weight"] for variant in variants)
+    return total == TOTAL_WEIGHT and bool(shares) and max(shares) - min(shares) <= 1
+
+
+def _share_out(variants: Sequence[Document]) -> None:
+    variable = [variant for variant in variants if variant.get("weightType") == "variable"]
+    rest = TOTAL_WEIGHT - sum(v["weight"] for v in variants if v.get("weightType") != "variable")
+    if not variable or rest < 0:
+        return
+    share, left_over = divmod(int(rest), len(variable))
+    for index, variant in enumerate(variable):
+        variant["weight"] = share + (index < left_over)
+
+
+def _variant_document(given: Mapping[str, Any]) -> Document:
+    document = {
+        key: given[key]
+        for key in ("name", "weight", "weightType", "stickiness")
+        if given.get(key) is not None
+    }
+    if (weight := document["weight"]) == int(weight):
+        document["weight"] = int(weight)  # SDKs refuse all flags for one weight that is written 500.0
+    document.setdefault("stickiness", "default")
+    if (payload := given.get("payload")) is not None:
+        document["payload"] = {"type": payload["type"], "value": payload["value"]}
+    if given.get("overrides") is not None:
+        document["overrides"] = [
+            {"contextName": override["contextName"], "values": list(override["values"])}
+            for override in given["overrides"]
+        ]
+    return document
+
+
+def variants_problems(
+    variants: Sequence[Mapping[str, Any]], path: str, *, in_percent: bool = False
+) -> Iterator[Problem]:
+    """What is wrong with a list of variants, as it was given; an empty list is fine.
+
+    ``in_percent``: for people who typed percentages, where the API has weights of 1000.
+    """
+    seen: set[str] = set()
+    for index, variant in enumerate(variants):
+        place = f"{path}[{index}]"
+        if not variant["name"]:
+            yield Problem(f"{place}.name", "a variant needs a name")
+        elif variant["name"] in seen:
+            yield Problem(f"{place}.name", f"there is another variant {variant['name']}")
+        seen.add(variant["name"])
+        yield from _weight_problems(variant, place)
+        yield from _payload_problems(variant.get("payload"), f"{place}.payload")
+        yield from _override_problems(variant.get("overrides") or [], f"{place}.overrides")
+    yield from (_percent_problems if in_percent else _total_problems)(variants, path)
+
+
+def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    weight = variant["weight"]
+    if not 0 <= weight <= TOTAL_WEIGHT:
+        yield Problem(f"{path}.weight", f"a weight is from 0 to {TOTAL_WEIGHT}; this is {weight}")
+    elif weight != int(weight) and variant.get("weightType") != "variable":
+        yield Problem(
+            f"{path}.weight", f"a weight that stays is a whole number, or SDKs fail; this is {weight}"
+        )
+    if variant.get("weightType") not in (None, *WEIGHT_TYPES):
+        yield Problem(
+            f"{path}.weightType", f"{variant['weightType']} is no weight type. There are: fix, variable"
+        )
+
+
+def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
+    fixed = _fixed_weights(variants)
+    if variants and len(fixed) == len(variants):
+        yield Problem(
+            path, 'at least one variant needs weightType "variable": it takes what the others leave'
+        )
+    if sum(fixed) > TOTAL_WEIGHT:
+        yield Problem(path, f"the fixed weights add up to {sum(fixed)}; they can be {TOTAL_WEIGHT} at most")
+
+
+def _percent_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
+    fixed = _fixed_weights(variants)
+    if variants and len(fixed) == len(variants):
+        yield Problem(path, "Leave at least one variant without a fixed percentage. It takes the rest.")
+    if sum(fixed) > TOTAL_WEIGHT:
+        yield Problem(path, f"The fixed percentages add up to {sum(fixed) / 10:g} %. The maximum is 100 %.")
+
+
+def _fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
+    """As in the reference, a variant without a weight type keeps its weight and is not "variable"."""
+    return [variant["weight"] for variant in variants if variant.get("weightType") != "variable"]
+
+
+def _payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
+    if payload is None:
+        return
+    kind, value = payload["type"], payload["value"]
+    if kind not in PAYLOAD_TYPES:
+        yield Problem(f"{path}.type", f"{kind} is no payload type. There are: csv, json, number, string")
+    elif kind == "json" and not _is_json(value):
+        yield Problem(f"{path}.value", "this is not valid JSON, and the payload's type is json")
+    elif kind == "number" and not _is_number(value):
+        yield Problem(f"{path}.value", "this is not a number, and the payload's type is number")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return number - number == 0 and "_" not in text  # neither endless nor NaN
+
+
+def _override_problems(overrides: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
+    for index, override in enumerate(overrides):
+        if not override["contextName"]:
+            yield Problem(f"{path}[{index}].contextName", "the name of a context field is needed")

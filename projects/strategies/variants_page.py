@@ -1,0 +1,124 @@
+"""…/variants?environmentId=…: the variants that a flag itself has in an environment."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import path
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError, Conflict, NotFound, Problem
+from groups.console import ConsolePage
+from groups.permissions import Permission
+from projects.access import access_flag
+from projects.console import api_path, flag_crumbs, flag_url
+from projects.edit_conflict_pages import SavedAsSeen
+from projects.edit_conflicts import set_variants_as_seen, stored_variants, variants_fingerprint
+from projects.flags.toggle import project_environment
+from projects.history.queries import readable_events
+from projects.sentences import variants_sentence
+from projects.strategies.forms import shared, sorted_problems, stickiness_choices
+from projects.strategies.variant_forms import NEW, PAYLOAD_TYPES, given_variants, in_percent, variant_rows
+from projects.strategies.variant_rules import variants_document
+
+
+class VariantsPage(SavedAsSeen, ConsolePage):
+    template_name = "projects/flag_variants.html"
+    restores = True
+
+    def find(self) -> None:
+        """Raises NotFound, NoAccess."""
+        self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
+        self.environment = self.request.GET.get("environmentId", "")
+        project_environment(self.flag.project_id, self.environment)
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
+        self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
+        self.stored = stored_variants(self.flag, self.environment)
+        self.variants, self.problems = list(self.stored), list[Problem]()
+        self.look()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        flag = self.flag
+        events = readable_events(self.caller)
+        return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
+
+    def stored_now(self) -> tuple[str, list[str]]:
+        stored = stored_variants(self.flag, self.environment)
+        return variants_fingerprint(stored), [variants_saying(stored)]
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        return self.render_to_response(self.get_context_data(**kwargs))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.variants, self.problems = given_variants(request.POST, self.stored)
+        do = request.POST.get("do", "save")
+        if do == "save" and not self.problems:
+            return self.save()
+        if do == "add-variant":
+            self.variants.append(dict(NEW))
+        elif found := re.fullmatch(r"remove-variant-(\d{1,4})", do):
+            del self.variants[int(found[1]) : int(found[1]) + 1]
+        return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
+
+    def save(self) -> HttpResponseBase:
+        place = (self.flag.project_id, self.flag.name, self.environment)
+        try:
+            set_variants_as_seen(*place, self.variants, self.seen.fingerprint, caller=self.caller)
+        except NotFound:
+            raise
+        except Conflict as error:
+            self.tell_changes()
+            return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
+        except AppError as error:
+            self.problems = in_percent([], self.variants) or [Problem("", error.message)]
+            return self.render_to_response(self.get_context_data(), status=error.status)
+        messages.success(self.request, f"Changed the variants of {self.flag.name} in {self.environment}.")
+        return HttpResponseRedirect(self.back)
+
+    @property
+    def back(self) -> str:
+        return flag_url(self.flag.project_id, self.flag.name)
+
+    def get_title(self) -> str:
+        return f"Variants of {self.flag.name} in {self.environment}"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return flag_crumbs(self.flag)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        by_place, _, others = sorted_problems(self.problems)
+        first = self.variants[0] if self.variants else {}
+        inputs = {
+            "stickiness": stickiness_choices(self.flag.project_id),
+            "variants_stickiness": first.get("stickiness", "default"),
+        }
+        return super().get_context_data(
+            rows=variant_rows(shared(self.variants, self.stored), by_place["variants"]),
+            inputs=inputs,
+            payload_types=PAYLOAD_TYPES,
+            sentence=variants_saying(variants_document(self.variants, self.stored)),
+            seen=self.seen,
+            changed=self.changed,
+            errors=others,
+            back=self.back,
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        address = f"{api_path(self.flag.project_id, self.flag.name)}/environments/{self.environment}/variants"
+        return curl_for(self.request, "PUT", address, self.stored)
+
+
+def variants_saying(variants: Sequence[dict[str, Any]]) -> str:
+    return variants_sentence(variants) or "It has no variants of its own."
+
+
+urlpatterns = [
+    path("projects/<str:project_id>/features/<str:name>/variants", VariantsPage.as_view(), name="variants")
+]

@@ -1,0 +1,86 @@
+"""Creating, changing and deleting tag types. They are global."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, ValidationError, named_flags
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.documents import tag_type_document
+from projects.models import FlagTag, TagType
+from projects.project_scope import name_is_free
+from projects.rules import tag_type_problems
+
+
+@transactional
+def create_tag_type(values: Mapping[str, Any], *, caller: Caller) -> TagType:
+    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    caller.check(Permission.CREATE_TAG_TYPE)
+    tag_type = TagType(**values)
+    check_tag_type(tag_type)
+    with name_is_free(f"There already exists a tag type with the name {tag_type.name}."):
+        tag_type.save(force_insert=True)
+    after = tag_type_document(tag_type)
+    record(Event(type=EventType.TAG_TYPE_CREATED, subject=tag_type.name, after=after), actor=caller)
+    return tag_type
+
+
+@transactional
+def update_tag_type(name: str, changes: Mapping[str, Any], *, caller: Caller) -> TagType:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError."""
+    tag_type = access_tag_type_for_update(caller, name, Permission.UPDATE_TAG_TYPE)
+    before = tag_type_document(tag_type)
+    for key, value in changes.items():
+        setattr(tag_type, key, value)
+    check_tag_type(tag_type)
+    tag_type.save()
+    after = tag_type_document(tag_type)
+    if after != before:
+        event = Event(type=EventType.TAG_TYPE_UPDATED, subject=name, before=before, after=after)
+        record(event, actor=caller)
+    return tag_type
+
+
+@transactional
+def delete_tag_type(name: str, *, caller: Caller) -> None:
+    """Raises Conflict naming the flags while any has a tag of this type: nothing is dropped silently."""
+    tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
+    check_tag_type_is_unused(tag_type)
+    before = tag_type_document(tag_type)
+    record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)
+    tag_type.delete()
+
+
+def check_tag_type_is_unused(tag_type: TagType) -> None:
+    """Raises Conflict naming the flags."""
+    if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
+        raise Conflict(
+            f"Tag type {tag_type.name} is in use on {named_flags(flags)}. Remove those tags first."
+        )
+
+
+def access_tag_type(name: str) -> TagType:
+    """Raises NotFound."""
+    tag_type = TagType.objects.filter(pk=name).first()
+    if tag_type is None:
+        raise NotFound(f"There is no tag type {name}.")
+    return tag_type
+
+
+def access_tag_type_for_update(caller: Caller, name: str, permission: Permission) -> TagType:
+    """The tag type, locked. Raises NotFound, NoAccess."""
+    access_tag_type(name)
+    caller.check(permission)
+    tag_type = TagType.objects.select_for_update().filter(pk=name).first()
+    if tag_type is None:
+        raise NotFound(f"There is no tag type {name}.")
+    return tag_type
+
+
+def check_tag_type(tag_type: TagType) -> None:
+    """Raises ValidationError with every problem."""
+    if problems := list(tag_type_problems(tag_type)):
+        raise ValidationError.of(problems)

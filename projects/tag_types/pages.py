@@ -1,0 +1,131 @@
+"""/tag-types/: the kinds of tags that flags may have."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from django import forms
+from django.contrib import messages
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import path
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import FormPage, ListPage
+from groups.permissions import Permission
+from projects.console import ActionPage
+from projects.models import TagType
+from projects.tag_types import actions as tag_types
+
+
+class TagTypesPage(ListPage):
+    template_name = "projects/tag_types.html"
+    title = "Tag types"
+    csv_name = "tag-types"
+    default_sort = "name"
+    columns = (
+        Column("name", "Tag type", by=("name",)),
+        Column("description", "Description"),
+        Column("used", "Tags", by=("used",), numeric=True),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or description"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        text = values["q"]
+        found = TagType.objects.filter(Q(name__icontains=text) | Q(description__icontains=text))
+        return found.annotate(used=Count("tags"))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            may_create=self.caller.can(Permission.CREATE_TAG_TYPE),
+            may_edit=self.caller.can(Permission.UPDATE_TAG_TYPE),
+            may_delete=self.caller.can(Permission.DELETE_TAG_TYPE),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/tag-types")
+
+
+class TagTypeForm(forms.Form):
+    description = forms.CharField(required=False)
+    icon = forms.CharField(required=False, max_length=255)
+    color = forms.CharField(required=False, label="Colour", help_text="Written as #FFFFFF.")
+
+
+class NewTagTypeForm(TagTypeForm):
+    name = forms.CharField(max_length=50, widget=forms.TextInput(attrs={"spellcheck": "false"}))
+    field_order = ["name"]
+
+
+class NewTagType(FormPage):
+    template_name = "projects/form.html"
+    title = "New tag type"
+    form_class: type[forms.Form] = NewTagTypeForm
+    permission = Permission.CREATE_TAG_TYPE
+    button = "Create tag type"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.caller.check(self.permission)
+        return super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.caller.check(self.permission)
+        return super().post(request, *args, **kwargs)
+
+    def submit(self, form: Any) -> str:
+        tag_type = tag_types.create_tag_type(form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Created tag type {tag_type.name}.")
+        return "/tag-types/"
+
+    def crumbs(self) -> Sequence[tuple[str, str]]:
+        return (("Tag types", "/tag-types/"),)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button=self.button, cancel=self.crumbs()[0][1], **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", "/api/admin/tag-types", {"name": "team", "description": ""})
+
+
+class EditTagType(NewTagType):
+    form_class = TagTypeForm
+    permission = Permission.UPDATE_TAG_TYPE
+    button = "Save tag type"
+
+    def get_initial(self) -> dict[str, Any]:
+        tag_type = tag_types.access_tag_type(self.kwargs["name"])
+        return {name: getattr(tag_type, name) for name in TagTypeForm.base_fields}
+
+    def submit(self, form: Any) -> str:
+        tag_type = tag_types.update_tag_type(self.kwargs["name"], form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Changed tag type {tag_type.name}.")
+        return "/tag-types/"
+
+    def get_title(self) -> str:
+        return f"Tag type {self.kwargs['name']}"
+
+    def curl(self) -> str:
+        address = f"/api/admin/tag-types/{quote(self.kwargs['name'], '')}"
+        return curl_for(self.request, "PUT", address, {"description": ""})
+
+
+class DeleteTagType(ActionPage):
+    """Only one that no flag has can go, so nothing is lost with it."""
+
+    def act(self) -> str:
+        tag_types.delete_tag_type(self.kwargs["name"], caller=self.caller)
+        return f"Deleted tag type {self.kwargs['name']}."
+
+    def back(self) -> str:
+        return "/tag-types/"
+
+
+urlpatterns = [
+    path("tag-types/", TagTypesPage.as_view(), name="tag-types"),
+    path("tag-types/new", NewTagType.as_view(), name="tag-type-new"),
+    path("tag-types/<str:name>/", EditTagType.as_view(), name="tag-type"),
+    path("tag-types/<str:name>/delete", DeleteTagType.as_view(), name="tag-type-delete"),
+]

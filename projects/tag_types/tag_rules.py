@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+
+from flagadmin.errors import Problem, choices
+from projects.strategies.known_names import Vocabulary
+
+MIN_LENGTH, MAX_LENGTH = 2, 50
+
+
+def tag_problems(
+    tag_type: str,
+    value: str,
+    path: str,
+    *,
+    vocabulary: Vocabulary,
+    names: tuple[str, str] = ("type", "value"),
+) -> Iterator[Problem]:
+    """What is wrong with a tag; ``names`` are its members' names in the body. Spaces count and are kept."""
+    if tag_type not in vocabulary.tag_types:
+        known = choices(vocabulary.tag_types)
+        yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. There are: {known}")
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
+        yield Problem(
+            _at(path, names[1]),
+            f"a tag's value has {MIN_LENGTH} to {MAX_LENGTH} characters; this has {len(value)}",
+        )
+
+
+def _at(path: str, member: str) -> str:
+    return f"{path}.{member}" if path else member

@@ -1,0 +1,67 @@
+"""Tags to choose from: those created on their own and those in use on flags."""
+
+from django.db.models import Exists, OuterRef
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NameExists, NotFound
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import lock_projects, readable_flags
+from projects.flags.tags import apply_tags, check_tags
+from projects.models import Flag, FlagTag, Tag
+from projects.project_scope import name_is_free
+
+
+def known_tags(caller: Caller) -> list[tuple[str, str]]:
+    """(type, value) of every tag that was created, or is in use on a flag the caller may read, in order."""
+    used = FlagTag.objects.filter(flag__in=readable_flags(caller)).order_by()
+    created = Tag.objects.order_by()
+    rows = used.values_list("tag_type_id", "value").union(created.values_list("tag_type_id", "value"))
+    return sorted(rows)
+
+
+@transactional
+def create_tag(kind: str, value: str, *, caller: Caller) -> None:
+    """Raises NoAccess, ValidationError, NameExists."""
+    check_may_change_tags(caller)
+    check_tags([(kind, value)])
+    taken = f"There is already a tag {kind}:{value}."
+    if (kind, value) in known_tags(caller):
+        raise NameExists(taken)
+    with name_is_free(taken):
+        Tag.objects.create(tag_type_id=kind, value=value)
+    after = {"type": kind, "value": value}
+    record(Event(type=EventType.TAG_CREATED, subject=f"{kind}:{value}", after=after), actor=caller)
+
+
+@transactional
+def delete_tag(kind: str, value: str, *, caller: Caller) -> None:
+    """Deletes the tag and takes it off every flag that the caller may read.
+
+    Raises NotFound, and NoAccess unless the caller may change all of these flags.
+    """
+    check_may_change_tags(caller)
+    flags = _tagged_flags_for_update(caller, kind, value)
+    deleted, _ = Tag.objects.filter(tag_type_id=kind, value=value).delete()
+    if not deleted and not flags:
+        raise NotFound(f"There is no tag {kind}:{value}.")
+    apply_tags(flags, [], [(kind, value)], caller=caller)
+    before = {"type": kind, "value": value}
+    record(Event(type=EventType.TAG_DELETED, subject=f"{kind}:{value}", before=before), actor=caller)
+
+
+def check_may_change_tags(caller: Caller) -> None:
+    """Whoever may tag flags somewhere may create tags. Raises NoAccess."""
+    caller.check_anywhere([Permission.UPDATE_FEATURE])
+
+
+def _tagged_flags_for_update(caller: Caller, kind: str, value: str) -> list[Flag]:
+    tagged = Exists(FlagTag.objects.filter(flag=OuterRef("pk"), tag_type_id=kind, value=value))
+    found = readable_flags(caller).filter(tagged).values_list("project_id", flat=True)
+    projects = lock_projects(caller, found)
+    for project in projects:
+        caller.check(Permission.UPDATE_FEATURE, project=project)
+    flags = Flag.objects.select_for_update(no_key=True).filter(tagged, project__in=projects)
+    return list(flags.order_by("name"))

@@ -1,0 +1,67 @@
+"""Which API tokens a caller may see, make and revoke. Admin tokens are for admins alone."""
+
+from typing import Literal
+
+from django.db.models import QuerySet
+
+from flagadmin.errors import NotFound
+from groups.access import Caller, missing
+from groups.models import ApiToken
+from groups.permissions import Permission
+from groups.tokens import hash_secret
+
+Verb = Literal["CREATE", "READ", "UPDATE", "DELETE"]
+Kind = ApiToken.Kind
+ELLIPSIS = "…"
+
+_NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
+
+
+def permission_for(verb: Verb, kind: str) -> Permission:
+    """``CREATE_CLIENT_API_TOKEN`` for a backend token; ADMIN for an admin token."""
+    name = _NAMES.get(Kind(kind))
+    return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
+
+
+def kinds_allowed(caller: Caller, verb: Verb) -> list[str]:
+    """The kinds of token for which the caller holds the permission."""
+    kinds = (Kind.ADMIN, Kind.BACKEND, Kind.FRONTEND)
+    return [kind for kind in kinds if caller.can(permission_for(verb, kind))]
+
+
+def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
+    """Those kinds, at least one. Raises NoAccess naming the permissions that would do."""
+    kinds = kinds_allowed(caller, verb)
+    if not kinds:
+        raise missing(
+            [Permission.ADMIN, permission_for(verb, Kind.BACKEND), permission_for(verb, Kind.FRONTEND)]
+        )
+    return kinds
+
+
+def readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
+    """The tokens that the caller may list, personal ones never. Raises NoAccess when it may list none."""
+    return ApiToken.objects.filter(kind__in=check_any_kind(caller, "READ"))
+
+
+def with_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
+    """The one named in a path: by id, by its full secret, or by its visible start as lists show it."""
+    if key.isascii() and key.isdigit() and len(key) < 19:
+        return tokens.filter(id=int(key))
+    by_secret = tokens.filter(secret_hash=hash_secret(key))
+    return by_secret if by_secret.exists() else tokens.filter(prefix=key.removesuffix(ELLIPSIS))
+
+
+def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "DELETE"]) -> ApiToken:
+    """The token, locked. Raises NoAccess, NotFound."""
+    check_any_kind(caller, verb)
+    tokens = ApiToken.objects.select_for_update(no_key=verb == "UPDATE").exclude(kind=Kind.PERSONAL)
+    found = list(with_key(tokens, key).order_by("id")[:2])
+    if len(found) != 1 or not _visible(caller, found[0]):
+        raise NotFound("There is no such API token.")
+    caller.check(permission_for(verb, found[0].kind))
+    return found[0]
+
+
+def _visible(caller: Caller, token: ApiToken) -> bool:
+    return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))

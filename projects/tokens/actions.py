@@ -1,0 +1,209 @@
+"""Making, changing and revoking the API tokens of SDKs and of the admin API.
+
+A token reaches what its scope says in so many words: named projects, or every one. It is never widened, and a scope
+is written under the lock of its projects, so that a project cannot be deleted beneath it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NoAccess, NotFound, Problem, ValidationError
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import ApiToken, ApiTokenProject
+from groups.permissions import Permission
+from groups.tokens import check_expiry, hash_secret, new_secret, visible_prefix
+from projects.access import (
+    access_project,
+    access_project_for_update,
+    lock_projects,
+    unknown_environment,
+    unknown_project,
+)
+from projects.models import Environment, Project
+from projects.tokens.access import access_token_for_update, check_any_kind, permission_for, with_key
+
+Kind = ApiToken.Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    """``projects`` None means every project, present and future. ``type_name``: the kind as its creator calls it."""
+
+    name: str
+    kind: str
+    type_name: str = ""
+    projects: tuple[str, ...] | None
+    environment: str | None = None
+    expires_at: datetime | None = None
+    alias: str | None = None
+
+
+def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
+    """A token as its audit events tell of it; without its secret."""
+    return {
+        "id": token.pk,
+        "tokenName": token.name,
+        "type": token.kind,
+        "environment": token.environment_id or "*",
+        "projects": ["*"] if token.all_projects else sorted(projects),
+        "alias": token.alias,
+        "expiresAt": iso(token.expires_at),
+        "prefix": token.prefix,
+    }
+
+
+@transactional
+def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) -> tuple[ApiToken, str]:
+    """The token and its secret, which is not kept. ``secret`` is given only where it was chosen elsewhere.
+
+    Raises NoAccess, ValidationError.
+    """
+    check_any_kind(caller, "CREATE")
+    caller.check(permission_for("CREATE", new.kind))
+    if new.kind == Kind.ADMIN:
+        check_expiry(caller, new.expires_at)
+    locked = lock_projects(caller, new.projects or ())
+    problems = [*_problems_of_kind(new), *_problems_of_projects(new, caller, locked)]
+    if problems:
+        raise ValidationError.of(problems)
+    return _create(new, caller=caller, secret=secret)
+
+
+@transactional
+def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
+    """A token for this project alone, whatever ``new.projects`` says. Raises NotFound, NoAccess, ValidationError."""
+    access_project_for_update(caller, project_id, Permission.CREATE_PROJECT_API_TOKEN)
+    problems = list(_problems_of_kind(new))
+    if new.kind == Kind.ADMIN:
+        problems.append(Problem("type", "a project's token is of type backend or frontend"))
+    if new.projects != (project_id,):
+        problems.append(Problem("projects", f"a token made here is for {project_id} alone"))
+    if problems:
+        raise ValidationError.of(problems)
+    return _create(new, caller=caller)
+
+
+@transactional
+def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> ApiToken:
+    """Changes when it expires (None: never). Raises NotFound, NoAccess."""
+    token = access_token_for_update(caller, key, "UPDATE")
+    if token.kind == Kind.ADMIN:
+        check_expiry(caller, expires_at)
+    projects = scope_of(token)
+    before = document(token, projects)
+    token.expires_at = expires_at
+    token.save(update_fields=["expires_at"])
+    _record(EventType.API_TOKEN_UPDATED, projects, before, document(token, projects), caller=caller)
+    return token
+
+
+@transactional
+def delete_token(key: str, *, caller: Caller) -> None:
+    """Raises NotFound, NoAccess."""
+    _delete(access_token_for_update(caller, key, "DELETE"), caller=caller)
+
+
+@transactional
+def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
+    """Revokes a token of the project. One that reaches other projects too needs the right in each of them.
+
+    Raises NotFound, NoAccess.
+    """
+    access_project(caller, project_id)
+    caller.check(Permission.DELETE_PROJECT_API_TOKEN, project=project_id)
+    token = access_project_token_for_update(project_id, key)
+    for other in scope_of(token):
+        if not caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=other):
+            raise NoAccess("This token reaches other projects too; it cannot be revoked from this one alone.")
+    _delete(token, caller=caller)
+
+
+def scope_of(token: ApiToken) -> list[str]:
+    """The ids of the projects it names; empty for one that reaches every project."""
+    return sorted(token.scopes.values_list("project_id", flat=True))
+
+
+def _create(new: NewToken, *, caller: Caller, secret: str | None = None) -> tuple[ApiToken, str]:
+    projects = sorted(set(new.projects or ()))
+    secret = secret or new_secret(
+        new.kind, projects=None if new.projects is None else projects, environment=new.environment
+    )
+    token = ApiToken.objects.create(
+        kind=new.kind,
+        type_name=new.type_name,
+        name=new.name,
+        secret_hash=hash_secret(secret),
+        prefix=visible_prefix(secret),
+        environment_id=new.environment,
+        all_projects=new.projects is None,
+        alias=new.alias,
+        created_by=caller.name,
+        expires_at=new.expires_at,
+    )
+    ApiTokenProject.objects.bulk_create(
+        ApiTokenProject(token=token, project_id=project) for project in projects
+    )
+    _record(EventType.API_TOKEN_CREATED, projects, None, document(token, projects), caller=caller)
+    return token, secret
+
+
+def _delete(token: ApiToken, *, caller: Caller) -> None:
+    projects = scope_of(token)
+    _record(EventType.API_TOKEN_DELETED, projects, document(token, projects), None, caller=caller)
+    token.delete()
+
+
+def _record(type_: EventType, projects: list[str], before: Any, after: Any, *, caller: Caller) -> None:
+    told = after or before
+    record(
+        Event(
+            type=type_,
+            project=projects[0] if len(projects) == 1 else None,
+            environment=None if told["environment"] == "*" else told["environment"],
+            subject=told["tokenName"],
+            before=before,
+            after=after,
+        ),
+        actor=caller,
+    )
+
+
+def _problems_of_kind(new: NewToken) -> Iterable[Problem]:
+    if new.kind == Kind.ADMIN:
+        if new.environment is not None:
+            yield Problem("environment", 'an admin token is for every environment; leave it out or say "*"')
+    elif new.environment is None:
+        yield Problem("environment", f"a {new.kind} token is for one environment")
+    elif not Environment.objects.filter(name=new.environment).exists():
+        yield Problem("environment", unknown_environment(new.environment))
+
+
+def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Project]) -> Iterable[Problem]:
+    if new.projects is None:
+        return
+    if new.kind == Kind.ADMIN:
+        yield Problem("projects", 'an admin token is for every project; leave projects out or say ["*"]')
+        return
+    if not new.projects:
+        yield Problem("projects", 'name the projects this token is for, or say ["*"] for every one')
+    for index, project_id in enumerate(new.projects):
+        path = f"projects[{index}]"
+        if project_id not in locked:
+            yield Problem(path, unknown_project(caller, project_id))
+        elif locked[project_id].archived_at is not None:
+            yield Problem(path, f"project {project_id} is archived")
+
+
+def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
+    """A token that names the project, locked. Raises NotFound."""
+    tokens = ApiToken.objects.select_for_update(of=("self",)).filter(scopes__project_id=project_id)
+    found = list(with_key(tokens, key).order_by("id")[:2])
+    if len(found) != 1:
+        raise NotFound(f"There is no such API token in project {project_id}.")
+    return found[0]

@@ -1,0 +1,50 @@
+"""API tokens: their expiry changed, revoked; through the same functions as the API."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from flagadmin.admin_base import Fix, FixInline
+from groups.access import Caller
+from groups.models import ApiToken, ApiTokenProject
+from groups.people import personal_tokens
+from projects.tokens import actions as tokens
+
+
+class ScopeInline(FixInline):
+    model = ApiTokenProject
+    fields = ("project",)
+    readonly_always = ("project",)
+    verbose_name_plural = "projects it reaches"
+
+
+@admin.register(ApiToken)
+class ApiTokenFix(Fix):
+    """Keys are never shown: what is kept is their hash. New ones are made in the console or the API."""
+
+    list_display = (
+        "name", "kind", "prefix", "environment", "all_projects", "user", "expires_at", "seen_at",
+    )  # fmt: skip
+    list_filter = ("kind", "environment", "all_projects")
+    list_select_related = ("environment", "user")
+    search_fields = ("name", "prefix", "user__username")
+    fields = (
+        "name", "kind", "prefix", "environment", "all_projects", "user", "alias", "expires_at", "created_at",
+        "created_by", "seen_at",
+    )  # fmt: skip
+    readonly_always = tuple(name for name in fields if name != "expires_at")
+    inlines = (ScopeInline,)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        personal = obj is not None and obj.kind == ApiToken.Kind.PERSONAL
+        return super().has_change_permission(request, obj) and not personal
+
+    def change(self, obj: ApiToken, form: Any, caller: Caller) -> None:
+        tokens.update_token(str(obj.pk), expires_at=obj.expires_at, caller=caller)
+
+    def remove(self, obj: ApiToken, form: Any, caller: Caller) -> None:
+        if obj.user is not None:
+            personal_tokens.delete_personal_token(obj.user, obj.pk, caller=caller)
+        else:
+            tokens.delete_token(str(obj.pk), caller=caller)

@@ -1,0 +1,155 @@
+"""API tokens on the wire, in the reference's shape."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import Body, ListOf
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import ApiToken
+from projects.tokens.access import ELLIPSIS
+from projects.tokens.actions import NewToken
+
+EVERY = "*"
+KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}
+
+
+class KindField(serializers.CharField):
+    """backend (older name: client), frontend or admin, in any case. As it is named, in lower case."""
+
+    def to_internal_value(self, data: Any) -> str:
+        name = super().to_internal_value(data).lower()
+        if name not in KINDS:
+            raise serializers.ValidationError(
+                f"There is no type {data}. There are: admin, backend, client, frontend."
+            )
+        return name
+
+
+class ProjectsField(ListOf):
+    """A list of project ids; ``"*"`` or ``["*"]`` for every project."""
+
+    child = serializers.CharField(max_length=100)
+
+    def to_internal_value(self, data: Any) -> list[str]:
+        projects: list[str] = super().to_internal_value([data] if isinstance(data, str) else data)
+        if EVERY in projects and len(projects) > 1:
+            raise serializers.ValidationError('"*" means every project and stands alone.')
+        return projects
+
+
+class TokenCreateBody(Body):
+    tokenName = serializers.CharField(max_length=255, required=False, help_text="Names it in lists.")
+    username = serializers.CharField(max_length=255, required=False, help_text="Older name of tokenName.")
+    type = KindField(help_text="admin, backend or frontend; client is the older name of backend.")
+    environment = serializers.CharField(
+        max_length=100,
+        required=False,
+        allow_null=True,
+        help_text="One environment; development when not given.",
+    )
+    project = serializers.CharField(
+        max_length=100,
+        required=False,
+        allow_null=True,
+        help_text="One project, or *. Use projects for several.",
+    )
+    projects = ProjectsField(
+        required=False, allow_null=True, help_text='Project ids; ["*"], for every one, when not given.'
+    )
+    expiresAt = serializers.DateTimeField(required=False, allow_null=True)
+    alias = serializers.CharField(max_length=255, required=False, allow_null=True, allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        named = attrs.get("tokenName") or attrs.get("username")
+        if not named:
+            raise serializers.ValidationError({"tokenName": "This field is required."})
+        project, projects = attrs.get("project"), attrs.get("projects")
+        if project is not None and projects is not None and project not in projects:
+            raise serializers.ValidationError(
+                {"project": f"{project} is not among projects. Send one of them."}
+            )
+        return attrs | {"tokenName": named}
+
+    def new_token(self, *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
+        """What was asked for, with the defaults of what was not."""
+        data = self.validated_data
+        kind = KINDS[data["type"]]
+        projects = data.get("projects")
+        if projects is None:
+            projects = default_projects if data.get("project") is None else [data["project"]]
+        environment = data.get("environment")
+        if kind == ApiToken.Kind.ADMIN:
+            environment = None if environment == EVERY else environment
+        elif environment is None:
+            environment = "development"
+        return NewToken(
+            name=data["tokenName"],
+            kind=kind,
+            type_name=data["type"],
+            environment=environment,
+            projects=None if list(projects) == [EVERY] else tuple(dict.fromkeys(projects)),
+            expires_at=data.get("expiresAt"),
+            alias=data.get("alias") or None,
+        )
+
+
+class TokenUpdateBody(Body):
+    expiresAt = serializers.DateTimeField(allow_null=True, help_text="When it stops working; null for never.")
+
+
+class TokenRecord(serializers.Serializer):
+    """An API token. ``secret`` is the whole key in the answer to its creation, and its visible start elsewhere."""
+
+    id = serializers.IntegerField()
+    tokenName = serializers.CharField()
+    environment = serializers.CharField(help_text="* for every environment.")
+    projects = serializers.ListField(child=serializers.CharField())
+    secret = serializers.CharField()
+    type = serializers.CharField(help_text="admin, backend or frontend; client where it was created as such.")
+    alias = serializers.CharField(allow_null=True)
+    project = serializers.CharField(
+        help_text="The projects, with commas between them; * for every one, [] for none."
+    )
+    createdAt = serializers.DateTimeField()
+    expiresAt = serializers.DateTimeField(allow_null=True)
+    seenAt = serializers.DateTimeField(allow_null=True)
+    createdBy = serializers.CharField()
+    secure = serializers.BooleanField(
+        help_text="Always false: keys have the form project:environment.secret. Only their hashes are kept."
+    )
+
+
+class TokenList(serializers.Serializer):
+    tokens = TokenRecord(many=True)
+
+
+def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None = None) -> dict[str, Any]:
+    named = [EVERY] if token.all_projects else sorted(projects)
+    return {
+        "id": token.pk,
+        "tokenName": token.name,
+        "environment": token.environment_id or EVERY,
+        "projects": named,
+        "secret": secret or token.prefix + ELLIPSIS,
+        "type": token.type_name or token.kind,
+        "alias": token.alias,
+        "project": ",".join(named) or "[]",
+        "createdAt": iso(token.created_at),
+        "expiresAt": iso(token.expires_at),
+        "seenAt": iso(token.seen_at),
+        "createdBy": token.created_by,
+        "secure": False,
+    }
+
+
+def token_records(tokens: Iterable[ApiToken], caller: Caller) -> list[dict[str, Any]]:
+    """``tokens`` come with their scopes prefetched. Projects that the caller may not read are left out."""
+    return [
+        token_record(
+            token, [scope.project_id for scope in token.scopes.all() if caller.can_read(scope.project_id)]
+        )
+        for token in tokens
+    ]

@@ -1,0 +1,113 @@
+"""What uses a segment or a context field: strategies of flags, variants, default strategies, segments, projects."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from flagadmin.errors import choices, named_flags
+from groups.access import Caller
+from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
+from projects.project_scope import visible
+from projects.used_by_counts import BUILT_IN_FIELDS
+
+Document = dict[str, Any]
+Uses = dict[str, list[Document]]
+
+
+def named_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
+    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty for no use."""
+    flags = set(strategies.values_list("flag__name", flat=True))
+    places = [
+        f"{project} in {name}" for project, name in defaults.values_list("project_id", "environment_id")
+    ]
+    parts = [f"on {named_flags(flags)}"] if flags else []
+    parts += [f"in the default strategy of {choices(places)}"] if places else []
+    return ", and ".join(parts)
+
+
+def default_strategies_with(segment_id: int) -> QuerySet[ProjectEnvironment]:
+    return ProjectEnvironment.objects.filter(default_strategy__segments__contains=[segment_id])
+
+
+def segment_uses(segment_id: int, caller: Caller) -> Uses:
+    """``strategies`` of active flags and ``defaultStrategies`` of projects the caller may read."""
+    return {
+        "strategies": _strategies(Strategy.objects.filter(segments=segment_id), caller),
+        "defaultStrategies": _default_strategies(default_strategies_with(segment_id), caller),
+    }
+
+
+def context_field_uses(name: str, caller: Caller) -> Uses:
+    """What reads the field: ``strategies`` and ``variants`` of active flags, ``defaultStrategies``, ``segments``,
+    and ``projects`` with it as their default stickiness. Of what the caller may read."""
+    segments = Segment.objects.filter(constraints__contains=[{"contextName": name}]).order_by("name")
+    ids = list(segments.values_list("pk", flat=True))
+    through = Q()
+    for pk in ids:
+        through |= Q(default_strategy__segments__contains=[pk])
+    return {
+        "strategies": _strategies(
+            Strategy.objects.filter(_reads(name) | Q(segments__in=ids)).distinct(), caller
+        ),
+        "variants": _variants(name, caller),
+        "defaultStrategies": _default_strategies(
+            ProjectEnvironment.objects.filter(_reads(name, "default_strategy__") | through), caller
+        ),
+        "segments": [{"id": segment.pk, "name": segment.name} for segment in visible(segments, caller)],
+        "projects": [
+            {"id": project.pk}
+            for project in _of_readable(Project.objects.filter(default_stickiness=name), caller, field="pk")
+        ],
+    }
+
+
+def _reads(name: str, of: str = "") -> Q:
+    """A strategy that names the field, or whose type reads it. ``of``: where the strategy stands."""
+    types = [kind for kind, field in BUILT_IN_FIELDS.items() if field == name]
+    return (
+        Q(**{f"{of}constraints__contains": [{"contextName": name}]})
+        | Q(**{f"{of}parameters__stickiness": name})
+        | Q(**{f"{of}variants__contains": [{"stickiness": name}]})
+        | Q(**{f"{of}name__in": types})
+    )
+
+
+def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document]:
+    """Those of active flags in projects the caller may read, by project, flag and environment."""
+    rows = _of_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
+    rows = rows.order_by("flag__project_id", "flag__name", "environment_id", "sort_order", "id")
+    columns = ("id", "flag__project_id", "flag__name", "name", "environment_id")
+    return [
+        {
+            "id": str(pk),
+            "projectId": project,
+            "featureName": flag,
+            "strategyName": name,
+            "environment": environment,
+        }
+        for pk, project, flag, name, environment in rows.values_list(*columns)
+    ]
+
+
+def _variants(name: str, caller: Caller) -> list[Document]:
+    rows = FlagEnvironment.objects.filter(variants__contains=[{"stickiness": name}], flag__archived_at=None)
+    rows = _of_readable(rows, caller, field="flag__project_id")
+    rows = rows.order_by("flag__project_id", "flag__name", "environment_id")
+    return [
+        {"projectId": project, "featureName": flag, "environment": environment}
+        for project, flag, environment in rows.values_list("flag__project_id", "flag__name", "environment_id")
+    ]
+
+
+def _default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller) -> list[Document]:
+    rows = _of_readable(links, caller).order_by("project_id", "environment_id")
+    return [
+        {"projectId": project, "environment": environment}
+        for project, environment in rows.values_list("project_id", "environment_id")
+    ]
+
+
+def _of_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
+    """Those of projects the caller may read."""
+    allowed = caller.readable_projects
+    return rows if allowed is None else rows.filter(**{f"{field}__in": allowed})

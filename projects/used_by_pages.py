@@ -1,0 +1,50 @@
+"""What uses a segment or a context field, as lines with links: for its own page, and before it is deleted."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from flagadmin.console.lists import Listing
+from projects.console import flag_url, project_url
+from projects.used_by import Uses
+
+
+@dataclass(frozen=True, slots=True)
+class UseLine:
+    """``name`` links to ``url``; ``where`` follows it."""
+
+    name: str
+    url: str
+    where: str
+
+
+def use_lines(uses: Uses) -> list[UseLine]:
+    return [
+        *(
+            UseLine(use["featureName"], flag_url(use["projectId"], use["featureName"]), where)
+            for use in uses["strategies"]
+            for where in [f"in {use['environment']}, project {use['projectId']}"]
+        ),
+        *(
+            UseLine(use["featureName"], flag_url(use["projectId"], use["featureName"]), where)
+            for use in uses.get("variants", ())
+            for where in [f"variants in {use['environment']}, project {use['projectId']}"]
+        ),
+        *(
+            UseLine(use["projectId"], f"{project_url(use['projectId'])}settings", where)
+            for use in uses["defaultStrategies"]
+            for where in [f"default strategy in {use['environment']}"]
+        ),
+        *(
+            UseLine(use["id"], f"{project_url(use['id'])}settings", "default stickiness")
+            for use in uses.get("projects", ())
+        ),
+        *(
+            UseLine(f"Segment {use['name']}", f"/segments/{use['id']}/", "")
+            for use in uses.get("segments", ())
+        ),
+    ]
+
+
+def paged_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
+    return Listing(request.GET, use_lines(uses), columns=())
