@@ -16,8 +16,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import AuthenticationRequired, NotFound
-from flagadmin.http.error_responses import CONTENT_SECURITY_POLICY
 from flagadmin.http.logs import without_secrets
+from flagadmin.http.middleware import CONTENT_SECURITY_POLICY
 from flagadmin.http.request_bodies import OrjsonRenderer
 from groups.authentication import ConsoleSessionAuthentication
 

@@ -228,3 +228,10 @@ def choices(names: Iterable[str], *, limit: int = 20) -> str:
 def named_flags(names: Collection[str]) -> str:
     """``1 flag: cart``, ``2 flags: cart, search``."""
     return f"{len(names)} flag{'' if len(names) == 1 else 's'}: {choices(names)}"
+
+
+def check_problems(problems: Iterable[Problem]) -> None:
+    """Raises ValidationError with all of them, if there is one."""
+    found = list(problems)
+    if found:
+        raise ValidationError.of(found)

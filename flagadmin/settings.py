@@ -174,12 +174,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "flagadmin.http.error_responses.RequestIdMiddleware",
-    "flagadmin.http.error_responses.SecurityHeadersMiddleware",
+    "flagadmin.http.middleware.RequestIdMiddleware",
+    "flagadmin.http.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "flagadmin.packing.PackedStaticFilesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "flagadmin.http.error_responses.ErrorMiddleware",
+    "flagadmin.http.middleware.ErrorMiddleware",
     "flagadmin.http.request_bodies.FreedBodiesMiddleware",
     "flagadmin.http.request_bodies.BoundedBodyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -1,9 +1,25 @@
 """The admin site's pages about projects, flags and what they are made of."""
 
 from projects.applications import admin as applications
+from projects.context_fields import admin as context_fields
+from projects.environments import admin as environments
 from projects.flags import admin as flags
+from projects.members import admin as members
 from projects.projects import admin as projects
 from projects.segments import admin as segments
+from projects.strategies import admin as strategies
+from projects.tag_types import admin as tag_types
 from projects.tokens import admin as tokens
 
-__all__ = ["applications", "flags", "projects", "segments", "tokens"]
+__all__ = [
+    "applications",
+    "context_fields",
+    "environments",
+    "flags",
+    "members",
+    "projects",
+    "segments",
+    "strategies",
+    "tag_types",
+    "tokens",
+]

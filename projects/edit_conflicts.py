@@ -13,11 +13,11 @@ from flagadmin.errors import Conflict
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
-from projects.documents import segment_document
 from projects.flags.environments import set_variants
 from projects.flags.queries import strategy_documents
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.segments.actions import access_segment_for_update, update_segment
+from projects.segments.documents import segment_document
 from projects.strategies.actions import access_strategy, update_strategy
 
 Document = dict[str, Any]

@@ -11,7 +11,7 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.copy_rows import copy_rows
-from flagadmin.http.error_responses import request_id
+from flagadmin.http.logs import request_id
 
 
 class Actor(Protocol):

@@ -18,7 +18,8 @@ from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.errors import AppError
-from flagadmin.http.error_responses import GetResponse, canonical_path, error_response
+from flagadmin.http.error_responses import error_response
+from flagadmin.http.middleware import GetResponse, canonical_path
 
 ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 

@@ -9,10 +9,12 @@ from importer.body.schemas import Data
 from importer.plan.entries import Entries
 from importer.plan.issues import Finding, Kind
 from importer.plan.target import Target
+from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
-from projects.rules import context_field_problems, segment_problems, tag_type_problems
+from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import UnreadableValue, constraint_document
 from projects.strategies.known_names import Vocabulary, load_vocabulary
+from projects.tag_types.rules import tag_type_problems
 
 
 @dataclass(slots=True)

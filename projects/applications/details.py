@@ -10,7 +10,6 @@ from flagadmin.errors import NotFound
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from projects.access import readable_flags
-from projects.documents import strategy_type_document
 from projects.models import (
     Application,
     ApplicationInstance,
@@ -19,6 +18,7 @@ from projects.models import (
     ProjectApplication,
     StrategyType,
 )
+from projects.strategies.strategy_type_documents import strategy_type_document
 
 Document = dict[str, Any]
 

@@ -13,10 +13,11 @@ from flagadmin.errors import NotFound, Problem, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project
-from projects.documents import context_field_document
+from projects.context_fields.documents import context_field_document
+from projects.context_fields.rules import context_field_problems, legal_value_problems
 from projects.models import ContextField
 from projects.project_scope import check_scope, lock_scope, name_is_free, visible
-from projects.rules import context_field_problems, legal_value_problems, tidy
+from projects.shared_rules import tidy
 
 OWN_PROJECT = Permission.UPDATE_PROJECT_CONTEXT
 LEGAL_VALUE_KEYS = ("value", "description")

@@ -17,10 +17,10 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.context_fields import actions
-from projects.documents import context_field_document
+from projects.context_fields.documents import context_field_document
 from projects.models import ContextField
 from projects.project_scope import visible
-from projects.rules import name_problems
+from projects.shared_rules import name_problems
 from projects.used_by import context_field_uses
 from projects.used_by_counts import UNUSED, context_field_usage
 

@@ -17,7 +17,7 @@ from groups.console import ConsolePage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.context_fields import actions
-from projects.documents import context_field_document
+from projects.context_fields.documents import context_field_document
 from projects.models import ContextField
 from projects.project_scope import visible
 from projects.used_by import Uses, context_field_uses

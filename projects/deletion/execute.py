@@ -16,11 +16,12 @@ from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
-from projects.documents import context_field_document, segment_document
+from projects.context_fields.documents import context_field_document
 from projects.flags.bulk_delete import check_no_children, remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment, StrategySegment
 from projects.projects.actions import check_no_active_flags, check_not_default
 from projects.projects.queries import project_environment_documents, settings_document
+from projects.segments.documents import segment_document
 from projects.tokens.actions import document as token_document
 
 Scopes = dict[int, list[str]]

@@ -14,11 +14,11 @@ from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
 from projects.access import access_environment, unknown_environment
+from projects.environments.rules import environment_problems
 from projects.flags.bulk_delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.project_scope import name_is_free
 from projects.projects.queries import environment_document
-from projects.rules import environment_problems
 
 
 @transactional

@@ -23,7 +23,7 @@ from projects.projects.queries import (
     environment_summaries,
     project_environment_summaries,
 )
-from projects.rules import name_problems
+from projects.shared_rules import name_problems
 from projects.strategies.serializers import StrategyBody
 
 TAGS = ["Environments"]

@@ -10,7 +10,7 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
-from flagadmin.errors import NameExists, Problem, choices
+from flagadmin.errors import NameExists, Problem, check_problems, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, access_project_for_update
@@ -27,7 +27,6 @@ from projects.models import (
     ProjectEnvironment,
     TagType,
 )
-from projects.refusal import check_problems
 from projects.strategies.known_names import Vocabulary
 from projects.tag_types.tag_rules import tag_problems
 

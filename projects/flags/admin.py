@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from flagadmin.admin_base import Fix, FixForm, FixInline, Verbs, bulk, checked_body
-from flagadmin.errors import InvalidOperation, ValidationError
+from flagadmin.errors import InvalidOperation, ValidationError, check_problems
 from groups.access import Caller
 from projects.flags import actions, dependencies, links, tags
 from projects.flags import archive as archiving
@@ -17,7 +17,6 @@ from projects.flags.actions import CHANGEABLE, NewFlag
 from projects.flags.bulk_delete import check_no_children
 from projects.flags.serializers import VariantBody
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
-from projects.refusal import check_problems
 from projects.strategies import actions as strategies
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems

@@ -3,6 +3,7 @@
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag, access_project_for_update
@@ -10,7 +11,6 @@ from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
 from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
-from projects.refusal import check_problems
 
 
 @transactional

@@ -8,13 +8,12 @@ from django.db.models import Q
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound
+from flagadmin.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag, access_flag_for_update, access_project, readable_flags
 from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy
-from projects.refusal import check_problems
 
 
 @transactional

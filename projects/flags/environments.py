@@ -6,13 +6,13 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import has_enabled_strategy, project_environment, set_switch
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
-from projects.refusal import check_problems
 from projects.strategies.actions import check_room_for_strategy, checked_strategy, insert_strategy
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 from projects.strategies.variant_rules import variants_document, variants_problems

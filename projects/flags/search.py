@@ -13,7 +13,7 @@ from django.db.models.expressions import Expression, OrderBy
 from django.db.models.functions import Coalesce, Concat, NullIf
 from django.utils.dateparse import parse_date
 
-from flagadmin.errors import Problem, choices
+from flagadmin.errors import Problem, check_problems, choices
 from projects.models import (
     FavouriteFlag,
     Flag,
@@ -23,7 +23,6 @@ from projects.models import (
     LifecycleStage,
     StrategySegment,
 )
-from projects.refusal import check_problems
 
 MOST_VALUES = 50
 SortKey = Expression | F | Subquery

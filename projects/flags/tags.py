@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record_all
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound
+from flagadmin.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, readable_flags
 from projects.models import Flag, FlagTag, TagType
-from projects.refusal import check_problems
 from projects.strategies.known_names import Vocabulary
 from projects.tag_types.tag_rules import tag_problems
 

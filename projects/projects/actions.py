@@ -17,7 +17,7 @@ from projects.access import access_project, access_project_for_update, unknown_e
 from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
 from projects.project_scope import name_is_free, one_held
 from projects.projects.queries import settings_document
-from projects.rules import RESERVED_PROJECT_IDS, project_problems
+from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.strategies.known_names import usable
 
 # What every SDK can keep results by, whatever context fields are kept here.

@@ -1,23 +1,19 @@
 """Projects, environments and who holds which role: fixed through the same functions as the API."""
 
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixInline, Verbs, bulk, checked_body
+from flagadmin.admin_base import Fix, FixInline, bulk, checked_body
 from flagadmin.errors import ValidationError
 from groups.access import Caller
-from groups.models import Grant
 from projects.deletion.execute import delete_project
 from projects.deletion.plan import plan_project_deletion
 from projects.deletion.summary import lost
-from projects.environments import actions as environment_actions
-from projects.members import actions as project_access
-from projects.members.actions import PROJECT_TYPES, Holders
-from projects.models import Environment, Project, ProjectEnvironment
+from projects.members.admin import GrantInline
+from projects.models import Project, ProjectEnvironment
 from projects.projects import actions
 from projects.projects import environments as places
 from projects.strategies.serializers import StrategyBody
@@ -50,49 +46,6 @@ class ProjectEnvironmentInline(FixInline):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ()  # a new row needs its environment; the action looks at the stored one
-
-
-class GrantVerbs(Verbs):
-    fields: ClassVar[Any] = ("role", "user", "group")
-    raw_id_fields: ClassVar[Any] = ("user", "group")
-
-    def check_values(self, obj: Grant, form: forms.ModelForm) -> None:
-        if (obj.user_id is None) == (obj.group_id is None):
-            raise ValidationError("A role is given to a user or to a group: name one of them.")
-        if obj.role.type not in PROJECT_TYPES:
-            raise ValidationError(f"{obj.role} is a root role; it cannot be given in a project.")
-
-    def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:
-        project_access.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
-        return Grant.objects.get(
-            project=obj.project_id, role=obj.role_id, user=obj.user_id, group=obj.group_id
-        )
-
-    def remove(self, obj: Grant, form: Any, caller: Caller) -> None:
-        project_access.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
-
-
-class GrantInline(GrantVerbs, FixInline):
-    model = Grant
-    verbose_name_plural = "roles given here"
-
-
-def holder(grant: Grant) -> Holders:
-    if grant.user_id is not None:
-        return Holders("user", (grant.user_id,))
-    assert grant.group_id is not None
-    return Holders("group", (grant.group_id,))
-
-
-@admin.register(Grant)
-class GrantFix(GrantVerbs, Fix):
-    fields: ClassVar[Any] = ("project", "role", "user", "group")
-    raw_id_fields: ClassVar[Any] = ("project", "user", "group")
-    list_display = ("project", "role", "user", "group", "created_at")
-    list_filter = ("role",)
-    list_select_related = ("project", "role", "user", "group")
-    search_fields = ("project__id", "user__username", "user__name", "group__name")
-    ordering = ("project", "id")
 
 
 @admin.register(Project)
@@ -155,33 +108,3 @@ class ProjectFix(Fix):
 
     def deletion_blockers(self, obj: Project, caller: Caller) -> list[str]:
         return plan_project_deletion(obj.pk, caller=caller).blockers
-
-
-@admin.register(Environment)
-class EnvironmentFix(Fix):
-    list_display = ("name", "type", "enabled", "sort_order")
-    list_filter = ("type", "enabled")
-    search_fields = ("name", "type")
-    fixed = ("name",)
-    helps = {
-        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
-        "type": "For example development, test, preproduction, production.",
-        "enabled": "Whether new projects use it. Flags stay as they are.",
-    }
-    readonly_always = ("created_at",)
-    fields = ("name", "type", "enabled", "sort_order", "created_at")
-
-    def check_values(self, obj: Environment, form: forms.ModelForm) -> None:
-        environment_actions.check_environment_values(obj)
-
-    def create(self, obj: Environment, form: Any, caller: Caller) -> Environment:
-        return environment_actions.create_environment(form.cleaned_data, caller=caller)
-
-    def change(self, obj: Environment, form: Any, caller: Caller) -> None:
-        environment_actions.update_environment(obj.pk, form.cleaned_data, caller=caller)
-
-    def remove(self, obj: Environment, form: Any, caller: Caller) -> None:
-        environment_actions.delete_environment(obj.pk, caller=caller)
-
-    def deletion_checks(self, obj: Environment, caller: Caller) -> Any:
-        yield partial(environment_actions.check_environment_is_unused, obj)

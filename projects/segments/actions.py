@@ -13,11 +13,11 @@ from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import check_project
-from projects.documents import segment_document
 from projects.limits import Limits
 from projects.models import Flag, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free, visible
-from projects.rules import segment_problems
+from projects.segments.documents import segment_document
+from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import constraint_document
 from projects.strategies.known_names import legal_values
 from projects.used_by import default_strategies_with, named_uses

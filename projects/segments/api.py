@@ -16,10 +16,10 @@ from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project, readable_flags
 from projects.context_fields.api import NameBody, SegmentUses, named_project, validated
-from projects.documents import segment_document
 from projects.models import Segment, Strategy
 from projects.project_scope import visible
 from projects.segments import actions
+from projects.segments.documents import segment_document
 from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by import segment_uses

@@ -19,13 +19,13 @@ from flagadmin.http.path_ids import path_id
 from groups.console import ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
-from projects.documents import segment_document
 from projects.edit_conflict_pages import SavedAsSeen
 from projects.edit_conflicts import segment_fingerprint, update_segment_as_seen
 from projects.history.queries import readable_events
 from projects.models import Segment
 from projects.project_scope import visible
 from projects.segments import actions
+from projects.segments.documents import segment_document
 from projects.sentences import Saying, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
     NEW,

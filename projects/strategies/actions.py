@@ -9,7 +9,7 @@ from django.db.models import Max
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, Problem, ValidationError
+from flagadmin.errors import NotFound, Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
@@ -18,7 +18,6 @@ from projects.flags.toggle import keep_off_without_strategies, project_environme
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
 from projects.project_scope import hold_segments
-from projects.refusal import check_problems
 from projects.strategies.known_names import load_vocabulary
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 

@@ -9,10 +9,10 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.documents import strategy_type_document
 from projects.models import ProjectEnvironment, Strategy, StrategyType
 from projects.project_scope import name_is_free
-from projects.rules import strategy_type_problems
+from projects.strategies.strategy_type_documents import strategy_type_document
+from projects.strategies.strategy_type_rules import strategy_type_problems
 from projects.used_by import named_uses
 
 STANDARD = "default"

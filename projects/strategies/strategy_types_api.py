@@ -13,9 +13,9 @@ from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.context_fields.api import validated
-from projects.documents import strategy_type_document
 from projects.models import StrategyType
 from projects.strategies import strategy_types as actions
+from projects.strategies.strategy_type_documents import strategy_type_document
 
 TAGS = ["Strategies"]
 

@@ -17,8 +17,8 @@ from groups.permissions import Permission
 from playground.engine.strategies import STRATEGIES
 from projects.console import ActionPage
 from projects.models import Strategy, StrategyType
-from projects.rules import PARAMETER_TYPES
 from projects.strategies import strategy_types as actions
+from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
 OLDER = (
     "Kept for flags that have it; evaluated here as SDKs do. New flags use a gradual rollout or a condition."

@@ -9,10 +9,10 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound, ValidationError, named_flags
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.documents import tag_type_document
 from projects.models import FlagTag, TagType
 from projects.project_scope import name_is_free
-from projects.rules import tag_type_problems
+from projects.tag_types.documents import tag_type_document
+from projects.tag_types.rules import tag_type_problems
 
 
 @transactional

@@ -14,9 +14,9 @@ from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.context_fields.api import validated
-from projects.documents import tag_type_document
 from projects.models import TagType
 from projects.tag_types import actions
+from projects.tag_types.documents import tag_type_document
 
 TAGS = ["Tags"]
 

@@ -1,0 +1,93 @@
+"""Middleware: request ids, security headers, and errors that reach Django."""
+
+import re
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import resolve
+
+from flagadmin import errors
+from flagadmin.http.error_responses import error_response, is_api
+from flagadmin.http.logs import request_id
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+
+
+_FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
+
+
+class RequestIdMiddleware:
+    """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        given = request.headers.get("X-Request-Id", "")
+        identifier = given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+        token = request_id.set(identifier)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-Id"] = identifier
+        return response
+
+
+class SecurityHeadersMiddleware:
+    """A strict content security policy on every answer that does not bring its own."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+        if is_api(request):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def canonical_path(path: str) -> str:
+    """A slash behind an address of the API means nothing, except where its last part is free text: a tag "x/"."""
+    if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
+        return path
+    with suppress(Http404):
+        if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):
+            return path
+    return path.rstrip("/")
+
+
+class ErrorMiddleware:
+    """Answers what plain views raise, and refuses what no view should see (NUL characters in an address)."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return error_response(
+                request, errors.ValidationError("The address must not contain a NUL character.")
+            )
+        request.path_info = canonical_path(request.path_info)
+        try:
+            return self.get_response(request)
+        except (OperationalError, InterfaceError) as exc:
+            # Middleware below this one (sessions) reads the database too.
+            return error_response(request, exc)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, Http404) and settings.DEBUG and not is_api(request):
+            return None
+        return error_response(request, exception)

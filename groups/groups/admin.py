@@ -1,0 +1,89 @@
+"""The admin site's page of groups."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from flagadmin.admin_base import Fix, FixInline
+from flagadmin.errors import ValidationError
+from groups.access import Caller
+from groups.groups import actions as groups
+from groups.groups.actions import NewGroup
+from groups.models import (
+    Group,
+    GroupMembership,
+)
+from groups.people.last_admin import check_admins_without_group
+from groups.roles.admin_fields import OnlyRootRoles
+
+
+class MembershipInline(FixInline):
+    model = GroupMembership
+    fields = ("user",)
+    raw_id_fields = ("user",)
+    verbose_name_plural = "members"
+
+    def create(self, obj: GroupMembership, form: Any, caller: Caller) -> None:
+        self._set(obj, caller, members(obj) | {obj.user_id})
+
+    def remove(self, obj: GroupMembership, form: Any, caller: Caller) -> None:
+        self._set(obj, caller, members(obj) - {obj.user_id})
+
+    def _set(self, obj: GroupMembership, caller: Caller, users: set[int]) -> None:
+        groups.update_group(obj.group_id, {"users": sorted(users)}, caller=caller)
+
+
+def members(membership: GroupMembership) -> set[int]:
+    rows = GroupMembership.objects.filter(group_id=membership.group_id)
+    return set(rows.values_list("user_id", flat=True))
+
+
+@admin.register(Group)
+class GroupFix(OnlyRootRoles, Fix):
+    list_display = ("name", "description", "root_role", "scim_id", "created_at", "created_by")
+    list_filter = ("root_role",)
+    list_select_related = ("root_role",)
+    search_fields = ("name", "description")
+    readonly_always = ("scim_id", "created_at", "created_by")
+    fields = ("name", "description", "root_role", "mappings_sso", "scim_id", "created_at", "created_by")
+    inlines = (MembershipInline,)
+
+    def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
+        return self.inlines if obj is not None else ()
+
+    def check_values(self, obj: Group, form: forms.ModelForm) -> None:
+        names = obj.mappings_sso
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValidationError.at("mappings_sso", "must be a list of names")
+
+    def create(self, obj: Group, form: Any, caller: Caller) -> Group:
+        new = NewGroup(
+            name=obj.name,
+            description=obj.description,
+            mappings_sso=tuple(obj.mappings_sso),
+            root_role=obj.root_role_id,
+        )
+        return groups.create_group(new, caller=caller)
+
+    def change(self, obj: Group, form: Any, caller: Caller) -> None:
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        if "root_role" in changes:
+            changes["root_role"] = obj.root_role_id
+        if changes:
+            groups.update_group(obj.pk, changes, caller=caller)
+
+    def remove(self, obj: Group, form: Any, caller: Caller) -> None:
+        groups.delete_group(obj.pk, caller=caller)
+
+    def told(self, obj: Group) -> str:
+        plan = groups.plan_group_deletion(obj, caller=Caller.system())
+        return (
+            f"Group {obj}, its {len(plan.members)} memberships and the {len(plan.grants)} roles it gives in projects; "
+            f"{len(plan.losing_all)} people lose all access"
+        )
+
+    def deletion_checks(self, obj: Group, caller: Caller) -> Any:
+        yield partial(check_admins_without_group, obj, caller)

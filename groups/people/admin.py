@@ -1,0 +1,74 @@
+"""The admin site's page of accounts."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+
+from flagadmin.admin_base import Fix, FixForm
+from groups.access import Caller
+from groups.models import (
+    User,
+)
+from groups.people import actions as accounts
+from groups.people.actions import NewAccount
+from groups.people.last_admin import check_admins_without_account
+from groups.roles.admin_fields import OnlyRootRoles
+
+
+class UserForm(FixForm):
+    new_password = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Only for a new person. Without one they log in by a one-time link first.",
+    )
+
+
+@admin.register(User)
+class UserFix(OnlyRootRoles, Fix):
+    form = UserForm
+    list_display = ("username", "name", "email", "is_service", "is_active", "root_role", "seen_at")
+    list_filter = ("is_service", "is_active", "root_role")
+    list_select_related = ("root_role",)
+    search_fields = ("username", "name", "email")
+    fixed = ("username", "is_service")
+    readonly_always = ("created_at", "seen_at")
+    fields = (
+        "username", "is_service", "name", "email", "is_active", "root_role", "created_at", "seen_at",
+    )  # fmt: skip
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (
+            self.fields
+            if obj is not None
+            else ("username", "is_service", "name", "email", "root_role", "new_password")
+        )
+
+    def create(self, obj: User, form: Any, caller: Caller) -> User:
+        new = NewAccount(
+            username=obj.username,
+            is_service=obj.is_service,
+            name=obj.name,
+            email=obj.email,
+            root_role=obj.root_role_id,
+            password=form.cleaned_data["new_password"] or None,
+        )
+        return accounts.create_account(new, caller=caller)
+
+    def change(self, obj: User, form: Any, caller: Caller) -> None:
+        changes = {name: form.cleaned_data[name] for name in form.changed_data}
+        if "root_role" in changes:
+            changes["root_role"] = obj.root_role_id
+        accounts.update_account(obj.pk, changes, is_service=obj.is_service, caller=caller)
+
+    def remove(self, obj: User, form: Any, caller: Caller) -> None:
+        accounts.delete_account(obj.pk, is_service=obj.is_service, caller=caller)
+
+    def told(self, obj: User) -> str:
+        return f"{'Service account' if obj.is_service else 'Person'} {obj}, with its tokens, grants and memberships"
+
+    def deletion_checks(self, obj: User, caller: Caller) -> Any:
+        yield partial(check_admins_without_account, obj, caller)

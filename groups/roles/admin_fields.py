@@ -1,0 +1,20 @@
+"""Form fields that offer root roles alone."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from groups.models import (
+    Role,
+)
+
+ROOT_TYPES = (Role.Type.ROOT, Role.Type.ROOT_CUSTOM)
+
+
+class OnlyRootRoles:
+    """Root roles alone are offered where everyone's rights come from."""
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "root_role":
+            kwargs["queryset"] = Role.objects.filter(type__in=ROOT_TYPES)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]

@@ -1,0 +1,41 @@
+"""The admin site's page of context fields."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+
+from flagadmin.admin_base import Fix
+from groups.access import Caller
+from projects.admin_forms import values
+from projects.context_fields import actions as context_fields
+from projects.models import ContextField
+
+
+@admin.register(ContextField)
+class ContextFieldFix(Fix):
+    list_display = ("name", "description", "stickiness", "sort_order", "project")
+    list_filter = ("stickiness", "project")
+    search_fields = ("name", "description")
+    raw_id_fields = ("project",)
+    fixed = ("name", "project")
+    helps = {
+        "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
+        "stickiness": "Whether rollouts can be kept by it.",
+        "legal_values": 'The only values that constraints may name: [{"value": …, "description": …}]. Empty: any.',
+        "project": "The one project it is for; empty for all.",
+    }
+    readonly_always = ("created_at",)
+    fields = ("name", "description", "stickiness", "sort_order", "legal_values", "project", "created_at")
+
+    def check_values(self, obj: ContextField, form: forms.ModelForm) -> None:
+        context_fields.check_context_field(obj)
+
+    def create(self, obj: ContextField, form: Any, caller: Caller) -> ContextField:
+        return context_fields.create_context_field(values(form), caller=caller)
+
+    def change(self, obj: ContextField, form: Any, caller: Caller) -> None:
+        context_fields.update_context_field(obj.pk, values(form), caller=caller)
+
+    def remove(self, obj: ContextField, form: Any, caller: Caller) -> None:
+        context_fields.delete_context_field(obj.pk, caller=caller)

@@ -1,0 +1,35 @@
+"""What makes a context field valid. The same rules serve the API, the console, the admin site and the import."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flagadmin.errors import Problem
+from projects.models import ContextField
+from projects.shared_rules import name_problems, text_problems
+
+LONGEST_LEGAL_VALUE = 100
+
+
+def context_field_problems(field: ContextField) -> Iterator[Problem]:
+    yield from name_problems(field.name)
+    yield from legal_value_problems(field.legal_values)
+
+
+def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Problem]:
+    """``[{"value": text, "description": text or null}]``, each value once."""
+    if not isinstance(values, list):
+        yield Problem(path, "must be a list")
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(values):
+        here = f"{path}[{index}]"
+        value = item.get("value") if isinstance(item, dict) else None
+        if not isinstance(value, str):
+            yield Problem(f"{here}.value", "is required and must be text")
+            continue
+        if not 1 <= len(value) <= LONGEST_LEGAL_VALUE:
+            yield Problem(f"{here}.value", f"must have 1 to {LONGEST_LEGAL_VALUE} characters")
+        if value in seen:
+            yield Problem(f"{here}.value", f'"{value}" is there twice')
+        seen.add(value)
+        yield from text_problems(item.get("description"), f"{here}.description")

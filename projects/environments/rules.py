@@ -1,0 +1,14 @@
+"""What makes an environment valid."""
+
+from collections.abc import Iterator
+
+from flagadmin.errors import Problem
+from projects.models import Environment
+from projects.shared_rules import name_problems
+from projects.strategies.strategy_type_rules import LONGEST_TYPE
+
+
+def environment_problems(environment: Environment) -> Iterator[Problem]:
+    yield from name_problems(environment.name)
+    if not 1 <= len(environment.type) <= LONGEST_TYPE:
+        yield Problem("type", f"must have 1 to {LONGEST_TYPE} characters")

@@ -1,0 +1,56 @@
+"""The admin site's pages of who holds which role in a project."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+
+from flagadmin.admin_base import Fix, FixInline, Verbs
+from flagadmin.errors import ValidationError
+from groups.access import Caller
+from groups.models import Grant
+from projects.members import actions as project_access
+from projects.members.actions import PROJECT_TYPES, Holders
+
+
+class GrantVerbs(Verbs):
+    fields: ClassVar[Any] = ("role", "user", "group")
+    raw_id_fields: ClassVar[Any] = ("user", "group")
+
+    def check_values(self, obj: Grant, form: forms.ModelForm) -> None:
+        if (obj.user_id is None) == (obj.group_id is None):
+            raise ValidationError("A role is given to a user or to a group: name one of them.")
+        if obj.role.type not in PROJECT_TYPES:
+            raise ValidationError(f"{obj.role} is a root role; it cannot be given in a project.")
+
+    def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:
+        project_access.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
+        return Grant.objects.get(
+            project=obj.project_id, role=obj.role_id, user=obj.user_id, group=obj.group_id
+        )
+
+    def remove(self, obj: Grant, form: Any, caller: Caller) -> None:
+        project_access.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
+
+
+class GrantInline(GrantVerbs, FixInline):
+    model = Grant
+    verbose_name_plural = "roles given here"
+
+
+def holder(grant: Grant) -> Holders:
+    if grant.user_id is not None:
+        return Holders("user", (grant.user_id,))
+    assert grant.group_id is not None
+    return Holders("group", (grant.group_id,))
+
+
+@admin.register(Grant)
+class GrantFix(GrantVerbs, Fix):
+    fields: ClassVar[Any] = ("project", "role", "user", "group")
+    raw_id_fields: ClassVar[Any] = ("project", "user", "group")
+    list_display = ("project", "role", "user", "group", "created_at")
+    list_filter = ("role",)
+    list_select_related = ("project", "role", "user", "group")
+    search_fields = ("project__id", "user__username", "user__name", "group__name")
+    ordering = ("project", "id")

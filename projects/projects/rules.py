@@ -1,0 +1,45 @@
+"""What makes a project valid: its id, name and naming pattern for flags."""
+
+from collections.abc import Collection, Iterator
+
+from flagadmin.errors import Problem, choices
+from playground.engine import patterns
+from projects.flags.name_rules import pattern_problem
+from projects.models import Project
+from projects.shared_rules import name_problems
+from projects.strategies.constraint_rules import shortened
+
+LONGEST_PROJECT_NAME = 255
+MOST_FLAGS = 2**31 - 1
+# What stands where a project's id stands in the addresses below /api/admin/projects/ and /projects/.
+RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
+
+
+def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterator[Problem]:
+    """``stickiness``: the names that the default stickiness may have."""
+    yield from name_problems(project.pk, "id")
+    if project.pk in RESERVED_PROJECT_IDS:
+        yield Problem("id", f"{project.pk} is part of other addresses and cannot be a project's id")
+    if not project.name.strip():
+        yield Problem("name", "a name is needed")
+    elif len(project.name) > LONGEST_PROJECT_NAME:
+        yield Problem("name", f"must have at most {LONGEST_PROJECT_NAME} characters")
+    if project.default_stickiness not in stickiness:
+        known = choices(stickiness)
+        yield Problem("defaultStickiness", f"there is no {project.default_stickiness}. There are: {known}")
+    if project.flag_limit is not None and not 1 <= project.flag_limit <= MOST_FLAGS:
+        yield Problem("featureLimit", f"must be from 1 to {MOST_FLAGS}, or null for no limit")
+    yield from naming_problems(project)
+
+
+def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:
+    """The pattern must be one for RE2, whose time is linear in the name; the example must match it."""
+    pattern, example = project.naming_pattern, project.naming_example
+    if pattern and (fault := patterns.fault(pattern)):
+        yield Problem(f"{path}.pattern", f"{shortened(pattern)} {fault}")
+    elif pattern and example and pattern_problem(example, project):
+        yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
+    elif not pattern and example:
+        yield Problem(f"{path}.example", "an example needs a pattern that it follows")
+    elif not pattern and project.naming_description:
+        yield Problem(f"{path}.description", "a description needs a pattern that it explains")

@@ -1,0 +1,20 @@
+"""A segment as the API shows it and as events keep it."""
+
+from typing import Any
+
+from flagadmin.http.timestamps import iso
+from projects.models import Segment
+
+Document = dict[str, Any]
+
+
+def segment_document(segment: Segment) -> Document:
+    document = {
+        "id": segment.pk,
+        "name": segment.name,
+        "description": segment.description,
+        "constraints": segment.constraints,
+        "createdBy": segment.created_by,
+        "createdAt": iso(segment.created_at),
+    }
+    return document | ({"project": segment.project_id} if segment.project_id else {})

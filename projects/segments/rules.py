@@ -1,0 +1,23 @@
+"""What makes a segment valid. The same rules serve the API, the console, the admin site and the import."""
+
+from collections.abc import Iterator, Mapping
+
+from flagadmin.errors import Problem
+from projects.limits import Limits
+from projects.models import Segment
+from projects.strategies.constraint_rules import constraints_problems
+
+LONGEST_SEGMENT_NAME = 255
+
+
+def segment_problems(
+    segment: Segment, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
+) -> Iterator[Problem]:
+    """``legal_values`` by context field, of those fields that have some."""
+    if not segment.name.strip():
+        yield Problem("name", "a name is needed")
+    elif len(segment.name) > LONGEST_SEGMENT_NAME:
+        yield Problem("name", f"must have at most {LONGEST_SEGMENT_NAME} characters")
+    yield from constraints_problems(
+        segment.constraints, "constraints", legal_values=legal_values, limits=limits
+    )

@@ -1,0 +1,48 @@
+"""What makes a custom strategy type valid."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from flagadmin.errors import Problem, choices
+from projects.models import StrategyType
+from projects.shared_rules import name_problems, text_problems
+
+PARAMETER_TYPES = frozenset({"string", "percentage", "list", "number", "boolean"})
+
+
+LONGEST_TYPE = 100
+
+
+def strategy_type_problems(strategy_type: StrategyType) -> Iterator[Problem]:
+    yield from name_problems(strategy_type.name)
+    yield from parameter_problems(strategy_type.parameters)
+
+
+def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Problem]:
+    """``[{"name": text, "type": one of PARAMETER_TYPES, "description": text, "required": boolean}]``."""
+    if not isinstance(parameters, list):
+        yield Problem(path, "must be a list")
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(parameters):
+        here = f"{path}[{index}]"
+        if not isinstance(item, dict):
+            yield Problem(here, "must be an object")
+            continue
+        yield from _parameter(item, here)
+        name = item.get("name")
+        if isinstance(name, str) and name in seen:
+            yield Problem(f"{here}.name", f'"{name}" is there twice')
+        elif isinstance(name, str):
+            seen.add(name)
+
+
+def _parameter(item: dict[str, Any], here: str) -> Iterator[Problem]:
+    if not isinstance(item.get("name"), str) or not item["name"]:
+        yield Problem(f"{here}.name", "is required and must be text")
+    kind = item.get("type")
+    if not isinstance(kind, str) or kind not in PARAMETER_TYPES:
+        yield Problem(f"{here}.type", f"must be one of {choices(PARAMETER_TYPES)}")
+    if not isinstance(item.get("required", False), bool):
+        yield Problem(f"{here}.required", "must be true or false")
+    yield from text_problems(item.get("description"), f"{here}.description")

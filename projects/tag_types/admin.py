@@ -1,0 +1,41 @@
+"""The admin site's page of tag types."""
+
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+
+from flagadmin.admin_base import Fix
+from groups.access import Caller
+from projects.admin_forms import values
+from projects.models import TagType
+from projects.tag_types import actions as tag_types
+
+
+@admin.register(TagType)
+class TagTypeFix(Fix):
+    list_display = ("name", "description", "icon", "color")
+    search_fields = ("name", "description")
+    fixed = ("name",)
+    readonly_always = ("created_at",)
+    fields = ("name", "description", "icon", "color", "created_at")
+    helps = {"name": "2 to 50 of letters, digits and - . _ ~. It never changes.", "color": "As #FFFFFF."}
+
+    def check_values(self, obj: TagType, form: forms.ModelForm) -> None:
+        tag_types.check_tag_type(obj)
+
+    def create(self, obj: TagType, form: Any, caller: Caller) -> TagType:
+        return tag_types.create_tag_type(self.given(form), caller=caller)
+
+    def change(self, obj: TagType, form: Any, caller: Caller) -> None:
+        tag_types.update_tag_type(obj.pk, self.given(form), caller=caller)
+
+    def remove(self, obj: TagType, form: Any, caller: Caller) -> None:
+        tag_types.delete_tag_type(obj.pk, caller=caller)
+
+    def deletion_checks(self, obj: TagType, caller: Caller) -> Any:
+        yield partial(tag_types.check_tag_type_is_unused, obj)
+
+    def given(self, form: Any) -> dict[str, Any]:
+        return values(form) | {"description": form.cleaned_data["description"]}

@@ -1,0 +1,16 @@
+"""A tag type as the API shows it and as events keep it."""
+
+from typing import Any
+
+from projects.models import TagType
+
+Document = dict[str, Any]
+
+
+def tag_type_document(tag_type: TagType) -> Document:
+    return {
+        "name": tag_type.name,
+        "description": tag_type.description,
+        "icon": tag_type.icon,
+        "color": tag_type.color,
+    }

@@ -1,0 +1,19 @@
+"""What makes a tag type valid. The same rules serve the API, the console, the admin site and the import."""
+
+from collections.abc import Iterator
+
+from flagadmin.errors import Problem
+from projects.models import TagType
+from projects.shared_rules import COLOR, name_problems
+
+LONGEST_TAG_TYPE = 50
+
+
+def tag_type_problems(tag_type: TagType) -> Iterator[Problem]:
+    yield from name_problems(tag_type.name, shortest=2)
+    if len(tag_type.name) > LONGEST_TAG_TYPE:
+        yield Problem("name", f"must have at most {LONGEST_TAG_TYPE} characters")
+    if tag_type.color and not COLOR.match(tag_type.color):
+        yield Problem("color", f'"{tag_type.color}" is no colour; write it as #FFFFFF')
+    if tag_type.icon and len(tag_type.icon) > 255:
+        yield Problem("icon", "must have at most 255 characters")
