@@ -10,7 +10,7 @@ def test_over_texts_of_1_mb() -> None:
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
         from playground.engine.operators import OPERATORS
-        from playground.wire import compile_playground, render_features
+        from playground.response.writer import compile_playground, render_features
         from tests.engine.oracle import NOW
 
         SIZE = 1_000_000

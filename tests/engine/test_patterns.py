@@ -93,7 +93,7 @@ def test_a_full_flag_takes_little_time() -> None:
         from playground.engine import patterns
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
-        from playground.wire import compile_playground, render_features
+        from playground.response.writer import compile_playground, render_features
         from tests.engine.oracle import NOW
 
         def strategy(pattern):
@@ -141,7 +141,7 @@ def test_the_attack_takes_no_memory() -> None:
         import random
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
-        from playground.wire import compile_playground, render_features
+        from playground.response.writer import compile_playground, render_features
         from tests.engine.oracle import NOW
 
         def constraint(pattern):

@@ -13,7 +13,7 @@ from tests.paths import ROOT
 
 WORKER = """
 import logging, threading
-from flagadmin.processes import stop_when_told, when_told
+from flagadmin.server.worker_processes import stop_when_told, when_told
 
 logging.basicConfig()
 stop_when_told(0.1)
