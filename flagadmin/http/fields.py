@@ -83,3 +83,12 @@ class MapOf(serializers.DictField):
         if isinstance(data, dict) and any(len(key) > LONGEST_NAME for key in data):
             raise serializers.ValidationError(f"The name of a member has at most {LONGEST_NAME} characters.")
         return super().to_internal_value(data)
+
+
+class NameBody(Body):
+    name = serializers.CharField()
+
+
+def validated(body: serializers.Serializer) -> dict[str, Any]:
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)

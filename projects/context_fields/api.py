@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.fields import Body
+from flagadmin.http.fields import Body, NameBody, validated
 from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -23,6 +23,7 @@ from projects.project_scope import visible
 from projects.shared_rules import name_problems
 from projects.used_by import context_field_uses
 from projects.used_by_counts import UNUSED, context_field_usage
+from projects.used_by_serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
 
 TAGS = ["Context"]
 GLOBAL = Q(project=None)
@@ -53,10 +54,6 @@ class NewContextField(ContextFieldChanges):
     )
 
 
-class NameBody(Body):
-    name = serializers.CharField()
-
-
 class ContextFieldRecord(NewContextField):
     createdAt = serializers.DateTimeField()
     usedInFeatures = serializers.IntegerField(
@@ -65,46 +62,10 @@ class ContextFieldRecord(NewContextField):
     usedInProjects = serializers.IntegerField(required=False)
 
 
-class StrategyUse(serializers.Serializer):
-    id = serializers.UUIDField()
-    projectId = serializers.CharField()
-    featureName = serializers.CharField()
-    strategyName = serializers.CharField()
-    environment = serializers.CharField()
-
-
-class DefaultStrategyUse(serializers.Serializer):
-    projectId = serializers.CharField()
-    environment = serializers.CharField()
-
-
-class VariantsUse(DefaultStrategyUse):
-    featureName = serializers.CharField()
-
-
-class SegmentUse(serializers.Serializer):
-    id = serializers.IntegerField()
-    name = serializers.CharField()
-
-
-class ProjectUse(serializers.Serializer):
-    id = serializers.CharField()
-
-
-class SegmentUses(serializers.Serializer):
-    strategies = StrategyUse(many=True)
-    defaultStrategies = DefaultStrategyUse(many=True, help_text="Projects' default strategies.")
-
-
 class ContextFieldUses(SegmentUses):
     variants = VariantsUse(many=True, help_text="Flags whose variants are kept by it.")
     segments = SegmentUse(many=True, help_text="Segments with a constraint on it.")
     projects = ProjectUse(many=True, help_text="Projects with it as their default stickiness.")
-
-
-def validated(body: serializers.Serializer) -> dict[str, Any]:
-    body.is_valid(raise_exception=True)
-    return dict(body.validated_data)
 
 
 def named_project(request: ApiRequest) -> str | None:

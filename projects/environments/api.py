@@ -9,12 +9,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.fields import MOST_ITEMS, Body, MapOf
+from flagadmin.http.fields import MOST_ITEMS, Body, MapOf, NameBody, validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_environment, access_project
-from projects.context_fields.api import NameBody, validated
 from projects.environments import actions
 from projects.models import Environment
 from projects.projects import environments as project_actions

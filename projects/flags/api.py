@@ -7,12 +7,12 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_flag, access_project, check_project
-from projects.context_fields.api import validated
 from projects.flags import actions as flags
 from projects.flags import archive as archiving
 from projects.flags import clone as cloning

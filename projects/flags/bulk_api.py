@@ -6,11 +6,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.context_fields.api import validated
 from projects.flags import actions as flags
 from projects.flags import archive as archiving
 from projects.flags import environments as flag_environments

@@ -5,11 +5,11 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.context_fields.api import validated
 from projects.flags import dependencies as actions
 from projects.flags.serializers import ParentRecord
 

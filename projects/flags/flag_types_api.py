@@ -8,11 +8,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body
+from flagadmin.http.fields import Body, validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.context_fields.api import validated
 from projects.flags.flag_types import set_lifetime
 from projects.models import FlagType
 

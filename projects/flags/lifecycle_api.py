@@ -6,12 +6,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body
+from flagadmin.http.fields import Body, validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.context_fields.api import validated
 from projects.flags import lifecycle as actions
 from projects.flags.lifecycle_queries import lifecycle_document
 from projects.flags.serializers import StageRecord

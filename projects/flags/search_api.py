@@ -8,10 +8,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.access import access_project, readable_flags
-from projects.context_fields.api import validated
 from projects.flags.queries import metadata_document, search_documents
 from projects.flags.search import FILTERS, SORT_KEYS, Search, search_flags
 from projects.flags.serializers import EnvironmentSummary, FlagMetadata, FlagSummary, Person, StageRecord

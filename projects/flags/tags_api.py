@@ -10,12 +10,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NotFound
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.context_fields.api import validated
 from projects.flags import tags as actions
 from projects.flags.queries import tag_document
 from projects.flags.serializers import NamesBody, TagBody, TagChanges, TagList

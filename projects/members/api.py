@@ -8,12 +8,11 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.http.fields import Body, ListOf, validated
 from flagadmin.http.openapi import refusals
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from projects.access import access_project
-from projects.context_fields.api import validated
 from projects.members import actions
 from projects.members.actions import Holders
 from projects.members.queries import project_access_document

@@ -6,11 +6,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project, readable_projects
-from projects.context_fields.api import validated
 from projects.deletion.api import DeletesProject
 from projects.flags.queries import flag_summaries
 from projects.models import Flag

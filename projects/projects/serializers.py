@@ -4,8 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf
-from projects.context_fields.api import validated
+from flagadmin.http.fields import Body, ListOf, validated
 from projects.projects.queries import OPEN
 
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}

@@ -9,13 +9,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, NotFound
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.http.fields import Body, ListOf, NameBody, validated
 from flagadmin.http.openapi import refusals
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project, readable_flags
-from projects.context_fields.api import NameBody, SegmentUses, named_project, validated
+from projects.context_fields.api import named_project
 from projects.models import Segment, Strategy
 from projects.project_scope import visible
 from projects.segments import actions
@@ -24,6 +24,7 @@ from projects.strategies.actions import update_strategy
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by import segment_uses
 from projects.used_by_counts import UNUSED, segment_usage
+from projects.used_by_serializers import SegmentUses
 
 TAGS = ["Segments"]
 

@@ -7,13 +7,13 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
 from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_flag
-from projects.context_fields.api import validated
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
 from projects.flags.toggle import project_environment

@@ -8,9 +8,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import check_problems
+from flagadmin.http.fields import validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
-from projects.context_fields.api import validated
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraint_problems
 from projects.strategies.constraint_serializers import ConstraintBody

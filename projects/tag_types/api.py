@@ -9,11 +9,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists
-from flagadmin.http.fields import Body
+from flagadmin.http.fields import Body, validated
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.context_fields.api import validated
 from projects.models import TagType
 from projects.tag_types import actions
 from projects.tag_types.documents import tag_type_document
