@@ -1,4 +1,4 @@
-"""Settings: from the environment, safe by default. README.md lists the variables."""
+"""Settings: from the environment, safe by default. docs/operations.md lists the variables."""
 
 from datetime import timedelta
 from pathlib import Path
