@@ -23,8 +23,8 @@ How a page is written
    ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list where it is narrow).
 3. No ``style=`` and no ``on…=`` attributes, no inline script: the content security policy forbids them. Behaviour is
    by data attributes, see ``static/flagadmin/app.js``. Everything must work without JavaScript.
-4. Tests: a view test in ``tests/APP/pages/``, and its address in ``tests/browser/pages.py``, which checks it for
-   accessibility in both themes, foreign requests and policy reports.
+4. Tests: a view test in ``tests/APP/SUBJECT/test_pages.py``, and its URL in ``tests/browser/pages.py``, which checks it
+   for accessibility in both themes, foreign requests and policy reports.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """Fields of request bodies. Every list, object and string has a maximum, and lists and objects are measured before
 anyone looks at what is in them.
 
-``tests/security/test_body_limits.py`` holds every request body of the API to that.
+``tests/flagadmin/security/test_body_limits.py`` holds every request body of the API to that.
 """
 
 from collections.abc import Iterable

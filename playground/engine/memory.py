@@ -1,7 +1,7 @@
 """How much memory compiled definitions hold, for a cache bounded in bytes.
 
 Walking every object exactly would cost more than compiling; these are sizes per kind of object, measured on
-CPython 3.11 with tracemalloc (tests/engine/test_memory.py holds them to the measurement), plus texts.
+CPython 3.11 with tracemalloc (tests/playground/engine/test_memory.py holds them to the measurement), plus texts.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from contextlib import closing
 from types import TracebackType
 
 from tests.attack.installation import Installation
-from tests.live import Client
+from tests.support.live_server import Client
 
 QUESTION = {"environment": "production", "projects": ["checkout"], "context": {"userId": "42"}}
 PAUSE = 0.02  # seconds between two questions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.attack.installation import Installation, installation
 from tests.attack.result import Result
-from tests.live import Client
+from tests.support.live_server import Client
 
 CHECKS = "not_a_server_error,status_code_conformance"
 SLOWEST = 2  # seconds

@@ -9,7 +9,7 @@ from typing import Any
 from tests.attack.installation import Installation
 from tests.attack.resources import Attacked, beside, repeat
 from tests.attack.result import Result
-from tests.live import Client
+from tests.support.live_server import Client
 
 PROJECT = "/api/admin/projects/legacy-portal/features"  # not the one that the bystander asks about
 CONSTRAINTS, STRATEGIES, VALUES, VALUE_LENGTH = 30, 30, 250, 100  # as the settings have them

@@ -14,7 +14,7 @@ from flagadmin.db.bundled.account import Account, server_account
 from tests.attack.installation import Installation, installation
 from tests.attack.kills import interrupted_imports
 from tests.attack.result import Result
-from tests.live import reserved_port
+from tests.support.live_server import reserved_port
 
 
 class Server:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live import started
+from tests.support.live_server import started
 
 WORKERS = 2
 
@@ -89,8 +89,8 @@ def fill() -> None:
     call_command("migrate", verbosity=0)
     from groups.models import Grant
     from groups.permissions import BuiltIn
-    from tests.cast import make_token, make_user
-    from tests.scenery import make_scenery
+    from tests.support.cast import make_token, make_user
+    from tests.support.scenery import make_scenery
 
     make_scenery()
     roots = {"admin": BuiltIn.ADMIN, "editor": BuiltIn.EDITOR, "viewer": BuiltIn.VIEWER}

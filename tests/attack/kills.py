@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.live import Client
+from tests.support.live_server import Client
 
 FLAGS = 400
 PATIENCE = 60  # seconds to answer again

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.live import Client
+from tests.support.live_server import Client
 
 RUNNERS = 8
 PROJECT = "/api/admin/projects/checkout"

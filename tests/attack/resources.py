@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tests.attack.bystander import Bystander
 from tests.attack.installation import Installation
 from tests.attack.result import Result
-from tests.live import Client
+from tests.support.live_server import Client
 
 MOST_SLOWER = 3  # times the quiet p99
 MOST_MEGABYTES = 1000

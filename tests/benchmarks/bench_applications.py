@@ -8,7 +8,7 @@ import json
 import sys
 import time
 
-from tests.live import Client, data_directory, median_ms, running
+from tests.support.live_server import Client, data_directory, median_ms, running
 
 FLAGS = 50
 LOAD = """
@@ -81,7 +81,7 @@ def count_lines() -> None:
 
 def main(apps: int, hours: int) -> None:
     with data_directory():
-        from tests.cast import make_project, make_token
+        from tests.support.cast import make_project, make_token
 
         load(apps, hours)
         make_project("empty")

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tests.live import data_directory, median_ms, running
+from tests.support.live_server import data_directory, median_ms, running
 
 SECONDS = 4.0
 CLIENTS = 4
@@ -66,7 +66,7 @@ def etag_of(port: int, secret: str) -> tuple[str, bytes]:
 def main(flags: int) -> None:
     with data_directory():
         from tests.benchmarks.bench_playground import load
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         load("measured", flags)
         secret = make_token("backend", projects=["measured"], environment="production")

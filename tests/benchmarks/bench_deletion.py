@@ -8,7 +8,7 @@ import sys
 import time
 import tracemalloc
 
-from tests.live import allow_skipping_triggers, data_directory
+from tests.support.live_server import allow_skipping_triggers, data_directory
 
 TABLES = (
     ("projects_strategy", "flag_id"),
@@ -22,7 +22,7 @@ def load(project_id: str, count: int) -> None:
     from django.utils import timezone
 
     from projects.models import Flag, FlagEnvironment, FlagTag, Strategy
-    from tests.cast import make_project
+    from tests.support.cast import make_project
 
     make_project(project_id)
     now = timezone.now()

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from tests.live import Client, allow_skipping_triggers, data_directory, running
+from tests.support.live_server import Client, allow_skipping_triggers, data_directory, running
 
 QUESTION = {"environment": "production", "projects": ["other"], "context": {"userId": "7", "country": "NO"}}
 SIZES = (1_000, 5_000, 50_000)
@@ -243,7 +243,7 @@ def main(sizes: list[int]) -> None:
     with data_directory():
         allow_skipping_triggers()
         from tests.benchmarks.bench_playground import load
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         key = make_token("admin")
         with running(workers=2) as port:

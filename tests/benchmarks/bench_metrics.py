@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.live import Client, data_directory, median_ms, running
+from tests.support.live_server import Client, data_directory, median_ms, running
 
 CLIENTS = 48
 RATE = 400  # posts a second
@@ -201,7 +201,7 @@ def main(seconds: float) -> None:
         from django.utils import timezone
 
         from projects.models import Flag
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         now = timezone.now()
         Flag.objects.bulk_create(

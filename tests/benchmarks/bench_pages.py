@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.chromium import CHROMIUM, QUIET
-from tests.live import data_directory, running
+from tests.support.live_server import data_directory, running
 
 ROUNDS = 9
 FLOOR = "/healthz"

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tests.live import Client, data_directory, median_ms, running
+from tests.support.live_server import Client, data_directory, median_ms, running
 
 
 def load(project: str, count: int) -> None:
@@ -22,7 +22,7 @@ def load(project: str, count: int) -> None:
     from django.utils import timezone
 
     from projects.models import Flag, FlagEnvironment, Strategy
-    from tests.cast import make_project
+    from tests.support.cast import make_project
 
     make_project(project)
     now = timezone.now()
@@ -129,7 +129,7 @@ def throughput(port: int, secret: str, project: str, seconds: float = 5, clients
 
 def main(counts: list[int]) -> None:
     with data_directory():
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         secret = make_token("admin")
         for flags in counts:

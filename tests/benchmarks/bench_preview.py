@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from tests.benchmarks.bench_import import make_body, playground_ms
-from tests.live import PATIENCE, data_directory, descends, running
+from tests.support.live_server import PATIENCE, data_directory, descends, running
 
 TOKEN = "c" * 32
 
@@ -96,7 +96,7 @@ def session_of_admin() -> str:
     from django.test import Client
 
     from groups.permissions import BuiltIn
-    from tests.cast import make_user
+    from tests.support.cast import make_user
 
     browser = Client()
     browser.force_login(make_user("bench", root_role=BuiltIn.ADMIN))
@@ -110,7 +110,7 @@ def p99(times: list[float]) -> str:
 def main(flags: int) -> None:
     with data_directory():
         from tests.benchmarks.bench_playground import load
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         key, session, file = make_token("admin"), session_of_admin(), make_body(flags)
         load("other", 1_000)

@@ -5,7 +5,7 @@
 
 import sys
 
-from tests.live import Client, data_directory, median_ms, running
+from tests.support.live_server import Client, data_directory, median_ms, running
 
 MEMBER = 5
 BARE = "SELECT project_id, count(*) FROM groups_grant WHERE role_id = %s GROUP BY project_id"
@@ -46,7 +46,7 @@ def bare() -> None:
 def main(projects: int, grants: int) -> None:
     with data_directory():
         from projects.members.role_usage import role_usage
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         load(projects, grants)
         secret = make_token("admin")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 from tests.benchmarks.bench_playground import load, question
-from tests.live import Client, data_directory, held_sockets, running
+from tests.support.live_server import Client, data_directory, held_sockets, running
 
 HALVES = {
     "bodies": b"POST /api/admin/playground HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{ ",
@@ -45,7 +45,7 @@ def measure(name: str, ask: Callable[[Client], tuple[int, bytes]], port: int, se
 
 def main() -> None:
     with data_directory():
-        from tests.cast import make_token
+        from tests.support.cast import make_token
 
         secret = make_token("admin")
         load("p100", 100)

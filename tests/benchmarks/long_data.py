@@ -32,7 +32,7 @@ from projects.models import (
     StrategyType,
     TagType,
 )
-from tests.scenery import constraint, make_scenery
+from tests.support.scenery import constraint, make_scenery
 
 FULL = "a-flag-with-as-much-as-there-may-be"
 MANY, SOME, FEW = 3_000, 1_000, 500

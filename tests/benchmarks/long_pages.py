@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from groups.permissions import BuiltIn
 from tests.benchmarks.long_data import FULL, make_long_data
 from tests.browser.pages import PAGES, filled, meant_status
-from tests.cast import make_user
+from tests.support.cast import make_user
 
 BYTES, STATEMENTS = 300_000, 60
 FLAG = f"/projects/checkout/features/{FULL}"

@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, P
 from groups.models import User
 from groups.permissions import BuiltIn
 from tests.browser.chromium import CHROMIUM, QUIET
-from tests.cast import make_user
-from tests.scenery import make_scenery
+from tests.support.cast import make_user
+from tests.support.scenery import make_scenery
 
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -14,8 +14,8 @@ from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.browser.pages import PAGES, filled, meant_status
-from tests.live import data_directory, running
-from tests.paths import ROOT
+from tests.support.live_server import data_directory, running
+from tests.support.paths import ROOT
 
 README, LOOK = ROOT / "tests" / "browser" / "pictures", ROOT / "build" / "pages"
 THEMES: Any = ("light", "dark")

@@ -12,7 +12,7 @@ from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
 from tests.browser.conftest import make_narrow, stop_clock
 from tests.browser.test_every_page import fits
-from tests.cast import make_token, make_user
+from tests.support.cast import make_token, make_user
 
 pytestmark = pytest.mark.usefixtures("scenery")
 

@@ -5,8 +5,8 @@ from playwright.sync_api import expect
 
 from projects.models import Environment, FlagLink, ProjectEnvironment
 from tests.browser.conftest import make_narrow
-from tests.cast import make_project
-from tests.projects.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.cast import make_project
+from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 pytestmark = pytest.mark.usefixtures("scenery")
 ID, WORD = "p" * 100, "w" * 6_000

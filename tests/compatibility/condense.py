@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.paths import ROOT, SHARED
+from tests.support.paths import ROOT, SHARED
 
 RECORDING = SHARED / "vectors" / "life.json.gz"
 STEPS = SHARED / "vectors" / "life_steps.py"

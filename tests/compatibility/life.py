@@ -11,8 +11,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from tests.cast import client
-from tests.paths import ROOT
+from tests.support.cast import client
+from tests.support.paths import ROOT
 
 STEPS: list[dict[str, Any]] = json.loads((ROOT / "tests" / "vectors" / "life.json").read_text())
 EACH = "<each>"

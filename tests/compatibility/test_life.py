@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cast import make_token, make_user
 from tests.compatibility.condense import CONDENSED, RECORDING, written
 from tests.compatibility.life import live
+from tests.support.cast import make_token, make_user
 
 THEMES = tomllib.loads((Path(__file__).parent / "differences.toml").read_text())
 

@@ -5,7 +5,7 @@ Only secrets differ: they are shown once, in the answer that creates them.
 
 import pytest
 
-from tests.cast import client
+from tests.support.cast import client
 
 pytestmark = pytest.mark.django_db
 ADMIN = "/api/admin"

@@ -6,7 +6,7 @@ from flagadmin.errors import NoAccess
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, Role, RolePermission
 from groups.permissions import BuiltIn, Permission
-from tests.cast import make_project, make_user
+from tests.support.cast import make_project, make_user
 
 P = Permission
 

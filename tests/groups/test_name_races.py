@@ -11,8 +11,8 @@ from groups.models import ApiToken, Group, Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token
 from groups.roles.actions import create_role
-from tests.cast import make_user
-from tests.races.racing import together
+from tests.support.cast import make_user
+from tests.support.racing import together
 
 SYSTEM = Caller.system()
 AT_ONCE = 6

@@ -9,7 +9,7 @@ from flagadmin.audit.models import AuditEvent
 from importer.models import ImportRun
 from projects import models as m
 from projects.revision import revisions
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from importer.models import ImportRun
 from projects.models import Flag
-from tests.importer.bodies import body, strategy
+from tests.support.import_bodies import body, strategy
 
 pytestmark = pytest.mark.django_db
 

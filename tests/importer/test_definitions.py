@@ -10,7 +10,7 @@ from importer.plan.definitions import planned_definitions
 from importer.plan.plan import plan_import
 from projects.definitions import Definitions, definitions
 from projects.models import Flag
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 

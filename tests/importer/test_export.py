@@ -8,7 +8,7 @@ import pytest
 from flagadmin.audit.models import AuditEvent
 from projects import models as m
 from projects.export import KEYS, project_backup
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"

@@ -3,7 +3,7 @@
 import pytest
 
 from projects.models import Flag, FlagEnvironment, Strategy, TagType
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 IMPORT = "/api/admin/features-batch/import"
 

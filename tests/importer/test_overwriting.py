@@ -6,7 +6,7 @@ import pytest
 
 from importer.plan.stored import read_flags
 from projects.models import Flag, ProjectEnvironment, Strategy
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"

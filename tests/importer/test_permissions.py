@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from projects.models import Flag
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"

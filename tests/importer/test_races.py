@@ -19,9 +19,9 @@ from importer.runs import access_run, confirm_run, keep_body
 from projects.deletion.execute import delete_project
 from projects.flags.archive import archive_flags
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
-from tests.cast import make_project
-from tests.importer.bodies import body, strategy, switch
-from tests.races.racing import together
+from tests.support.cast import make_project
+from tests.support.import_bodies import body, strategy, switch
+from tests.support.racing import together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CALLER = Caller.system()

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from projects import models as m
-from tests.importer.bodies import body, strategy, switch
-from tests.importer.test_recorded import contents
+from tests.importer.test_recorded_calls import contents
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
@@ -280,7 +280,7 @@ VALUES = {
 
 @pytest.fixture(autouse=True)
 def world(shop: m.Project, api: Any) -> None:
-    from tests.cast import make_project
+    from tests.support.cast import make_project
 
     make_project("named", naming_pattern="app-.+", naming_example="app-search", flag_limit=1)
     assert api["admin"].post(IMPORT, body("elsewhere", project="default")).status_code == 200

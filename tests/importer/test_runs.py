@@ -13,7 +13,7 @@ from importer.models import FlagReport, ImportRun
 from importer.outdated_plan import Outdated
 from importer.runs import access_run, check_run, confirm_run, forget_expired, keep_body, visible_runs
 from projects.models import Flag
-from tests.importer.bodies import body, strategy
+from tests.support.import_bodies import body, strategy
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from importer.plan.stored import read_flags
 from projects.flags.archive import archive_flags
 from projects.flags.dependencies import add_dependency
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLastSeen, Segment, Strategy
-from tests.importer.bodies import body, strategy, switch
+from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
 

@@ -4,8 +4,8 @@ import pytest
 
 from playground.engine.unreadable import meant
 from projects.models import Segment, Strategy
-from tests.importer.bodies import body, strategy
-from tests.projects.flags import make_flag
+from tests.support.flags import make_flag
+from tests.support.import_bodies import body, strategy
 
 IMPORT = "/api/admin/features-batch/import"
 VALUES = [

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from projects.models import ApplicationInstance, Segment, UsageHour
-from tests.cast import client, make_token
-from tests.paths import SHARED
-from tests.sdk import make_flag, metrics, registration
+from tests.support.cast import client, make_token
+from tests.support.paths import SHARED
+from tests.support.sdk import make_flag, metrics, registration
 
 pytestmark = pytest.mark.django_db
 RECORDED = SHARED / "vectors" / "sdk.json.gz"
@@ -208,7 +208,7 @@ def test_malformed_metrics_are_refused(web) -> None:
 @pytest.mark.skipif(not RECORDED.exists(), reason="recordings are not beside this checkout")
 def test_recorded(web) -> None:
     """The reference's answers for the flags of its recording, in whatever order."""
-    from tests.client_api.test_recorded import make_recorded_flags, recorded
+    from tests.projects.client_api.test_recorded_answers import make_recorded_flags, recorded
 
     make_recorded_flags()
     checked = 0

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.live import PATIENCE, PATIENT, Client, running
+from tests.support.live_server import PATIENCE, PATIENT, Client, running
 
 FILL = """
 import os, django
@@ -17,7 +17,7 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from django.utils import timezone
 from projects.models import Flag, FlagEnvironment
-from tests.cast import make_token
+from tests.support.cast import make_token
 flag = Flag.objects.create(name="shared", project_id="default", created_at=timezone.now())
 FlagEnvironment.objects.create(flag=flag, environment_id="production", enabled=False)
 print(make_token("admin"))

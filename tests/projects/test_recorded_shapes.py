@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.importer.better import BETTER
-from tests.importer.recorded import Recording, recorded_cases
+from tests.importer.intended_differences import BETTER
+from tests.importer.recorded_calls import Recording, recorded_cases
 
 OURS = (
     re.compile(r"/api/admin/projects/[^/]+/features(\?.*)?$"),

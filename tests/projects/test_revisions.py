@@ -15,7 +15,7 @@ from projects.models import (
     StrategySegment,
 )
 from projects.revision import revisions
-from tests.cast import make_project
+from tests.support.cast import make_project
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,186 @@
+"""The OpenAPI document tells the truth of the six operations: of real answers, down to each member, and of its examples."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from groups.models import Group
+from groups.permissions import BuiltIn
+from projects.models import ContextField
+from tests.support.cast import make_project
+from tests.support.scenery import make_scenery
+
+pytestmark = pytest.mark.django_db
+PLAYGROUND = "/api/admin/playground"
+APPLICATIONS = "/api/admin/projects/{projectId}/applications"
+ROLE = "/api/admin/projects/roles/{roleId}/access"
+PROJECT = "/api/admin/projects/{projectId}"
+GROUP = "/api/admin/groups/{groupId}"
+BATCH = "/api/admin/features-batch/"
+EVENTS = "/api/admin/events/{featureName}"
+SIX = (
+    ("post", PLAYGROUND),
+    ("get", APPLICATIONS),
+    ("get", ROLE),
+    ("delete", PROJECT),
+    ("delete", GROUP),
+    ("post", BATCH + "import"),
+)
+ASKED: dict[str, Any] = {"environment": "production", "projects": None, "context": {"userId": "42"}}
+EMPTY = {"features": [], "featureStrategies": [], "tagTypes": []}
+
+
+class Description:
+    """The document, and what a JSON value has against one of its schemas."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+
+    def operation(self, method: str, path: str) -> Any:
+        return self.document["paths"][path][method]
+
+    def answer(self, method: str, path: str, status: int) -> Any:
+        """The schema of an answer, None for one without a body."""
+        answer = self.operation(method, path)["responses"][str(status)]
+        return answer["content"]["application/json"]["schema"] if "content" in answer else None
+
+    def faults(self, schema: Any, value: Any) -> list[str]:
+        validator = Draft202012Validator(schema | {"components": self.document["components"]})
+        return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+
+    def untold(self, schema: Any, value: Any, path: str = "$") -> Iterator[str]:
+        """The members of a value that the schema says nothing of."""
+        schema = next((one for one in schema.get("oneOf", ()) if "$ref" in one), schema)
+        if "$ref" in schema:
+            schema = self.document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        told = schema.get("properties", {})
+        if isinstance(value, list):
+            for item in value:
+                yield from self.untold(schema.get("items", {}), item, path + "[]")
+        elif isinstance(value, dict) and "additionalProperties" in schema:
+            for item in value.values():
+                yield from self.untold(schema["additionalProperties"], item, path + ".*")
+        elif isinstance(value, dict) and told:
+            for key, item in value.items():
+                if key in told:
+                    yield from self.untold(told[key], item, f"{path}.{key}")
+                else:
+                    yield f"{path}.{key}"
+
+
+@pytest.fixture(scope="module")
+def description() -> Description:
+    return Description(SchemaGenerator().get_schema(request=None, public=True))
+
+
+def check(description: Description, method: str, path: str, response: Any) -> None:
+    schema = description.answer(method, path, response.status_code)
+    if schema is None:
+        assert response.content == b""
+        return
+    value = response.json()
+    assert description.faults(schema, value) == []
+    assert set(description.untold(schema, value)) == set()
+
+
+def examples(content: Any) -> Iterator[tuple[Any, Any]]:
+    for media in content.get("content", {}).values():
+        yield from ((media["schema"], example["value"]) for example in media.get("examples", {}).values())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [ASKED, ASKED | {"context": {}}, ASKED | {"environment": "nosuch"}, {}, []],
+    ids=["a user", "nobody", "unknown", "empty", "a list"],
+)
+def test_the_playground(body: Any, api: Any, description: Description) -> None:
+    make_scenery()
+    check(description, "post", PLAYGROUND, api["admin"].post(PLAYGROUND, body))
+    if isinstance(body, dict) and "environment" in body:
+        several = {key: body[key] for key in ("projects", "context")} | {
+            "environments": [body["environment"]]
+        }
+        answer = api["admin"].post(PLAYGROUND + "/advanced", several)
+        check(description, "post", PLAYGROUND + "/advanced", answer)
+
+
+@pytest.mark.parametrize("query", ["", "?limit=0&sortBy=odd"])
+@pytest.mark.parametrize("project", ["checkout", "nosuch"])
+def test_applications(project: str, query: str, api: Any, description: Description) -> None:
+    make_scenery()
+    answer = api["admin"].get(APPLICATIONS.format(projectId=project) + query)
+    check(description, "get", APPLICATIONS, answer)
+
+
+@pytest.mark.parametrize("role", [BuiltIn.OWNER, 999, "odd"])
+@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
+def test_role_usage(who: str, role: Any, api: Any, description: Description) -> None:
+    check(description, "get", ROLE, api[who].get(ROLE.format(roleId=role)))
+
+
+@pytest.mark.parametrize("project", ["checkout", "empty", "default", "nosuch"])
+@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
+def test_project_deletion(who: str, project: str, api: Any, description: Description) -> None:
+    make_scenery()
+    make_project("empty")
+    check(description, "delete", PROJECT, api[who].delete(PROJECT.format(projectId=project)))
+
+
+@pytest.mark.parametrize("group", ["there", 0, "odd"])
+@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
+def test_group_deletion(who: str, group: Any, api: Any, description: Description) -> None:
+    there = Group.objects.create(name="there")
+    answer = api[who].delete(GROUP.format(groupId=there.pk if group == "there" else group))
+    check(description, "delete", GROUP, answer)
+
+
+@pytest.mark.parametrize("data", [EMPTY, EMPTY | {"features": [{"name": "a b"}]}, {"features": 5}], ids=str)
+@pytest.mark.parametrize("operation", ["import", "validate"])
+@pytest.mark.parametrize("who", ["admin", "viewer", "nobody"])
+def test_import(who: str, operation: str, data: Any, api: Any, description: Description) -> None:
+    sent = {"project": "shop", "environment": "production", "data": data}
+    check(description, "post", BATCH + operation, api[who].post(BATCH + operation, sent))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        PROJECT,
+        PROJECT + "/overview",
+        "/api/admin/projects",
+        "/api/admin/context",
+        "/api/admin/events",
+        EVENTS,
+    ],
+)
+def test_what_else_is_read(path: str, api: Any, description: Description) -> None:
+    make_scenery()
+    ContextField.objects.create(name="first", sort_order=-1)  # as an import may make it
+    answer = api["admin"].get(path.format(projectId="checkout", featureName="dark-theme"))
+    check(description, "get", path, answer)
+
+
+def test_what_is_exported_is_what_is_imported(api: Any, description: Description) -> None:
+    make_scenery()
+    answer = api["admin"].post(BATCH + "export", {"project": "checkout", "environment": "production"})
+    sent = {"project": "checkout", "environment": "production", "data": answer.json()}
+    body = description.operation("post", BATCH + "import")["requestBody"]
+    assert body["required"]
+    assert description.faults(body["content"]["application/json"]["schema"], sent) == []
+
+
+@pytest.mark.parametrize(("method", "path"), SIX)
+def test_its_examples(method: str, path: str, api: Any, description: Description) -> None:
+    """Each keeps to its schema, tells nothing else, and, where it is a request, is answered with 200."""
+    operation = description.operation(method, path)
+    make_project("checkout")
+    for schema, value in examples(operation.get("requestBody", {})):
+        assert description.faults(schema, value) == []
+        assert getattr(api["admin"], method)(path, value).status_code == 200
+    for answer in operation["responses"].values():
+        for schema, value in examples(answer):
+            assert description.faults(schema, value) == []
+            assert set(description.untold(schema, value)) == set()

@@ -1,0 +1,115 @@
+"""The console's addresses, walked as the API's are: nothing without a login, no change without the form's token."""
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from flagadmin.audit.models import AuditEvent
+from tests.flagadmin.security.routes import Route, routes
+from tests.flagadmin.security.world import address, build
+
+# What is for everybody: DESIGN.md, "Errors by name", and what leads in and out.
+OPEN = {
+    "/health",
+    "/healthz",
+    "/ready",
+    "/readyz",
+    "/edge/validate",
+    "/login/",
+    "/login/link/<str:token>/",
+    "/logout/",
+    "/theme/",
+}
+# What a viewer's empty form may do: it concerns the viewer alone.
+OWN = {"/account/log-out-everywhere/", "/projects/<str:project_id>/favourite"}
+
+
+def pages() -> list[Route]:
+    """Those of the console; the admin site and the impact metrics have their own tests."""
+    return [
+        route
+        for route in routes("")
+        if not route.pattern.startswith(("api/", "internal-backstage/", "admin/", "static/"))
+        and str(route) not in OPEN
+    ]
+
+
+@pytest.fixture
+def world(shop):
+    return build(shop)
+
+
+@pytest.fixture
+def browse(people):
+    def browser(name, **options):
+        made = Client(raise_request_exception=False, **options)
+        made.force_login(people[name])
+        return made
+
+    return browser
+
+
+def sent(browser, method, route, world):
+    with transaction.atomic():
+        response = getattr(browser, method)(address(route, world))
+        transaction.set_rollback(True)
+    return response
+
+
+def test_the_walk_sees_the_console():
+    seen = {str(route) for route in pages()}
+    assert {"/", "/playground/", "/account/", "/activity/"} <= seen
+    assert {str(route) for route in routes("")} >= OPEN | OWN
+
+
+@pytest.mark.parametrize("method", ["get", "post", "head"])
+def test_without_a_login(world, method):
+    for route in pages():
+        response = sent(Client(), method, route, world)
+        assert response.status_code == 302, route
+        assert response["Location"].startswith("/login/?next="), route
+
+
+def test_a_form_without_its_token(browse, world):
+    browser = browse("admin", enforce_csrf_checks=True)
+    for route in pages():
+        if "post" in route.methods:
+            assert sent(browser, "post", route, world).status_code == 403, route
+
+
+@pytest.mark.parametrize("name", ["viewer", "outsider"])
+def test_a_form_of_somebody_without_rights_changes_nothing(browse, world, name):
+    for route in pages():
+        if "post" in route.methods and str(route) not in OWN:
+            with transaction.atomic():
+                response = browse(name).post(address(route, world))
+                changed = AuditEvent.objects.values_list("type", flat=True)
+                assert not list(changed), route
+                assert response.status_code < 500, route
+                transaction.set_rollback(True)
+
+
+def test_pages_of_a_project_are_not_there_for_an_outsider(browse, world):
+    for route in pages():
+        if "project_id" in route.names and "get" in route.methods:
+            response = sent(browse("outsider"), "get", route, world)
+            assert response.status_code in (404, 405), route
+
+
+def test_no_page_shows_an_outsider_the_project(browse, world):
+    for route in pages():
+        if "get" in route.methods:
+            page = sent(browse("outsider"), "get", route, world)
+            content = b"".join(page) if page.streaming else page.content
+            if page.status_code == 200:
+                for name in (b"shop", b"checkout"):
+                    assert name not in content, route
+
+
+def test_every_page_keeps_to_the_policy(browse, world):
+    for route in pages():
+        if "get" in route.methods:
+            response = sent(browse("admin"), "get", route, world)
+            assert response.status_code < 500, route
+            assert response["Content-Security-Policy"].startswith("default-src 'self'"), route
+            assert response["X-Frame-Options"] == "DENY", route

@@ -1,0 +1,189 @@
+"""The URL map, walked: no route without a key, none with a wrong one, no write with a viewer's.
+
+A new route is in these tests from its first moment. What is an exception to them is listed here by name.
+"""
+
+import pytest
+from django.db import transaction
+from rest_framework.test import APIClient
+
+from tests.flagadmin.security.routes import METHODS, Route, routes
+from tests.flagadmin.security.world import BODIES, address, body_for, build
+from tests.support.cast import client, make_project, make_token
+
+# DESIGN.md, "Errors by name": what answers without a key. The frontend API answers CORS preflights besides.
+WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
+
+# What a viewer may send: it reads, checks, or concerns the viewer alone.
+HARMLESS = {
+    ("post", "/api/admin/constraints/validate"),
+    ("post", "/api/admin/context/validate"),
+    ("post", "/api/admin/environments/validate"),
+    ("post", "/api/admin/events/search"),
+    ("post", "/api/admin/features-batch/export"),
+    ("post", "/api/admin/features-batch/validate"),
+    ("post", "/api/admin/features/validate"),
+    ("post", "/api/admin/playground"),
+    ("post", "/api/admin/playground/advanced"),
+    ("post", "/api/admin/projects/<str:project_id>/context/validate"),
+    ("post", "/api/admin/projects/<str:project_id>/favorites"),
+    ("delete", "/api/admin/projects/<str:project_id>/favorites"),
+    ("post", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
+    ("delete", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
+    ("post", "/api/admin/projects/validate"),
+    ("post", "/api/admin/segments/validate"),
+    ("post", "/api/admin/tag-types/validate"),
+    ("post", "/api/admin/user-admin/validate-password"),
+    ("post", "/api/admin/user/change-password"),
+    ("post", "/api/admin/user/tokens"),
+    ("delete", "/api/admin/user/tokens/<str:token_id>"),
+}
+
+API, ADMIN, SDK, FRONTEND = (
+    routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend")
+)
+
+
+def calls(of: list[Route], methods=METHODS):
+    return [(method, route) for route in of for method in methods if method in route.methods]
+
+
+@pytest.fixture
+def world(shop):
+    return build(shop)
+
+
+def answers(caller, asked, world):
+    """{(method, route): status} of each call, undone afterwards."""
+    return {(method, str(route)): send(caller, method, route, world).status_code for method, route in asked}
+
+
+def send(caller, method, route, world):
+    """The answer to a call with the body that BODIES has for it, else with an empty one; undone afterwards."""
+    with transaction.atomic():
+        response = getattr(caller, method)(address(route, world), body_for(method, route, world))
+        transaction.set_rollback(True)
+    return response
+
+
+def others(found, expected):
+    """What answers otherwise: empty when all is well."""
+    return {call: status for call, status in found.items() if status not in expected}
+
+
+def test_the_walk_sees_the_product():
+    seen = {str(route) for route in API}
+    assert len(seen) > 80
+    for known in (
+        "/api/admin/playground",
+        "/api/admin/projects/<str:project_id>",
+        "/api/admin/groups/<str:groupId>",
+        "/api/admin/features-batch/import",
+        "/api/client/features",
+    ):
+        assert known in seen
+
+
+def test_the_lists_name_what_there_is():
+    there = {(method, str(route)) for method, route in calls(API)}
+    assert there >= WITHOUT_A_KEY
+    assert set() == HARMLESS - there
+
+
+@pytest.mark.parametrize("key", [None, "", "nonsense", "*:*.nonsense", "user:nonsense"])
+def test_without_a_known_key(api, world, key):
+    found = answers(client(key), calls(API), world)
+    assert set(others(found, {401})) == WITHOUT_A_KEY
+
+
+def test_other_methods_without_a_key(api, world):
+    for route in API:
+        if ("get", str(route)) not in WITHOUT_A_KEY and route not in FRONTEND:
+            for method in ("options", "head", "patch"):
+                status = getattr(api["nobody"], method)(address(route, world)).status_code
+                assert status == 401, (method, route)
+
+
+def test_expired_key(people, world):
+    expired = make_token("personal", user=people["admin"], expires_at="2020-01-01T00:00:00Z")
+    assert set(others(answers(client(expired), calls(API), world), {401})) == WITHOUT_A_KEY
+
+
+@pytest.mark.parametrize("kind", ["backend", "frontend"])
+def test_sdk_keys_do_nothing_in_the_admin_api(world, kind):
+    key = client(make_token(kind, environment="production"))
+    assert others(answers(key, calls(ADMIN), world), {403}) == {}
+
+
+@pytest.mark.parametrize("name", ["admin", "admin_token"])
+def test_admin_keys_do_nothing_in_the_sdks_apis(api, world, name):
+    assert others(answers(api[name], calls(SDK + FRONTEND), world), {403}) == {}
+
+
+def test_sdk_keys_do_nothing_in_each_others_api(world):
+    backend, frontend = (
+        client(make_token(kind, environment="production")) for kind in ("backend", "frontend")
+    )
+    assert others(answers(frontend, calls(SDK), world), {403}) == {}
+    assert others(answers(backend, calls(FRONTEND), world), {403}) == {}
+
+
+def test_a_viewer_writes_nothing(api, world):
+    writes = [
+        (method, route)
+        for method, route in calls(ADMIN, ("post", "put", "patch", "delete"))
+        if (method, str(route)) not in HARMLESS
+    ]
+    assert others(answers(api["viewer"], writes, world), {403}) == {}
+
+
+def test_the_bodies_are_such_that_only_rights_stand_against_them(api, world):
+    with_body = [(method, route) for method, route in calls(ADMIN) if (method, str(route)) in BODIES]
+    assert len(with_body) == len(BODIES)
+    for method, route in with_body:
+        response = send(api["admin"], method, route, world)
+        assert response.status_code < 300 or response.json()["name"] == "InvalidOperationError", (
+            method,
+            route,
+        )
+
+
+@pytest.mark.parametrize("name", ["viewer", "outsider"])
+def test_refusals_are_records(api, world, name):
+    for method, route in calls(ADMIN):
+        response = send(api[name], method, route, world)
+        if response.status_code >= 400:
+            record = response.json()
+            assert response.status_code < 500, (method, route, record)
+            assert {"id", "name", "message"} <= set(record), (method, route)
+
+
+def test_an_outsider_sees_nothing_of_a_project(api, world):
+    of_a_project = [
+        (m, route) for m, route in calls(ADMIN) if "project_id" in route.names or "projectId" in route.names
+    ]
+    assert others(answers(api["outsider"], of_a_project, world), {404}) == {}
+
+
+def test_an_owner_of_one_project_does_nothing_in_another(api, world):
+    make_project("other")
+    elsewhere = world | {"project": "other"}
+    of_a_project = [
+        (m, route) for m, route in calls(ADMIN) if ("project_id" in route.names or "projectId" in route.names)
+    ]
+    assert others(answers(api["owner"], of_a_project, elsewhere), {404}) == {}
+
+
+def test_nothing_an_outsider_reads_names_the_project_or_its_flags(api, world):
+    for method, route in calls(ADMIN):
+        response = send(api["outsider"], method, route, world)
+        if response.status_code == 200:
+            for name in ("shop", "third"):
+                assert name not in response.content.decode(), (method, route)
+
+
+def test_a_session_without_the_forms_token_changes_nothing(people, world):
+    browser = APIClient(enforce_csrf_checks=True)
+    browser.force_login(people["admin"])
+    writes = calls(ADMIN, ("post", "put", "patch", "delete"))
+    assert others(answers(browser, writes, world), {403}) == {}

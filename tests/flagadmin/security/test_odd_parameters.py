@@ -1,0 +1,78 @@
+"""Every parameter of every address, in its query and in its path, with odd texts: never a fault of the server."""
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+
+from tests.flagadmin.security.routes import Route
+from tests.flagadmin.security.test_odd_bodies import caller, is_sound, known_routes, send
+from tests.flagadmin.security.world import address, build
+
+TEXTS = (
+    "", " ", "0", "-1", "1.5", "9" * 40, "2147483648", "9223372036854775808", "NaN", "null", "é😀", "x" * 3000, "a,b:c",
+    "IS:", "IS_ANY_OF:", "IS:9999-12-31", "9999-12-31", "0001-01-01", "0001-01-01T00:00:00+23:59",
+    "9999-12-31T23:59:59-23:59", "2026-02-30", "%", "'", "\\", "..", "\ud7ff\ufffe",
+)  # fmt: skip
+IN_PATHS = (" ", "-1", "9" * 40, "é😀", "x" * 3000, "%", "\\", "\ud7ff\ufffe")
+
+
+@pytest.fixture
+def world(shop: Any) -> Any:
+    return build(shop)
+
+
+def described_parameters() -> list[tuple[str, list[str]]]:
+    """Each operation that reads, with the parameters its description names."""
+    document: Any = SchemaGenerator().get_schema(request=None, public=True)
+    told = {}
+    for path, item in document["paths"].items():
+        names = [p["name"] for p in item.get("get", {}).get("parameters", ()) if p["in"] == "query"]
+        told[path.replace("{", "<").replace("}", ">")] = names
+    found = []
+    for operation, route in known_routes().items():
+        plain = _plain(str(route))
+        names = next((names for path, names in told.items() if _plain(path) == plain), [])
+        if operation.startswith("get ") and names:
+            found.append((operation, names))
+    return found
+
+
+def _plain(path: str) -> str:
+    return "/".join("<>" if part.startswith("<") else part for part in path.split("/"))
+
+
+@pytest.mark.parametrize(("operation", "names"), described_parameters(), ids=lambda value: str(value)[:60])
+def test_every_parameter_of_a_query(operation: str, names: list[str], world: Any, api: Any) -> None:
+    who, path = caller(operation, api), address(known_routes()[operation], world)
+    found = {}
+    for name in names:
+        for text in TEXTS:
+            response = send(who, operation, f"{path}?{urlencode({name: text})}")
+            if not is_sound(response):
+                found[name, text] = response.status_code
+    assert found == {}
+
+
+READS = [
+    (operation, route)
+    for operation, route in known_routes().items()
+    if route.names and operation.split()[0] in ("get", "delete")
+]
+
+
+@pytest.mark.parametrize(("operation", "route"), READS, ids=lambda value: str(value)[:90])
+def test_every_part_of_an_address(operation: str, route: Route, world: Any, api: Any) -> None:
+    who, whole = caller(operation, api), address(route, world)
+    found = {}
+    for index, part in enumerate(route.pattern.split("/"), start=1):
+        if not part.startswith("<"):
+            continue
+        for text in IN_PATHS:
+            parts = whole.split("/")
+            parts[index] = quote(text, safe="")
+            response = send(who, operation, "/".join(parts))
+            if not is_sound(response):
+                found[part, text] = response.status_code
+    assert found == {}

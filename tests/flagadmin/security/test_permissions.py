@@ -1,0 +1,101 @@
+"""Each operation with exactly the permission it needs, and with every other one: permissions.tsv, row by row."""
+
+from pathlib import Path
+
+import pytest
+
+from groups.models import Grant, Role, RolePermission
+from groups.permissions import Permission, Scope
+from tests.flagadmin.security.routes import routes
+from tests.flagadmin.security.test_every_route import HARMLESS, calls, send
+from tests.flagadmin.security.world import build
+from tests.support.cast import client, make_token, make_user
+
+ROUTES = {str(route): route for route in routes("api/admin/")}
+ROWS = [line.split("\t") for line in Path(__file__).with_name("permissions.tsv").read_text().splitlines()]
+
+
+def alternatives(text):
+    """``A|B+C``: A alone will do, or B together with C."""
+    return [{Permission[name] for name in part.split("+")} for part in text.split("|")]
+
+
+class Holder:
+    """Somebody who holds what the test says: root permissions, and the others in shop and default."""
+
+    def __init__(self):
+        self.root = Role.objects.create(name="held by root", type="root-custom")
+        self.project = Role.objects.create(name="held in projects", type="custom")
+        user = make_user("holder", root_role=self.root.pk)
+        for project in ("shop", "default"):
+            Grant.objects.create(user=user, role=self.project, project_id=project)
+        self.client = client(make_token("personal", user=user))
+
+    def hold(self, permissions, *, environment=None):
+        RolePermission.objects.filter(role__in=[self.root, self.project]).delete()
+        RolePermission.objects.bulk_create(
+            RolePermission(
+                role=self.root if permission.scope is Scope.ROOT else self.project,
+                permission=permission.value,
+                environment_id=environment if permission.scope is Scope.ENVIRONMENT else None,
+            )
+            for permission in permissions
+        )
+
+
+@pytest.fixture
+def world(shop):
+    return build(shop)
+
+
+@pytest.fixture
+def holder(world):
+    return Holder()
+
+
+def is_refused(response):
+    return response.status_code == 403 and response.json()["name"] == "NoAccessError"
+
+
+def test_every_write_is_in_the_table():
+    writes = {
+        (method.upper(), str(route))
+        for method, route in calls(list(ROUTES.values()), ("post", "put", "patch", "delete"))
+        if (method, str(route)) not in HARMLESS
+    }
+    assert writes - {(method, address) for method, address, _ in ROWS} == set()
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "needed"), ROWS, ids=lambda text: text.replace("/api/admin", "")
+)
+def test_operation(world, holder, method, address, needed):
+    def answer():
+        return send(holder.client, method.lower(), ROUTES[address], world)
+
+    sufficient = alternatives(needed)
+    for permissions in sufficient:
+        holder.hold(permissions)
+        assert not is_refused(answer()), f"{permissions} is not enough"
+        for missing in permissions if len(sufficient) == 1 else ():
+            holder.hold(set(Permission) - {missing, Permission.ADMIN})
+            assert is_refused(answer()), f"possible without {missing}"
+    holder.hold(set(Permission) - set().union(*sufficient) - {Permission.ADMIN})
+    assert is_refused(answer())
+    holder.hold({Permission.ADMIN})
+    assert not is_refused(answer())
+
+
+def by_environment(rows):
+    return [row for row in rows if {p.scope for p in alternatives(row[2])[0]} == {Scope.ENVIRONMENT}]
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "needed"), by_environment(ROWS), ids=lambda text: text.replace("/api/admin", "")
+)
+def test_a_right_in_one_environment_is_none_in_another(world, holder, method, address, needed):
+    (first, *_) = alternatives(needed)
+    holder.hold(first, environment="development")
+    assert is_refused(send(holder.client, method.lower(), ROUTES[address], world))
+    holder.hold(first, environment="production")
+    assert not is_refused(send(holder.client, method.lower(), ROUTES[address], world))

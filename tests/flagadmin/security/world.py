@@ -1,0 +1,195 @@
+"""One of everything in project ``shop``, and what stands for it in addresses."""
+
+import json
+import re
+from typing import Any
+
+from django.utils import timezone
+
+from groups.models import ApiToken, Group, Role
+from importer.models import ImportRun
+from projects.models import (
+    Application,
+    ContextField,
+    Dependency,
+    Flag,
+    FlagEnvironment,
+    FlagLink,
+    FlagTag,
+    Segment,
+    Strategy,
+    StrategyType,
+    TagType,
+)
+from tests.flagadmin.security.routes import Route
+from tests.support.cast import make_token, make_user
+
+# What stands for a placeholder, by what stands before it in the address. The first that fits counts.
+PLACES: tuple[tuple[str, str], ...] = (
+    (r"projects/<\w+>/context/$", "project context field"),
+    (r"context/$", "context field"),
+    (r"context-fields/$", "context field"),
+    (r"import/$", "import"),
+    (r"legal-values/$", "legal value"),
+    (r"features/<\w+>/dependencies/$", "parent"),
+    (r"/link/$", "link"),
+    (r"environments/project/$", "project"),
+    (r"environments?/(update/)?$", "environment"),
+    (r"projects/(archive/|revive/)?$", "project"),
+    (r"archive/features/$", "project"),
+    (r"admin/archive/(revive/)?$", "archived flag"),
+    (r"(features|playground/flag)/$", "flag"),
+    (r"events/$", "flag"),
+    (r"segments/strategies/$", "strategy"),
+    (r"<\w+>/strategies/$", "strategy"),
+    (r"strategies/$", "strategy type"),
+    (r"segments/$", "segment"),
+    (r"strategy-types/$", "strategy type"),
+    (r"tag-types/$", "tag type"),
+    (r"feature-types/$", "flag type"),
+    (r"tags/$", "tag type"),
+    (r"tags/<\w+>/$", "tag value"),
+    (r"api-tokens/$", "token"),
+    (r"(user|account)/tokens/$", "personal token"),
+    (r"token/$", "service account token"),
+    (r"groups/$", "group"),
+    (r"projects/<\w+>/role/$", "role"),
+    (r"projects/<\w+>/users/$", "person"),
+    (r"projects/roles/$", "role"),
+    (r"access/people/$", "person"),
+    (r"service-accounts/<\w+>/tokens/$", "service account token"),
+    (r"members/$", "person"),
+    (r"service-accounts/$", "service account"),
+    (r"access/tokens/$", "token"),
+    (r"roles/$", "role"),
+    (r"service-account/$", "service account"),
+    (r"user-admin/$", "person"),
+    (r"projects/<\w+>/users/$", "person"),
+    (r"/role/$", "role"),
+    (r"(applications|instances)/$", "application"),
+    (r"metrics/features/$", "flag"),
+)
+_CONVERTERS = re.compile(r"<\w+:")
+
+
+_FLAG = "/api/admin/projects/<str:project_id>/features/<str:name>"
+_IN_ENVIRONMENT = f"{_FLAG}/environments/<str:environment>"
+_VARIANTS = [{"name": "blue", "weight": 1000, "weightType": "variable", "stickiness": "default"}]
+_SWITCHES = "/api/admin/projects/<str:project_id>/bulk_features/environments/<str:environment>"
+_TAGS_OF_MANY = {
+    "features": ["cart"],
+    "tags": {"addedTags": [{"type": "team", "value": "blue"}], "removedTags": []},
+}
+
+# Bodies for what looks at its body before it looks at rights; a refusal must be for the right reason.
+BODIES: dict[tuple[str, str], Any] = {
+    ("post", "/api/admin/features-batch/import"): {
+        "project": "shop",
+        "environment": "production",
+        "data": {"features": [{"name": "new"}], "featureStrategies": [], "tagTypes": []},
+    },
+    ("post", "/api/admin/projects/<str:project_id>/features"): {"name": "new"},
+    ("patch", _FLAG): [{"op": "replace", "path": "/stale", "value": True}],
+    ("post", f"{_FLAG}/changeProject"): {"newProjectId": "default"},
+    ("post", f"{_FLAG}/clone"): {"name": "copy"},
+    ("post", f"{_FLAG}/dependencies"): {"feature": "third"},
+    ("post", f"{_FLAG}/lifecycle/complete"): {"status": "kept"},
+    ("post", f"{_FLAG}/link"): {"url": "https://example.org/2"},
+    ("put", f"{_FLAG}/link/<str:link_id>"): {"url": "https://example.org/3"},
+    ("put", f"{_IN_ENVIRONMENT}/variants"): _VARIANTS,
+    ("patch", f"{_IN_ENVIRONMENT}/variants"): [{"op": "add", "path": "/0", "value": _VARIANTS[0]}],
+    ("post", f"{_IN_ENVIRONMENT}/strategies"): {"name": "default"},
+    ("post", f"{_IN_ENVIRONMENT}/strategies/set-sort-order"): [{"id": "STRATEGY", "sortOrder": 1}],
+    ("patch", f"{_IN_ENVIRONMENT}/strategies/<str:strategy_id>"): [
+        {"op": "replace", "path": "/disabled", "value": True}
+    ],
+    ("post", "/api/admin/projects/<str:project_id>/archive"): {"features": ["cart"]},
+    ("post", "/api/admin/projects/<str:project_id>/revive"): {"features": ["gone"]},
+    ("post", "/api/admin/projects/<str:project_id>/delete"): {"features": ["gone"]},
+    ("post", "/api/admin/projects/<str:project_id>/stale"): {"features": ["cart"], "stale": True},
+    ("post", "/api/admin/segments/strategies"): {
+        "projectId": "shop",
+        "environmentId": "production",
+        "strategyId": "STRATEGY",
+        "segmentIds": [],
+    },
+    ("put", "/api/admin/api-tokens/<str:token>"): {"expiresAt": None},
+    ("post", "/api/admin/features/<str:name>/tags"): {"type": "team", "value": "blue"},
+    ("post", "/api/admin/projects/<str:project_id>/tags"): _TAGS_OF_MANY,
+    ("put", "/api/admin/projects/<str:project_id>/tags"): _TAGS_OF_MANY,
+    ("post", "/api/admin/projects/<str:project_id>/archive/validate"): {"features": ["cart"]},
+    ("post", f"{_SWITCHES}/on"): {"features": ["cart"]},
+    ("post", f"{_SWITCHES}/off"): {"features": ["cart"]},
+}
+
+
+def body_for(method: str, route: Route, world: dict[str, Any]) -> Any:
+    body = BODIES.get((method, str(route)), {})
+    return json.loads(json.dumps(body).replace("STRATEGY", str(world["strategy"])))
+
+
+def build(shop: Any) -> dict[str, Any]:
+    """Kind of thing → what names it in an address."""
+    now = timezone.now()
+    flag, parent = (
+        Flag.objects.create(name=name, project=shop, created_at=now) for name in ("cart", "checkout")
+    )
+    Flag.objects.create(name="third", project=shop, created_at=now)
+    Flag.objects.create(name="gone", project=shop, created_at=now, archived_at=now)
+    for one in (flag, parent):
+        FlagEnvironment.objects.bulk_create(
+            FlagEnvironment(flag=one, environment_id=name) for name in ("development", "production")
+        )
+    strategy = Strategy.objects.create(flag=flag, environment_id="production", name="default")
+    Dependency.objects.create(flag=flag, parent=parent)
+    TagType.objects.create(name="team")
+    FlagTag.objects.create(flag=flag, tag_type_id="team", value="green")
+    values = [{"value": "gold"}]
+    robot = make_user("robot", is_service=True)
+    make_token("personal", user=robot, name="of robot")
+    make_token("backend", projects=["shop"], environment="production", name="of shop")
+    person = make_user("somebody")
+    make_token("personal", user=person, name="of somebody")
+    ids = dict(ApiToken.objects.values_list("name", "id"))
+    return {
+        "project": shop.id,
+        "flag": flag.name,
+        "archived flag": "gone",
+        "parent": parent.name,
+        "environment": "production",
+        "strategy": strategy.pk,
+        "link": FlagLink.objects.create(flag=flag, url="https://example.org").pk,
+        "flag type": "release",
+        "tag type": "team",
+        "tag value": "green",
+        "strategy type": StrategyType.objects.create(name="custom").name,
+        "segment": Segment.objects.create(name="vip").pk,
+        "context field": ContextField.objects.create(name="plan", legal_values=values).name,
+        "project context field": ContextField.objects.create(
+            name="basket", legal_values=values, project=shop
+        ).name,
+        "legal value": "gold",
+        "token": ids["of shop"],
+        "personal token": ids["of somebody"],
+        "service account token": ids["of robot"],
+        "group": Group.objects.create(name="Team").pk,
+        "role": Role.objects.create(name="Custom", type="custom").pk,
+        "service account": robot.pk,
+        "person": person.pk,
+        "import": ImportRun.objects.create(
+            project=shop.id, environment="production", state="done", source="api", caller_name="robot"
+        ).pk,
+        "application": Application.objects.create(name="web", folded_name="web", created_at=now).name,
+    }
+
+
+def address(route: Route, world: dict[str, Any]) -> str:
+    """The route's address in this world. AssertionError where PLACES has nothing for a placeholder."""
+    pattern = _CONVERTERS.sub("<", route.pattern)
+    values = {}
+    for match in re.finditer(r"<(\w+)>", pattern):
+        before = pattern[: match.start()]
+        kind = next((kind for place, kind in PLACES if re.search(place, before)), None)
+        assert kind, f"{route}: say in PLACES what stands for <{match[1]}>"
+        values[match[1]] = world[kind]
+    return route.path(values)

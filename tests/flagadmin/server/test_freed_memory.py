@@ -1,0 +1,47 @@
+"""What a request brought and what it was answered is freed at once, without Python's cycle collector."""
+
+import gc
+import json
+import weakref
+
+import pytest
+from django.core.handlers.wsgi import WSGIHandler
+from django.test import RequestFactory
+
+from playground.api import PlaygroundView
+from tests.support.cast import make_token
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The views that were asked, as long as anything holds them."""
+    views = weakref.WeakSet()
+    initial = PlaygroundView.initial
+
+    def noted(view, *args, **kwargs):
+        views.add(view)
+        return initial(view, *args, **kwargs)
+
+    monkeypatch.setattr(PlaygroundView, "initial", noted)
+    return views
+
+
+@pytest.mark.parametrize(("environment", "status"), [("production", 200), ("nowhere", 400)])
+def test_nothing_waits_for_the_collector(shop, kept, environment, status):
+    key = make_token("admin")
+    question = json.dumps({"environment": environment, "context": {}})
+    handler = WSGIHandler()
+
+    gc.collect()
+    gc.disable()
+    try:
+        request = RequestFactory().post(
+            "/api/admin/playground", question, content_type="application/json", headers={"Authorization": key}
+        )
+        response = handler.get_response(request)
+        assert (response.status_code, len(kept)) == (status, 0)
+        answer = weakref.ref(response)
+        del request, response
+        assert answer() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,68 @@
+"""The collector is held off as long as anybody needs it so."""
+
+import gc
+import threading
+
+import pytest
+
+import flagadmin.server.gc_control
+from flagadmin.server.gc_control import no_collection
+from tests.support.live_server import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever pauses inside for long gives the collector a turn."""
+    monkeypatch.setattr(flagadmin.server.gc_control, "monotonic", lambda: 100.0)
+
+
+def test_it_is_on_again_when_the_last_one_leaves() -> None:
+    with no_collection:
+        with no_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    with pytest.raises(KeyError), no_collection:
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_threads_do_not_end_it_for_each_other() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with no_collection:
+            entered.set()
+            assert leave.wait(PATIENCE)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert entered.wait(PATIENCE)
+    with no_collection:
+        pass
+    assert not gc.isenabled()
+
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+def test_where_somebody_is_always_inside_it_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(flagadmin.server.gc_control, "monotonic", lambda: now)
+    with no_collection:
+        now += flagadmin.server.gc_control.LONGEST - 1
+        with no_collection:
+            pass
+        assert not gc.isenabled()
+        now += 2
+        with no_collection:
+            pass
+        assert gc.isenabled()
+        with no_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -1,0 +1,138 @@
+"""Clients that send half a request or read no answer keep nobody else waiting, nor the server from stopping."""
+
+import gzip
+import http.client
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from flagadmin.db.bundled.cluster import Cluster
+from flagadmin.server.sockets import drop_stalled_readers
+from flagadmin.server.worker_processes import SECONDS_TO_FINISH
+from tests.flagadmin.server.test_serve import serve, wait_until_it_answers
+from tests.support.live_server import Client, held_sockets, reserved_port
+
+KEY = "*:*.unsafe-for-this-test-alone"
+HALVES = {
+    "body": b"POST /api/admin/playground HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{ ",
+    "chunked body": b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n",
+    "large body": b"POST /api/admin/features-batch/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2000000\r\n"
+    + f"Authorization: {KEY}\r\n\r\n{{".encode(),
+    "headers": b"GET /healthz HTTP/1.1\r\nHost: loc",
+    "nothing": b"",
+}
+QUESTION = {"environment": "production", "context": {}}
+HELD = 200  # more than all threads of all workers
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    data_dir: Path = tmp_path_factory.mktemp("slow") / "data"
+    with (
+        reserved_port() as port,
+        serve(data_dir, port, INIT_ADMIN_API_TOKENS=KEY, FLAGADMIN_LOG_LEVEL="CRITICAL") as process,
+    ):
+        wait_until_it_answers(port, process)
+        yield port
+        process.terminate()
+        process.communicate()
+    Cluster(data_dir, durable=False).stop()
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_others_are_answered(server: int, half: str) -> None:
+    # A client that waited for a thread would wait until the deadline of those who hold them is over.
+    with held_sockets(server, HELD, HALVES[half]) as held:
+        for _ in range(3):
+            with closing(Client(server, KEY)) as client:
+                assert client.call("GET", "/healthz")[0] == 200
+                assert client.call("POST", "/api/admin/playground", QUESTION)[0] == 200
+        assert not any(is_over(connection) for connection in held)
+
+
+def test_a_strangers_large_body_is_not_waited_for(server: int) -> None:
+    with closing(Client(server)) as client:
+        client._connection.putrequest("POST", "/api/admin/features-batch/import")
+        client._connection.putheader("Content-Length", "60000000")
+        client._connection.endheaders()
+        response = client._connection.getresponse()
+        assert (response.status, json.loads(response.read())["name"]) == (401, "AuthenticationRequired")
+
+
+def is_over(connection: socket.socket) -> bool:
+    """It was answered or closed."""
+    connection.setblocking(False)
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_stops_while_connections_are_held(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    with reserved_port() as port, serve(data_dir, port) as process:
+        wait_until_it_answers(port, process)
+        with ExitStack() as stack:
+            for half in HALVES.values():
+                stack.enter_context(held_sockets(port, 20, half))
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=SECONDS_TO_FINISH)
+    assert process.returncode == 0, said
+    assert "still under way" not in said
+    Cluster(data_dir, durable=False).stop()
+
+
+def chunked(port: int, path: str, *chunks: bytes, **headers: str) -> tuple[int, dict[str, object]]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        sent = {"Authorization": KEY, "Content-Type": "application/json"} | headers
+        connection.request("POST", path, iter(chunks), sent, encode_chunked=True)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def test_a_chunked_body(server: int) -> None:
+    body = json.dumps(QUESTION).encode()
+    assert chunked(server, "/api/admin/playground", body[:5], body[5:])[0] == 200
+
+
+def test_a_packed_body(server: int) -> None:
+    packed = gzip.compress(json.dumps(QUESTION).encode())
+    assert chunked(server, "/api/admin/playground", packed, **{"Content-Encoding": "gzip"})[0] == 200
+
+
+def test_a_packed_body_that_is_too_large_inside(server: int) -> None:
+    packed = gzip.compress(b" " * 1_000_001)
+    status, record = chunked(server, "/api/admin/playground", packed, **{"Content-Encoding": "gzip"})
+    assert (status, record["name"]) == (413, "PayloadTooLargeError")
+
+
+def test_a_body_that_is_too_large(server: int) -> None:
+    """Refused by its declared length: the answer does not wait for the body."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server)) as connection:
+        connection.putrequest("POST", "/api/admin/playground")
+        connection.putheader("Authorization", KEY)
+        connection.putheader("Content-Length", "1000001")
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["name"]) == (413, "PayloadTooLargeError")
+
+
+def test_a_header_with_an_underscore_does_not_pass_for_another(server: int) -> None:
+    """Django reads X-Request-Id; what a proxy does not know to replace must not become it."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server)) as connection:
+        connection.request("GET", "/healthz", headers={"X_Request_Id": "forged-request-id"})
+        answer = connection.getresponse()
+        assert answer.headers["X-Request-Id"] != "forged-request-id"
+
+
+def test_connections_whose_client_does_not_read_are_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert drop_stalled_readers()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000

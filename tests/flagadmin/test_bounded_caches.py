@@ -1,0 +1,68 @@
+"""Nothing unbounded is cached: every cache of the code base is here, with why its size has an end."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.flagadmin.test_linear_patterns import sources
+from tests.support.limited_process import run_limited
+from tests.support.paths import ROOT
+
+BOUNDED = {
+    "flagadmin/api_docs.py: _openapi_document": "takes no argument",
+    "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
+    "groups/tokens.py: _lookup": "takes a boolean",
+    "playground/engine/literals.py: _address": "texts of at most 45 characters",
+    "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",
+}
+
+
+def caches() -> Iterator[str]:
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                for decorator in node.decorator_list:
+                    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+                    if ast.unparse(called).rpartition(".")[2] in ("cache", "lru_cache"):
+                        yield f"{path.relative_to(ROOT)}: {node.name}"
+
+
+def test_every_cache_is_known() -> None:
+    assert set(caches()) == set(BOUNDED)
+
+
+def test_long_texts_are_not_kept() -> None:
+    """600 addresses of 0.9 MB kept 672 MB."""
+    run_limited(
+        """
+        from playground.engine import literals, patterns
+
+        for n in range(1_000):
+            text = f"{n}" + "1" * 900_000
+            assert literals.address(text) is None and literals.network(text) is None
+            assert patterns.compiled(text) is None and patterns.fault(text)
+        """,
+        megabytes=400,
+        seconds=60,
+    )
+
+
+def test_literals_are_linear() -> None:
+    """40,000 digits kept everybody waiting for 49 s."""
+    run_limited(
+        """
+        from playground.engine import literals
+
+        size = 1_000_000
+        texts = ["1" * size, "1" * size + "x", "1." * size, "-" + "0" * size, " " * size, "1e" + "9" * size]
+        texts += ["1.0.0-" + "a." * size, "1.0.0-" + "0" * size, "1.0.0+" + "a" * size]
+        texts += ["2026-11-21T09:00:00." + "0" * size + "Z", "2026-11-21" + " " * size + "09:00:00Z"]
+        texts += [":" * size, "1:" * size, "10.0.0.0/" + "1" * size, "/" * size, "%" * size, "\\x1c" * size]
+        reads = ["number", "constraint_number", "version", "instant", "constraint_instant", "address", "network"]
+        for text in texts:
+            for name in reads:
+                found = getattr(literals, name)(text)
+                assert found is None or found != found, (name, text[:30])
+        """,
+        megabytes=400,
+        seconds=60,
+    )

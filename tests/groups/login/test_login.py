@@ -1,0 +1,164 @@
+"""Logging in with a password, and out again."""
+
+import re
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from flagadmin.audit.models import AuditEvent
+from groups.login.throttle import FREE_TRIES_ACCOUNT
+from groups.models import LoginFailure
+from tests.support.cast import make_user
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def anna(db):
+    user = make_user("anna", email="anna@example.org")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def log_in(client, name="anna", password=PASSWORD, **extra):
+    return client.post("/login/", {"username": name, "password": password, **extra})
+
+
+def is_in(client):
+    return client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["anna", "ANNA", "anna@example.org", "Anna@Example.ORG", " anna "])
+def test_by_user_name_or_address_in_any_case(client, anna, name):
+    response = log_in(client, name)
+    assert (response.status_code, response["Location"]) == (302, "/")
+    assert is_in(client)
+    event = AuditEvent.objects.get(type="user-logged-in")
+    assert (event.actor_name, event.after) == ("anna", {"how": "password"})
+
+
+@pytest.mark.parametrize(
+    "case", ["wrong password", "unknown", "disabled", "service account", "without a password"]
+)
+def test_refused_in_the_same_words(client, anna, case):
+    name, password = "anna", PASSWORD
+    if case == "wrong password":
+        password = "wrong horse"
+    elif case == "unknown":
+        name = "bertha"
+    elif case == "disabled":
+        anna.is_active = False
+        anna.save()
+    elif case == "service account":
+        anna.is_service = True
+        anna.save()
+    else:
+        anna.set_unusable_password()
+        anna.save()
+    response = log_in(client, name, password)
+    assert response.status_code == 401
+    assert "The user name or the password is not right." in response.text
+    assert not is_in(client)
+    assert password not in response.text
+
+
+def test_an_empty_form(client, db):
+    assert log_in(client, "", "").status_code == 400
+
+
+def test_where_one_wanted_to_go(client, anna):
+    assert log_in(client, next="/activity/?x=1")["Location"] == "/activity/?x=1"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "javascript:alert(1)",
+        "/\\evil.example",
+        "/\n/evil.example",
+        "/\t/evil.example",
+    ],
+)
+def test_never_to_another_site(client, anna, elsewhere):
+    assert log_in(client, next=elsewhere)["Location"] == "/"
+
+
+def test_the_page_keeps_where_one_wanted_to_go(client, anna):
+    assert 'name="next" value="/activity/"' in client.get("/login/?next=/activity/").text
+    log_in(client)
+    assert client.get("/login/?next=/activity/")["Location"] == "/activity/"
+
+
+def test_the_session_gets_a_new_key(client, anna):
+    client.get("/login/")
+    session = client.session
+    session["planted"] = "before"
+    session.save()
+    before = session.session_key
+    client.cookies["sessionid"] = before
+    log_in(client)
+    assert client.cookies["sessionid"].value != before
+    assert not Session.objects.filter(session_key=before).exists()
+
+
+def test_the_cookie(client, anna):
+    cookie = log_in(client).cookies["sessionid"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+
+
+def test_a_form_without_its_token(anna):
+    strict = Client(enforce_csrf_checks=True)
+    assert log_in(strict).status_code == 403
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', strict.get("/login/").text)[1]
+    assert log_in(strict, csrfmiddlewaretoken=token).status_code == 302
+
+
+def test_out(client, anna):
+    log_in(client)
+    client.get("/logout/")
+    assert is_in(client)
+    assert client.post("/logout/")["Location"] == "/login/"
+    assert not is_in(client)
+    assert not Session.objects.exists()
+
+
+def test_data_fixes_have_the_same_login(client, anna, people):
+    assert client.get("/admin/login/?next=/admin/")["Location"] == "/login/?next=/admin/"
+    log_in(client)
+    assert client.get("/admin/login/?next=/admin/").status_code == 403
+    client.force_login(people["admin"])
+    assert client.get("/admin/").status_code == 200
+
+
+def test_a_disabled_person_is_out_at_once(client, anna):
+    log_in(client)
+    anna.is_active = False
+    anna.save()
+    assert not is_in(client)
+
+
+def test_no_password_is_kept_of_a_failed_try(client, anna):
+    log_in(client, name="my secret password", password="x")
+    assert "my secret password" not in repr(list(LoginFailure.objects.values()))
+
+
+@pytest.mark.parametrize(("name", "subject"), [("anna", "anna"), ("hunter2-typed-here", "an unknown name")])
+def test_a_failed_login_is_logged_and_audited(client, anna, caplog, name, subject):
+    log_in(client, name, "wrong")
+    event = AuditEvent.objects.get(type="user-login-failed")
+    assert (event.subject, event.after) == (subject, {"address": "127.0.0.1"})
+    lines = [record.getMessage() for record in caplog.records if record.name == "flagadmin.login"]
+    assert len(lines) == 1
+    assert lines[0].startswith("Login failed from 127.0.0.1: ")
+    assert "hunter2" not in caplog.text
+
+
+def test_failed_logins_that_must_wait_write_no_more(client, anna, caplog):
+    for _ in range(FREE_TRIES_ACCOUNT + 3):
+        log_in(client, "anna", "wrong")
+    assert AuditEvent.objects.filter(type="user-login-failed").count() == FREE_TRIES_ACCOUNT

@@ -1,0 +1,104 @@
+"""What ends with what: tokens with an admin's reset, links with any password, new keys with the token that made them."""
+
+from datetime import datetime
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import NotFound
+from flagadmin.http.logs import without_secrets
+from groups.access import Caller
+from groups.login.invitations import reset_password
+from groups.login.links import create_login_link, peek
+from groups.login.passwords import change_password
+from groups.models import ApiToken
+from tests.support.cast import client, make_token
+
+PASSWORD = "correct horse battery"
+OWN = "/api/admin/user/tokens"
+END = datetime.fromisoformat("2099-01-01T00:00:00Z")
+
+
+def key_in_link(link: str) -> str:
+    return link.strip("/").rpartition("/")[2]
+
+
+def test_a_personal_token_sets_no_first_password(api, people):
+    people["viewer"].set_unusable_password()
+    people["viewer"].save()
+    body = {"password": PASSWORD, "confirmPassword": PASSWORD}
+    refused = api["viewer"].post("/api/admin/user/change-password", body)
+    assert (refused.status_code, refused.json()["name"]) == (403, "NoAccessError")
+    people["viewer"].refresh_from_db()
+    assert not people["viewer"].has_usable_password()
+
+
+@pytest.mark.parametrize("how", ["reset", "change"])
+def test_an_admin_who_resets_a_password_ends_personal_tokens(api, people, callers, how):
+    assert api["viewer"].get(OWN).status_code == 200
+    if how == "reset":
+        reset_password(people["viewer"].pk, caller=callers("admin"))
+    else:
+        change_password(people["viewer"], PASSWORD, caller=callers("admin"))
+    assert api["viewer"].get(OWN).status_code == 401
+    assert AuditEvent.objects.filter(type="pat-deleted", actor_name="admin").count() == 1
+
+
+def test_ones_own_change_keeps_ones_tokens(api, people):
+    api["viewer"].get(OWN)
+    change_password(people["viewer"], PASSWORD, caller=Caller(user=people["viewer"]))
+    assert api["viewer"].get(OWN).status_code == 200
+
+
+@pytest.mark.parametrize("who", ["viewer", "admin"])
+def test_any_change_of_password_ends_open_links(people, callers, who):
+    link = create_login_link(people["viewer"])
+    change_password(people["viewer"], PASSWORD, caller=callers(who))
+    with pytest.raises(NotFound):
+        peek(key_in_link(link))
+
+
+@pytest.mark.parametrize("later", [None, "2099-01-01T00:00:01Z"])
+def test_a_token_that_expires_makes_none_that_lasts_longer(people, later):
+    own = client(make_token("personal", user=people["admin"], expires_at=END))
+    admin = client(make_token("admin", expires_at=END))
+    refusals = [
+        own.post(OWN, {"description": "x", "expiresAt": later}),
+        own.post("/api/admin/api-tokens", {"tokenName": "x", "type": "admin", "expiresAt": later}),
+        admin.post("/api/admin/api-tokens", {"tokenName": "x", "type": "admin", "expiresAt": later}),
+    ]
+    for refused in refusals:
+        assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "expiresAt")
+        assert "2099-01-01" in refused.json()["message"]
+
+
+def test_a_token_that_expires_does_not_prolong_itself(people):
+    secret = make_token("admin", expires_at=END)
+    refused = client(secret).put(f"/api/admin/api-tokens/{secret}", {"expiresAt": "2100-01-01T00:00:00Z"})
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "expiresAt")
+    assert ApiToken.objects.get(kind="admin").expires_at == END
+
+
+def test_a_token_that_expires_makes_one_that_ends_with_it(people):
+    own = client(make_token("personal", user=people["admin"], expires_at=END))
+    assert own.post(OWN, {"description": "x", "expiresAt": "2099-01-01T00:00:00Z"}).status_code == 201
+    sdk = {"tokenName": "sdk", "type": "backend", "environment": "production", "projects": ["*"]}
+    assert own.post("/api/admin/api-tokens", sdk).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "/api/x?token=*:*.chosen-by-somebody",
+        "/api/x?token=%2A%3A%2A.chosen-by-somebody",
+        "/proxy/shop:production.chosen-by-somebody/features",
+        "[]:development%2Echosen-by-somebody",
+    ],
+)
+def test_a_key_in_an_address_is_masked_whatever_its_form(written):
+    assert "chosen" not in without_secrets(f"GET {written} 404")
+
+
+def test_what_is_no_key_stays_in_the_log():
+    line = '{"time":"2026-11-22T01:26:14.270+00:00","message":"Serving at http://127.0.0.1:43075/"}'
+    assert without_secrets(line) == line

@@ -1,0 +1,134 @@
+"""Guessing passwords: each try beyond the free ones waits longer, and the page says how long."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from flagadmin.errors import TooManyRequests
+from groups.login.throttle import FREE_TRIES_ACCOUNT, FREE_TRIES_ADDRESS, Try, count_try, forget_old_tries
+from groups.models import LoginFailure
+from tests.support.cast import make_user
+
+PASSWORD = "correct horse battery"
+
+
+pytestmark = pytest.mark.usefixtures("standing_clock")  # no wait is over before the next try
+
+
+@pytest.fixture
+def anna(db):
+    user = make_user("anna", email="anna@example.org")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def guess(client, name="anna", password="guess", address="192.0.2.1"):
+    return client.post("/login/", {"username": name, "password": password}, REMOTE_ADDR=address)
+
+
+def wait_of(attempt, now):
+    with pytest.raises(TooManyRequests) as caught:
+        count_try(attempt, now=now)
+    return int(caught.value.headers["Retry-After"])
+
+
+def test_an_account(client, anna):
+    for number in range(FREE_TRIES_ACCOUNT):
+        assert guess(client, address=f"192.0.2.{number}").status_code == 401
+    response = guess(client, password=PASSWORD, address="192.0.2.200")
+    assert response.status_code == 429
+    assert response["Retry-After"] == "6"
+    assert "Too many tries. Wait 6 seconds" in response.text
+    assert 'data-enable-after="6"' in response.text
+
+
+def test_name_and_address_are_one_account(client, anna):
+    for number in range(FREE_TRIES_ACCOUNT):
+        guess(client, name=("anna", "ANNA@example.org")[number % 2])
+    assert guess(client, name="Anna").status_code == 429
+
+
+def test_an_address(client, anna):
+    for number in range(FREE_TRIES_ADDRESS):
+        assert guess(client, name=f"guess-{number}").status_code == 401
+    assert guess(client, password=PASSWORD).status_code == 429
+    assert guess(client, password=PASSWORD, address="192.0.2.2").status_code == 302
+
+
+def test_an_unknown_account_is_no_different(client, anna):
+    for _ in range(FREE_TRIES_ACCOUNT):
+        assert guess(client, name="bertha").status_code == 401
+    assert guess(client, name="bertha").status_code == 429
+
+
+def test_a_success_begins_anew(client, anna):
+    for _ in range(FREE_TRIES_ACCOUNT - 1):
+        guess(client)
+    assert guess(client, password=PASSWORD).status_code == 302
+    assert not LoginFailure.objects.exists()
+
+
+def test_waits_double_and_end(anna):
+    attempt, now, waits = Try.of(anna, "anna", "192.0.2.1"), timezone.now(), []
+    for _ in range(FREE_TRIES_ACCOUNT):
+        count_try(attempt, now=now)
+    for _ in range(4):
+        waits.append(wait_of(attempt, now))
+        now += timedelta(seconds=waits[-1])
+        count_try(attempt, now=now)
+    assert waits == [6, 11, 21, 41]
+    count_try(attempt, now=now + timedelta(minutes=15, seconds=1))
+
+
+def test_a_refused_try_does_not_lengthen_the_wait(anna):
+    attempt, now = Try.of(anna, "anna", "192.0.2.1"), timezone.now()
+    for _ in range(FREE_TRIES_ACCOUNT):
+        count_try(attempt, now=now)
+    for seconds in range(5):
+        assert wait_of(attempt, now + timedelta(seconds=seconds)) == 6 - seconds
+
+
+def test_one_machine_has_a_whole_ipv6_network():
+    assert Try.of(None, "x", "2001:db8::1").address == Try.of(None, "x", "2001:db8::ffff:2").address
+    assert Try.of(None, "x", "2001:db8::1").address != Try.of(None, "x", "2001:db8:0:1::1").address
+    assert Try.of(None, "x", "::ffff:192.0.2.1").address == "192.0.2.1"
+
+
+def test_behind_a_proxy_the_last_address_counts(client, anna, settings):
+    settings.BEHIND_PROXY = True
+    client.post(
+        "/login/",
+        {"username": "anna", "password": "x"},
+        headers={"X-Forwarded-For": "203.0.113.9, 192.0.2.77"},
+    )
+    assert LoginFailure.objects.get().address == "192.0.2.77"
+
+
+def test_old_tries_are_forgotten(anna):
+    count_try(Try.of(anna, "anna", "192.0.2.1"), now=timezone.now() - timedelta(hours=1))
+    count_try(Try.of(anna, "anna", "192.0.2.1"))
+    forget_old_tries()
+    assert LoginFailure.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_tries_at_once_are_no_way_around_it():
+    user = make_user("anna")
+    user.set_password(PASSWORD)
+    user.save()
+
+    def one(number):
+        try:
+            return guess(Client(), address=f"192.0.2.{number}").status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(one, range(16)))
+    assert statuses.count(401) == FREE_TRIES_ACCOUNT
+    assert statuses.count(429) == 16 - FREE_TRIES_ACCOUNT

@@ -1,0 +1,39 @@
+"""Who can be given access, and how many may do everything."""
+
+from groups.models import Group
+from groups.permissions import BuiltIn
+from tests.support.cast import make_user
+from tests.support.records import refused
+
+USERS = "/api/admin/user-admin"
+
+
+def test_accounts_and_groups(api, people):
+    group = Group.objects.create(name="Crew", description="Rows")
+    body = api["owner"].get(f"{USERS}/access").json()
+    assert {user["username"] for user in body["users"]} == set(people)
+    robot = next(user for user in body["users"] if user["username"] == "service")
+    assert robot == {
+        "id": people["service"].pk,
+        "username": "service",
+        "accountType": "Service Account",
+    }
+    assert body["groups"] == [{"id": group.pk, "name": "Crew", "description": "Rows"}]
+
+
+def test_only_for_who_may_give_access(api):
+    for who in ("viewer", "member", "outsider"):
+        record = refused(api[who].get(f"{USERS}/access"), 403, "NoAccessError")
+        assert record["permissions"] == ["ADMIN", "UPDATE_PROJECT", "PROJECT_USER_ACCESS_WRITE"]
+
+
+def test_how_many_admins(api, people):
+    people["admin"].set_password("correct horse battery")
+    people["admin"].save()
+    linked = make_user("linked", root_role=BuiltIn.ADMIN)
+    linked.set_unusable_password()
+    linked.save()
+    make_user("robot", root_role=BuiltIn.ADMIN, is_service=True)
+    make_user("left", root_role=BuiltIn.ADMIN, is_active=False)
+    assert api["admin"].get(f"{USERS}/admin-count").json() == {"password": 1, "noPassword": 1, "service": 1}
+    refused(api["editor"].get(f"{USERS}/admin-count"), 403, "NoAccessError")

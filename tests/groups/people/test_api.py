@@ -1,0 +1,227 @@
+"""/api/admin/user-admin: by admins only, and there is always an admin left."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import InvalidOperation, NoAccess
+from groups.access import Caller
+from groups.models import Group, GroupMembership, LoginLink, User
+from groups.people.actions import update_account
+from groups.permissions import BuiltIn
+from tests.support.cast import client, make_token, make_user
+
+URL = "/api/admin/user-admin"
+PASSWORD = "correct horse battery"
+
+
+def problems(response):
+    assert response.status_code == 400, response.json()
+    return {problem["path"]: problem["message"] for problem in response.json()["details"]}
+
+
+def test_list(api, people):
+    body = api["admin"].get(URL).json()
+    assert {user["username"] for user in body["users"]} == set(people) - {"service"}
+    assert [role["name"] for role in body["rootRoles"]] == ["Admin", "Editor", "Viewer"]
+
+
+def test_create_with_a_password(api):
+    body = {
+        "username": "anna",
+        "email": "anna@example.org",
+        "name": "Anna",
+        "rootRole": 3,
+        "password": PASSWORD,
+    }
+    response = api["admin"].post(URL, body)
+    assert response.status_code == 201
+    user = response.json()
+    assert (user["username"], user["rootRole"], user["isActive"]) == ("anna", 3, True)
+    assert "inviteLink" not in user
+    assert Client().post("/login/", {"username": "anna", "password": PASSWORD}).status_code == 302
+    event = AuditEvent.objects.get(type="user-created")
+    assert event.after["username"] == "anna"
+    assert PASSWORD not in repr(vars(event))
+
+
+def test_create_without_a_password_gives_a_link(api):
+    user = api["admin"].post(URL, {"email": "anna@example.org", "rootRole": "Editor"}).json()
+    assert (user["username"], user["rootRole"]) == ("anna@example.org", BuiltIn.EDITOR)
+    assert user["inviteLink"].startswith("http://testserver/login/link/")
+    response = Client().post(user["inviteLink"].removeprefix("http://testserver"))
+    assert response["Location"] == "/account/"
+    assert LoginLink.objects.get().user.username == "anna@example.org"
+
+
+def test_no_role_gives_nothing(api):
+    user = api["admin"].post(URL, {"username": "anna", "password": PASSWORD}).json()
+    assert user["rootRole"] is None
+    assert client(make_token("personal", user=User.objects.get(id=user["id"]))).get(URL).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"username": ""}, "username"),
+        ({"username": "an\tna"}, "username"),
+        ({"email": "nonsense"}, "email"),
+        ({"rootRole": 99}, "rootRole"),
+        ({"rootRole": 5}, "rootRole"),
+        ({"rootRole": "Nobody"}, "rootRole"),
+        ({"rootRole": True}, "rootRole"),
+        ({"password": "anna1"}, "password"),
+    ],
+)
+def test_create_refused(api, change, path):
+    assert path in problems(api["admin"].post(URL, {"username": "anna"} | change))
+
+
+def test_all_problems_at_once(api):
+    body = {"username": "anna", "email": "nonsense", "rootRole": 99, "password": "123456"}
+    found = problems(api["admin"].post(URL, body))
+    assert set(found) == {"email", "rootRole", "password"}
+    assert "1 (Admin), 2 (Editor), 3 (Viewer)" in found["rootRole"]
+
+
+@pytest.mark.parametrize(
+    "body", [{"username": "VIEWER"}, {"username": "x", "email": "viewer"}, {"username": "V@x.org"}]
+)
+def test_one_name_one_account(api, people, body):
+    people["viewer"].email = "v@X.org"
+    people["viewer"].save()
+    response = api["admin"].post(URL, body)
+    assert response.status_code in (400, 409)
+    if body.get("email") is None:
+        assert response.json()["name"] == "NameExistsError"
+
+
+@pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider", "service"])
+def test_admins_only(api, people, name):
+    target = f"{URL}/{people['reader'].pk}"
+    answers = [
+        api[name].get(URL),
+        api[name].get(target),
+        api[name].post(URL, {"username": "anna"}),
+        api[name].put(target, {"rootRole": 1}),
+        api[name].delete(target),
+        api[name].post(f"{target}/change-password", {"password": PASSWORD}),
+    ]
+    assert [answer.status_code for answer in answers] == [403] * 6
+
+
+def test_get(api, people):
+    response = api["admin"].get(f"{URL}/{people['viewer'].pk}")
+    assert response.json()["username"] == "viewer"
+    assert api["admin"].get(f"{URL}/999999").status_code == 404
+    assert api["admin"].get(f"{URL}/abc").status_code == 400
+    assert api["admin"].get(f"{URL}/{people['service'].pk}").status_code == 404
+
+
+def test_update(api, people):
+    url = f"{URL}/{people['viewer'].pk}"
+    response = api["admin"].put(url, {"name": "Vera", "rootRole": 2, "email": "vera@example.org"})
+    assert response.status_code == 200
+    assert response.json() | {"name": "Vera", "rootRole": 2, "email": "vera@example.org"} == response.json()
+    event = AuditEvent.objects.get(type="user-updated")
+    assert (event.before["rootRole"], event.after["rootRole"]) == (3, 2)
+    assert api["admin"].put(url, {}).json()["name"] == "Vera"
+    assert AuditEvent.objects.filter(type="user-updated").count() == 1
+
+
+def test_disable(api, people):
+    secret = make_token("personal", user=people["viewer"])
+    assert client(secret).get("/api/admin/user").status_code == 200
+    api["admin"].put(f"{URL}/{people['viewer'].pk}", {"isActive": False})
+    assert client(secret).get("/api/admin/user").status_code == 401
+
+
+def test_delete_takes_keys_roles_and_memberships_along(api, people, shop):
+    group = Group.objects.create(name="Team")
+    GroupMembership.objects.create(group=group, user=people["owner"])
+    secret = make_token("personal", user=people["owner"], name="laptop")
+    assert api["admin"].delete(f"{URL}/{people['owner'].pk}").status_code == 200
+    assert client(secret).get("/api/admin/user").status_code == 401
+    assert not group.memberships.exists()
+    assert not shop.grants.filter(role_id=BuiltIn.OWNER).exists()
+    before = AuditEvent.objects.get(type="user-deleted").before
+    assert (before["groups"], before["tokens"]) == (["Team"], ["laptop"])
+    assert before["grants"] == [{"project_id": "shop", "role_id": 4}]
+    assert api["admin"].delete(f"{URL}/{people['owner'].pk}").status_code == 404
+
+
+@pytest.mark.parametrize("change", [{"rootRole": None}, {"rootRole": 2}, {"isActive": False}, None])
+def test_the_last_admin(api, people, change):
+    url = f"{URL}/{people['admin'].pk}"
+    admin = api["admin_token"]
+    response = admin.delete(url) if change is None else admin.put(url, change)
+    assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
+    assert "nobody with the Admin role" in response.json()["message"]
+
+
+@pytest.mark.parametrize("change", [{"rootRole": 2}, {"isActive": False}, None])
+def test_nobody_removes_themselves(api, people, change):
+    make_user("second", root_role=BuiltIn.ADMIN)
+    url = f"{URL}/{people['admin'].pk}"
+    response = api["admin"].delete(url) if change is None else api["admin"].put(url, change)
+    assert response.status_code == 403
+    assert "You would lose the Admin role" in response.json()["message"]
+    assert api["admin"].put(url, {"name": "New name"}).status_code == 200
+
+
+def test_an_admin_through_a_group_is_one_too(api, people):
+    group = Group.objects.create(name="Admins", root_role_id=BuiltIn.ADMIN)
+    GroupMembership.objects.create(group=group, user=people["editor"])
+    assert api["admin_token"].delete(f"{URL}/{people['admin'].pk}").status_code == 200
+    assert api["admin_token"].delete(f"{URL}/{people['editor'].pk}").status_code == 403
+
+
+def test_change_password(api, people):
+    browser, other = Client(), Client()
+    browser.force_login(people["viewer"])
+    url = f"{URL}/{people['viewer'].pk}/change-password"
+    assert api["admin"].post(url, {"password": PASSWORD}).status_code == 200
+    assert browser.get("/").status_code == 302
+    assert other.post("/login/", {"username": "viewer", "password": PASSWORD}).status_code == 302
+    assert "too short" in str(api["admin"].post(url, {"password": "x"}).json())
+    assert (
+        api["admin"].post(f"{URL}/{people['service'].pk}/change-password", {"password": PASSWORD}).status_code
+        == 404
+    )
+
+
+def test_validate_password(api):
+    url = f"{URL}/validate-password"
+    assert api["viewer"].post(url, {"password": PASSWORD}).status_code == 200
+    assert len(api["viewer"].post(url, {"password": "123456"}).json()["details"]) == 3
+
+
+def test_search(api, people):
+    for name in ("admin", "owner", "editor"):
+        found = api[name].get(f"{URL}/search?q=VIEW")
+        assert [user["username"] for user in found.json()] == ["viewer"]
+    assert api["admin"].get(f"{URL}/search?q=").json() == []
+    for name in ("viewer", "member", "outsider"):
+        assert api[name].get(f"{URL}/search?q=VIEW").status_code == 403
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_remove_each_other():
+    first, second = (make_user(name, root_role=BuiltIn.ADMIN) for name in ("first", "second"))
+
+    def demote(acting, target):
+        try:
+            update_account(target.pk, {"root_role": None}, is_service=False, caller=Caller(user=acting))
+        except (InvalidOperation, NoAccess):
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(demote, (first, second), (second, first)))
+    assert User.objects.filter(root_role=BuiltIn.ADMIN).count() >= 1
+    assert done != [True, True]

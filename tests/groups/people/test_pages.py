@@ -1,0 +1,162 @@
+"""/access/people/ and /access/service-accounts/: what they hold, one-time links, disabling, deleting."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from groups.models import Grant, Group, GroupMembership, User
+from groups.permissions import BuiltIn
+from tests.support.cast import client, make_token
+from tests.support.page_text import words
+
+
+def secret_of(answer):
+    return re.search(r'id="secret">([^<]+)<', answer.text)[1]
+
+
+def path_of(link):
+    return link.removeprefix("http://testserver")
+
+
+def names(browser, query):
+    lines = b"".join(browser.get(f"/access/people/?format=csv&{query}").streaming_content).decode()
+    return [line.split(",")[0] for line in lines.splitlines()[1:]]
+
+
+def test_what_a_person_holds_and_through_what(browse, people, shop):
+    group = Group.objects.create(name="Team", root_role_id=BuiltIn.EDITOR.value)
+    GroupMembership.objects.create(group=group, user=people["member"])
+    Grant.objects.create(group=group, project=shop, role_id=BuiltIn.OWNER.value)
+
+    page = words(browse("admin").get(f"/access/people/{people['member'].pk}/"))
+
+    assert "Editor everywhere, through Team" in page
+    assert "Owner in shop, through Team" in page
+    assert "Member in shop Owner" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=VIEW", ["viewer"]),
+        ("role=1", ["admin"]),
+        ("q=r&role=-", ["member", "outsider", "owner", "reader"]),
+    ],
+)
+def test_people_are_filtered(browse, people, query, found):
+    assert names(browse("admin"), query) == found
+
+
+def test_a_new_person_gets_a_link_that_works_once(browse, people):
+    answer = browse("admin").post("/access/people/new/", {"username": "grace", "rootRole": "3"}, follow=True)
+
+    user = User.objects.get(username="grace")
+    assert user.root_role_id == BuiltIn.VIEWER
+    link = path_of(secret_of(answer))
+    guest = Client()
+    assert guest.post(link)["Location"] == "/account/password/"
+    assert guest.get("/account/").status_code == 200
+    assert Client().post(link).status_code == 404
+
+
+def test_a_reset_ends_the_password_its_sessions_and_older_links(browse, people):
+    viewer = people["viewer"]
+    viewer.set_password("an old password")
+    viewer.save()
+    old_session, admin = browse("viewer"), browse("admin")
+    address = f"/access/people/{viewer.pk}/reset-password/"
+    first = path_of(secret_of(admin.post(address, follow=True)))
+
+    second = path_of(secret_of(admin.post(address, follow=True)))
+
+    assert old_session.get("/account/").status_code == 302
+    assert Client().post("/login/", {"username": "viewer", "password": "an old password"}).status_code == 401
+    assert Client().post(first).status_code == 404
+    guest = Client()
+    assert guest.post(second)["Location"] == "/account/password/"
+    new = {"password": "correct horse battery", "confirmPassword": "correct horse battery"}
+    assert guest.post("/account/password/", new)["Location"] == "/account/"
+
+
+@pytest.mark.parametrize("who", ["admin", "disabled"])
+def test_a_reset_that_makes_no_sense_is_refused(browse, people, who):
+    user = people["admin"] if who == "admin" else people["viewer"]
+    User.objects.filter(pk=people["viewer"].pk).update(is_active=False)
+    admin, address = browse("admin"), f"/access/people/{user.pk}/reset-password/"
+
+    assert 'class="irreversible" disabled' in admin.get(address).text
+    assert admin.post(address).status_code == 403
+    assert 'id="secret"' not in admin.post(address, follow=True).text
+
+
+def test_disabling_ends_keys_and_enabling_brings_them_back(browse, people):
+    key = make_token("personal", user=people["viewer"])
+    admin, address = browse("admin"), f"/access/people/{people['viewer'].pk}/active"
+
+    admin.post(address, {"active": "no"})
+    assert client(key).get("/api/admin/projects").status_code == 401
+    admin.post(address, {"active": "yes"})
+    assert client(key).get("/api/admin/projects").status_code == 200
+
+
+def test_the_last_admin_is_neither_disabled_nor_deleted(browse, people):
+    admin, address = browse("admin"), f"/access/people/{people['admin'].pk}/"
+
+    assert "reset-password" not in admin.get(address).text
+    told = words(admin.post(f"{address}active", {"active": "no"}, follow=True))
+    assert "This would leave nobody with the Admin role" in told
+    assert "This would leave nobody with the Admin role" in words(admin.get(f"{address}delete/"))
+    assert admin.post(f"{address}delete/").status_code == 403
+    assert User.objects.get(username="admin").is_active
+
+
+def test_changing_a_person(browse, people):
+    admin, address = browse("admin"), f"/access/people/{people['viewer'].pk}/edit/"
+
+    admin.post(address, {"name": "Vera", "email": "vera@example.com", "rootRole": "2", "username": "other"})
+
+    vera = User.objects.get(pk=people["viewer"].pk)
+    assert (vera.username, vera.name, vera.email, vera.root_role_id) == (
+        "viewer",
+        "Vera",
+        "vera@example.com",
+        2,
+    )
+    refused = admin.post(address, {"email": "no address"})
+    assert "no address is not an email address." in words(refused)
+
+
+def test_deleting_says_what_goes(browse, people, shop):
+    make_token("personal", user=people["member"], name="laptop")
+    admin, address = browse("admin"), f"/access/people/{people['member'].pk}/delete/"
+
+    page = words(admin.get(address))
+    assert "the key laptop, which stops working" in page
+    assert "role Member in shop" in page
+    assert admin.post(address)["Location"] == "/access/people/"
+    assert not User.objects.filter(username="member").exists()
+
+
+def test_a_service_account_has_keys_shown_once(browse, people):
+    admin = browse("admin")
+    made = admin.post("/access/service-accounts/new/", {"username": "deploy-bot", "rootRole": "2"})
+    address = made["Location"]
+
+    answer = admin.post(f"{address}tokens/new/", {"description": "pipeline"}, follow=True)
+
+    secret = secret_of(answer)
+    assert client(secret).get("/api/admin/projects").status_code == 200
+    page = admin.get(address)
+    assert secret not in page.text
+    revoke = re.search(r'href="([^"]+/revoke/)"', page.text)[1]
+    assert "pipeline was last used" in words(admin.get(revoke))
+    assert admin.post(revoke)["Location"] == address
+    assert client(secret).get("/api/admin/projects").status_code == 401
+
+
+def test_people_and_service_accounts_are_kept_apart(browse, people):
+    admin = browse("admin")
+
+    assert admin.get(f"/access/people/{people['service'].pk}/").status_code == 404
+    assert admin.get(f"/access/service-accounts/{people['viewer'].pk}/").status_code == 404

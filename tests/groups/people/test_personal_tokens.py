@@ -1,0 +1,69 @@
+"""/api/admin/user/tokens: one's own keys."""
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken
+from tests.support.cast import client, make_token
+
+URL = "/api/admin/user/tokens"
+
+
+@pytest.mark.parametrize("name", ["admin", "viewer", "outsider", "service"])
+def test_everybody_makes_their_own(api, people, name):
+    response = api[name].post(URL, {"description": "laptop", "expiresAt": "2099-01-01T00:00:00Z"})
+    assert response.status_code == 201
+    token = response.json()
+    assert token["secret"].startswith("user:")
+    assert (token["userId"], token["expiresAt"]) == (people[name].pk, "2099-01-01T00:00:00.000Z")
+    assert client(token["secret"]).get(URL).status_code == 200
+
+
+def test_list_without_secrets(api):
+    secret = api["viewer"].post(URL, {"description": "laptop"}).json()["secret"]
+    response = api["viewer"].get(URL)
+    assert "laptop" in [pat["description"] for pat in response.json()["pats"]]
+    assert secret not in response.content.decode()
+    assert "laptop" not in api["editor"].get(URL).content.decode()
+
+
+def test_it_has_the_rights_of_its_person(api):
+    secret = api["viewer"].post(URL, {"description": "laptop"}).json()["secret"]
+    assert client(secret).get("/api/admin/api-tokens").status_code == 403
+
+
+def test_same_name_twice(api):
+    assert api["viewer"].post(URL, {"description": "laptop"}).status_code == 201
+    response = api["viewer"].post(URL, {"description": "laptop"})
+    assert (response.status_code, response.json()["name"]) == (409, "NameExistsError")
+    assert api["editor"].post(URL, {"description": "laptop"}).status_code == 201
+
+
+@pytest.mark.parametrize("body", [{}, {"description": ""}, {"description": "x", "expiresAt": "never"}])
+def test_refused(api, body):
+    assert api["viewer"].post(URL, body).status_code == 400
+
+
+def test_an_admin_token_is_nobody(api):
+    for response in (api["admin_token"].get(URL), api["admin_token"].post(URL, {"description": "x"})):
+        assert (response.status_code, response.json()["name"]) == (403, "NoAccessError")
+
+
+def test_revoke_own(api, people):
+    made = api["viewer"].post(URL, {"description": "laptop"}).json()
+    assert api["editor"].delete(f"{URL}/{made['id']}").status_code == 404
+    assert api["viewer"].delete(f"{URL}/{made['id']}").status_code == 200
+    assert client(made["secret"]).get(URL).status_code == 401
+    assert api["viewer"].delete(f"{URL}/{made['id']}").status_code == 404
+    assert api["viewer"].delete(f"{URL}/abc").status_code == 400
+    types = list(AuditEvent.objects.order_by("id").values_list("type", flat=True))
+    assert types == ["pat-created", "pat-deleted"]
+    assert made["secret"] not in repr(list(AuditEvent.objects.values()))
+
+
+def test_disabled_person(api, people):
+    secret = make_token("personal", user=people["viewer"])
+    people["viewer"].is_active = False
+    people["viewer"].save()
+    assert client(secret).get(URL).status_code == 401
+    assert ApiToken.objects.filter(user=people["viewer"]).exists()

@@ -1,0 +1,51 @@
+"""Who may send a large body: callers with a valid key, or a session."""
+
+import pytest
+from django.test import Client, RequestFactory
+
+from flagadmin.errors import AuthenticationRequired
+from groups.authentication import check_known
+from groups.models import User
+from tests.support.cast import make_token, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def with_key(secret: str) -> None:
+    check_known(RequestFactory().post("/", headers={"Authorization": secret}).environ)
+
+
+def with_session_of(user: User) -> None:
+    browser = Client()
+    browser.force_login(user)
+    cookie = f"sessionid={browser.cookies['sessionid'].value}"
+    check_known(RequestFactory().post("/", headers={"Cookie": cookie}).environ)
+
+
+@pytest.mark.parametrize("kind", ["backend", "frontend"])
+def test_a_key(kind: str) -> None:
+    with_key(make_token(kind, environment="production"))
+
+
+def test_a_session() -> None:
+    with_session_of(make_user("maria"))
+
+
+def test_nothing() -> None:
+    with pytest.raises(AuthenticationRequired):
+        check_known(RequestFactory().post("/").environ)
+
+
+def test_an_unknown_key() -> None:
+    with pytest.raises(AuthenticationRequired):
+        with_key("*:production.nosuch")
+
+
+def test_an_unknown_session() -> None:
+    with pytest.raises(AuthenticationRequired):
+        check_known(RequestFactory().post("/", headers={"Cookie": "sessionid=nosuch"}).environ)
+
+
+def test_the_session_of_a_disabled_account() -> None:
+    with pytest.raises(AuthenticationRequired):
+        with_session_of(make_user("former", is_active=False))

@@ -1,0 +1,54 @@
+"""What goes with a flag that is left out, and what does not."""
+
+import pytest
+
+from importer.body.schemas import read_body
+from importer.plan.exclude import without
+from importer.plan.plan import plan_import
+from projects.models import Segment
+from tests.support.import_bodies import body, strategy, switch
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("place", ["features", "featureEnvironments"])
+def test_a_missing_segment_goes_with_the_flag_whose_older_place_uses_it(place, callers):
+    used = [{"name": "default", "segments": [7]}]
+    given = body("plain", "old", segments=[{"id": 7, "name": "vip"}], featureEnvironments=[switch("old")])
+    (given["data"]["features"][1] if place == "features" else given["data"]["featureEnvironments"][0])[
+        "strategies"
+    ] = used
+
+    plan = plan_import(read_body(given), caller=callers("member"))
+    assert plan.flags["old"].action == "refuse"
+    assert plan.flags["plain"].action == "create"
+    [finding] = plan.findings
+    assert "Used by: old." in finding.message
+
+    rest = plan_import(without(read_body(given), ["old"]), caller=callers("member"))
+    assert rest.is_green
+    assert list(rest.flags) == ["plain"]
+
+
+def test_a_segment_that_another_flag_uses_too_stays(callers):
+    Segment.objects.create(name="vip")
+    given = body(
+        "one",
+        "two",
+        segments=[{"id": 7, "name": "vip"}],
+        featureStrategies=[strategy("one", segments=[7]), strategy("two", segments=[7])],
+    )
+    plan = plan_import(without(read_body(given), ["two"]), caller=callers("member"))
+    assert plan.is_green
+    assert len(plan.flags["one"].after["strategies"][0]["segments"]) == 1
+
+
+def test_a_flag_named_like_an_environment_takes_no_other_flags_switch_with_it(callers):
+    given = body("development", "one")
+    given["data"]["featureEnvironments"] = [
+        {"name": "development", "featureName": "one", "enabled": True},
+        {"name": "development", "enabled": True},
+    ]
+    plan = plan_import(without(read_body(given), ["development"]), caller=callers("member"))
+    assert list(plan.flags) == ["one"]
+    assert plan.flags["one"].after["enabled"]

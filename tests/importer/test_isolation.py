@@ -1,0 +1,184 @@
+"""Large imports run in a process of their own: the same answers, and nothing left when it is killed."""
+
+import http.client
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from flagadmin.db.bundled.server import ensure_running, release
+from tests.support.import_bodies import body as body_of
+from tests.support.import_bodies import strategy, switch
+from tests.support.live_server import PATIENCE, Client, descendants, is_ready, running, wait_until
+
+IMPORT = "/api/admin/features-batch/import"
+KEY = "*:*." + "5ec2e7" * 9 + "00"
+WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'audit_auditevent'::regclass AND NOT granted"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("installation")
+
+
+@pytest.fixture(scope="module")
+def port(folder: Path) -> Iterator[int]:
+    """A server that imports everything apart."""
+    with running(
+        workers=1,
+        FLAGADMIN_DATA_DIR=str(folder),
+        FLAGADMIN_DATABASE_DURABLE="0",
+        FLAGADMIN_LOG_LEVEL="CRITICAL",
+        FLAGADMIN_IMPORT_PROCESS_BYTES="0",
+        INIT_ADMIN_API_TOKENS=KEY,
+        DJANGO_SETTINGS_MODULE="flagadmin.settings",
+    ) as port:
+        yield port
+
+
+@pytest.fixture
+def client(port: int) -> Iterator[Client]:
+    with closing(Client(port, KEY)) as client:
+        yield client
+
+
+@pytest.fixture
+def held(folder: Path, port: int) -> Iterator[psycopg.Connection]:
+    """Until this connection rolls back, an import waits with its flags written and its history not."""
+    try:
+        with psycopg.connect(**ensure_running(folder, durable=False)) as connection:
+            connection.execute("LOCK TABLE audit_auditevent IN SHARE MODE")
+            yield connection
+    finally:
+        release(folder)
+
+
+def body(*names: str, **data: Any) -> dict[str, Any]:
+    return body_of(*names, project="default", **data)
+
+
+def flags_of(client: Client) -> list[str]:
+    status, answer = client.call("GET", "/api/admin/projects/default/features")
+    assert status == 200, answer
+    return [flag["name"] for flag in json.loads(answer)["features"]]
+
+
+def test_what_came_in_is_there_and_told_with_the_id_of_the_request(client: Client) -> None:
+    sent = body("apart", featureStrategies=[strategy("apart")], featureEnvironments=[switch("apart")])
+    status, answer = client.call("POST", IMPORT + "?report=1", sent, **{"X-Request-Id": "import-of-apart"})
+    assert status == 200, answer
+    assert json.loads(answer)["counts"]["create"] == 1
+    assert "apart" in flags_of(client)
+    _, events = client.call("GET", "/api/admin/events?feature=apart")
+    assert {event["requestId"] for event in json.loads(events)["events"]} == {"import-of-apart"}
+
+
+def test_it_is_gone_before_the_answer(client: Client) -> None:
+    """A server told to stop ends after its last answer, and would wait in vain for one that is still there."""
+    for number in range(5):
+        assert client.call("POST", IMPORT, body(f"gone-{number}"))[0] == 200
+        assert not importing()
+
+
+def test_without_a_report_the_answer_is_empty(client: Client) -> None:
+    assert client.call("POST", IMPORT, body("quiet")) == (200, b"")
+
+
+def test_refusals_come_back_as_they_are(client: Client) -> None:
+    sent = body("a b", "c/d")
+    status, answer = client.call("POST", IMPORT, sent)
+    record = json.loads(answer)
+    assert (status, record["name"]) == (400, "ValidationError")
+    assert [fault["path"] for fault in record["details"]] == [
+        "data.features[0].name",
+        "data.features[1].name",
+    ]
+    status, answer = client.call("POST", IMPORT.replace("import", "validate"), sent)
+    assert status == 200
+    assert len(json.loads(answer)["errors"]) == 1
+
+
+def test_a_killed_process_leaves_nothing_and_is_told(
+    port: int, held: psycopg.Connection, client: Client
+) -> None:
+    sent = body("never-1", "never-2")
+    posting = Posting(port, sent)
+    os.kill(posting.importing(held), signal.SIGKILL)
+    status, answer = posting.answered()
+    assert (status, json.loads(answer)["name"]) == (503, "ServiceUnavailableError")
+    assert not [name for name in flags_of(client) if name.startswith("never")]
+    held.rollback()
+    assert client.call("POST", IMPORT, sent)[0] == 200
+
+
+def test_told_to_stop_it_finishes_first(port: int, held: psycopg.Connection) -> None:
+    posting = Posting(port, body("told"))
+    posting.importing(held)
+    for pid in descendants(b"multiprocessing.forkserver"):
+        os.kill(pid, signal.SIGTERM)
+    held.rollback()
+    assert posting.answered() == (200, b"")
+
+
+def test_it_ends_with_the_worker_that_started_it(port: int, held: psycopg.Connection) -> None:
+    posting = Posting(port, body("orphan"))
+    apart = posting.importing(held)
+    [worker] = descendants(b"spawn_main")
+    os.kill(worker, signal.SIGKILL)
+    with pytest.raises((OSError, http.client.HTTPException)):
+        posting.answered()
+    wait_until(lambda: has_ended(apart))
+    wait_until(lambda: is_ready(port))  # there is another worker
+
+
+class Posting(threading.Thread):
+    """An import on its way."""
+
+    def __init__(self, port: int, sent: dict[str, Any]) -> None:
+        super().__init__()
+        self.port, self.sent = port, sent
+        self.answer: tuple[int, bytes] | None = None
+        self.error: OSError | http.client.HTTPException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            with closing(Client(self.port, KEY)) as client:
+                self.answer = client.call("POST", IMPORT, self.sent)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+    def importing(self, held: psycopg.Connection) -> int:
+        """The process that is at it, once it waits."""
+        wait_until(lambda: not self.is_alive() or held.execute(WAITS).fetchone() == (True,))
+        assert self.is_alive(), "it did not wait"
+        [apart] = importing()
+        return apart
+
+    def answered(self) -> tuple[int, bytes]:
+        self.join(PATIENCE)
+        if self.error:
+            raise self.error
+        assert self.answer, "it was not answered"
+        return self.answer
+
+
+def importing() -> set[int]:
+    """What was forked to import: a child of the process that has the application loaded and is like it."""
+    alike = descendants(b"multiprocessing.forkserver")
+    return {pid for pid, parent in alike.items() if parent in alike}
+
+
+def has_ended(pid: int) -> bool:
+    """Also when nobody has asked yet how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True

@@ -1,0 +1,120 @@
+"""The reference's recorded calls, replayed: the same status, the same kind of error, the same state afterwards.
+
+``BETTER`` lists where ours is different on purpose, and why. There the status must be the one named, and what was
+refused must have changed nothing.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from projects import models as m
+from tests.importer.intended_differences import BETTER
+from tests.importer.recorded_calls import (
+    Recording,
+    comparable_export,
+    comparable_flag,
+    present_flag,
+    recorded_cases,
+)
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(not recorded_cases(), reason="the recordings are not beside the checkout"),
+]
+
+# The reference's names of errors and what they are here.
+KINDS = {
+    "PermissionError": "NoAccessError",
+    "UnauthorizedError": "AuthenticationRequired",
+    "ContentTypeError": "ContentTypeError",
+}
+# Said besides what the reference says.
+OUR_WARNINGS = (
+    "Please note:",
+    "The following features are on and have no strategy that is on. They get the default strategy:",
+)
+TABLES = (
+    m.Flag,
+    m.FlagEnvironment,
+    m.Strategy,
+    m.FlagTag,
+    m.FlagLink,
+    m.Dependency,
+    m.ContextField,
+    m.TagType,
+    m.Segment,
+)
+
+
+@pytest.mark.parametrize("path", recorded_cases(), ids=lambda path: path.stem)
+def test_as_recorded(path: Path, people: Any, api: Any) -> None:
+    case = json.loads(path.read_text())
+    better = BETTER.get(path.stem[:3])
+    recording = Recording(case, people, api)
+    recording.prepare()
+    before = contents()
+    response = recording.send()
+    expected = case["response"]
+    wanted = better.status if better else expected["status"]
+    assert response.status_code == wanted, response.content[:2000]
+    if response.status_code >= 400:
+        assert contents() == before
+        check_record(response, expected, exact=better is None)
+    if better is None or better.same_state:
+        check_answer(case, response)
+        check_state(case, api)
+
+
+def contents() -> dict[str, list[Any]]:
+    return {table.__name__: list(table.objects.order_by("pk").values()) for table in TABLES}
+
+
+def check_record(response: Any, expected: Any, *, exact: bool) -> None:
+    record = json.loads(response.content)
+    assert record["id"]
+    assert record["message"]
+    if exact and isinstance(expected["body"], dict) and "name" in expected["body"]:
+        default = "ValidationError" if expected["status"] == 400 else None
+        assert record["name"] == KINDS.get(expected["body"]["name"], default), record
+
+
+def check_answer(case: Any, response: Any) -> None:
+    if response.status_code != 200:
+        return
+    path, recorded = case["request"]["path"], case["response"]["body"]
+    if path.endswith("/import"):
+        assert response.content == b""
+    elif path.endswith("/export"):
+        assert list(json.loads(response.content)) == list(recorded)
+        assert comparable_export(json.loads(response.content)) == comparable_export(recorded)
+    else:
+        report = json.loads(response.content)
+        report["warnings"] = [entry for entry in report["warnings"] if entry["message"] not in OUR_WARNINGS]
+        assert report == recorded
+
+
+def comparable_word(body: Any) -> Any:
+    """A context field, a tag type or a list of tags, without its time and its place."""
+    if "tags" in body:
+        return sorted((tag["type"], tag["value"]) for tag in body["tags"])
+    word = body.get("tagType", body)
+    return {key: value for key, value in word.items() if key not in ("createdAt", "sortOrder")}
+
+
+def check_state(case: Any, api: Any) -> None:
+    for name, recorded in case["after"].items():
+        if recorded.get("status") != 200:
+            continue
+        if name.startswith(("context:", "tag-type:", "tags:")):
+            response = api["admin"].get(recorded["path"])
+            assert comparable_word(json.loads(response.content)) == comparable_word(recorded["body"])
+        elif name.startswith("feature:"):
+            assert present_flag(recorded["body"]["name"]) == comparable_flag(recorded["body"])
+        elif name.startswith("export"):
+            document = api["admin"].post(recorded["path"], recorded["request_body"])
+            if document.status_code == 400 and not recorded["body"]["features"]:
+                continue  # the project or environment is unknown, which is an error here
+            assert comparable_export(json.loads(document.content)) == comparable_export(recorded["body"])

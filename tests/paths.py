@@ -1,7 +1,0 @@
-"""Where test data lie that are not part of this repository."""
-
-import os
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("FLAGADMIN_SHARED") or ROOT.parent / "shared")

@@ -1,0 +1,42 @@
+"""Every operator takes linear time and little memory, whatever is stored and whatever it is compared with."""
+
+from tests.support.limited_process import run_limited
+
+
+def test_over_texts_of_1_mb() -> None:
+    run_limited(
+        """
+        import random
+        from playground.engine.context import Context
+        from playground.engine.evaluator import evaluate
+        from playground.engine.operators import OPERATORS
+        from playground.response.writer import compile_playground, render_features
+        from tests.support.engine import NOW
+
+        SIZE = 1_000_000
+        STORED = {
+            "set": ["a" * 100], "text": ["a" * 50 + "b", "b" + "a" * 99], "number": ["1", "1" * 300],
+            "date": ["2026-11-21T09:00:00.000Z"], "version": ["1.2.3", "1.0.0-" + "a." * 40 + "a"],
+            "regex": ["(a|aa)+$", "[ab]*a[ab]{1000}c", "(a*)*b", "(?:a?){300}a{300}"], "network": ["10.0.0.0/8", "::/0"],
+        }
+        TEXTS = ["a" * SIZE, "ab" * (SIZE // 2), "1" * SIZE, "1e" + "9" * SIZE, "1.0.0-" + "a." * (SIZE // 2)]
+        TEXTS += ["2026-11-21T09:00:00." + "0" * SIZE + "Z", " " * SIZE, ":" * SIZE, "10." * SIZE, "a" * 9_999]
+
+        def flag(name, constraint):
+            strategies = [{"name": "default", "constraints": [constraint]}]
+            return {"name": name, "project": "p", "enabled": True, "strategies": strategies}
+
+        flags = []
+        for name, operator in OPERATORS.items():
+            for value in STORED[operator.family]:
+                for more in ({}, {"inverted": True}, {"caseInsensitive": True}):
+                    constraint = {"contextName": "userId", "operator": name, "value": value, "values": [value] * 10}
+                    flags.append(flag(f"f{len(flags)}", constraint | more))
+        snapshot = compile_playground(flags, {}, environment="e")
+        for text in TEXTS:
+            context = Context({"userId": text})
+            assert len(render_features(evaluate(snapshot, context, now=NOW, random=random.random))) < 100 * SIZE
+        """,
+        megabytes=1_200,
+        seconds=120,
+    )

@@ -1,0 +1,341 @@
+"""What a person reads: the words of CONSOLE.md, for every way a flag can be on, off or undecided."""
+
+from typing import Any
+
+import pytest
+
+from playground.engine import sentences
+from playground.engine.compilation import compile_snapshot
+from playground.engine.context import Context
+from playground.engine.evaluator import Evaluation, evaluate
+from playground.engine.explanation import State, explain
+from playground.engine.reasons import Reasons
+from tests.support.engine import NOW
+
+SEGMENTS = {
+    1: {
+        "id": 1,
+        "name": "beta-testers",
+        "constraints": [{"contextName": "userId", "operator": "IN", "values": ["42"]}],
+    }
+}
+
+
+def evaluation_of(
+    *flags: dict[str, Any], sent: dict[str, Any] | None = None, chance: float = 0.0
+) -> Evaluation:
+    snapshot = compile_snapshot(flags, SEGMENTS, environment="production")
+    return evaluate(snapshot, Context(sent), now=NOW, random=lambda: chance)
+
+
+def flag(*strategies: dict[str, Any], name: str = "f", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "project": "shop", "enabled": True, "strategies": list(strategies), **fields}
+
+
+def strategy(name: str = "default", /, *constraints: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    parameters = {key: fields.pop(key) for key in list(fields) if key in PARAMETERS}
+    return {"name": name, "parameters": parameters, "constraints": list(constraints), **fields}
+
+
+PARAMETERS = ("rollout", "stickiness", "groupId", "percentage", "userIds", "IPs")
+
+
+def rollout(
+    percentage: str, *constraints: dict[str, Any], stickiness: str = "userId", group: str = "g"
+) -> dict[str, Any]:
+    return strategy("flexibleRollout", *constraints, rollout=percentage, stickiness=stickiness, groupId=group)
+
+
+def needs(field: str, operator: str, *values: str, **fields: Any) -> dict[str, Any]:
+    if operator in ("IN", "NOT_IN", "IN_CIDR") or operator.startswith("STR_"):
+        return {"contextName": field, "operator": operator, "values": list(values), **fields}
+    return {"contextName": field, "operator": operator, "value": values[0], **fields}
+
+
+def reason(*flags: dict[str, Any], sent: dict[str, Any] | None = None) -> str:
+    """The reason of the first of these flags."""
+    evaluation = evaluation_of(*flags, sent=sent)
+    return Reasons(evaluation).flag(*evaluation.pair(flags[0]["name"]))
+
+
+NORWAY = needs("country", "IN", "NO")
+USER = {"userId": "42"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "sent", "expected"),
+    [
+        pytest.param(
+            [flag(rollout("50", NORWAY, group="g2"))],
+            {"userId": "42", "country": "NO"},
+            "All conditions hold, but userId 42 is in bucket 60 and the rollout stops at 50 %.",
+            id="rollout after conditions",
+        ),
+        pytest.param(
+            [flag(strategy("default", needs("note", "STR_CONTAINS", "100 %s"), needs("sale", "IN", "5%")))],
+            {"note": "now 100 %s", "sale": "5%"},
+            "note is now 100 %s (containing 100 %s); sale is 5%",
+            id="per cent signs",
+        ),
+        pytest.param(
+            [flag(rollout("50", group="g2"))],
+            USER,
+            "userId 42 is in bucket 60 and the rollout stops at 50 %.",
+            id="rollout alone",
+        ),
+        pytest.param(
+            [flag(rollout("60", group="g2"))],
+            USER,
+            "userId 42 is in bucket 60, 60 % rollout",
+            id="inside a rollout",
+        ),
+        pytest.param(
+            [flag(rollout("60", needs("country", "NOT_IN", "US"), group="g2"))],
+            {"userId": "42", "country": "NO"},
+            "country is NO (not US); userId 42 is in bucket 60, 60 % rollout",
+            id="conditions and rollout hold",
+        ),
+        pytest.param(
+            [flag(rollout("100"))],
+            {},
+            "The rollout is by userId and the context has none, so it is off.",
+            id="nothing to stick to",
+        ),
+        pytest.param(
+            [flag(rollout("30", stickiness="random"))],
+            USER,
+            "Random on each call: about 30 % of calls are on.",
+            id="random",
+        ),
+        pytest.param(
+            [flag(rollout("30", stickiness="default"))],
+            {},
+            "Random on each call: about 30 % of calls are on.",
+            id="default stickiness without anybody",
+        ),
+        pytest.param(
+            [flag(strategy("gradualRolloutRandom", percentage="0"))],
+            {},
+            "Random on each call: about 0 % of calls are on.",
+            id="random and off",
+        ),
+        pytest.param(
+            [
+                flag(
+                    strategy(
+                        "default",
+                        needs("appVersion", "SEMVER_GT", "5.0.0"),
+                        needs("country", "IN", "US", "DE"),
+                    )
+                )
+            ],
+            {"appVersion": "4.5.1", "country": "NO"},
+            "appVersion is 4.5.1, needs a version above 5.0.0; country is NO, needs one of US, DE",
+            id="constraints",
+        ),
+        pytest.param(
+            [flag(strategy("default", needs("country", "IN", "US", "DE")))],
+            {},
+            "country was not given, needs one of US, DE",
+            id="not given",
+        ),
+        pytest.param(
+            [flag(strategy("default", needs("age", "NUM_GTE", "18", inverted=True)))],
+            {"age": "40"},
+            "age is 40, needs anything but a number of at least 18",
+            id="inverted",
+        ),
+        pytest.param(
+            [flag(strategy("default", segments=[1]))], USER, "in segment beta-testers", id="in a segment"
+        ),
+        pytest.param(
+            [flag(strategy("default", segments=[1]))],
+            {"userId": "7"},
+            "not in segment beta-testers: userId is 7, needs one of 42",
+            id="not in a segment",
+        ),
+        pytest.param(
+            [flag(strategy("userWithId", userIds="1, 2"))],
+            USER,
+            "userId is 42, needs one of 1, 2",
+            id="userIds",
+        ),
+        pytest.param(
+            [flag(strategy("remoteAddress", IPs="10.0.0.0/8"))],
+            {"remoteAddress": "11.0.0.1"},
+            "remoteAddress is 11.0.0.1, needs an address in 10.0.0.0/8",
+            id="IPs",
+        ),
+        pytest.param(
+            [flag(strategy("hostGroup"))],
+            {},
+            "Uses the custom strategy hostGroup; only your SDK can evaluate it",
+            id="custom strategy",
+        ),
+        pytest.param(
+            [flag(strategy("applicationHostname"))],
+            {},
+            "Depends on the host name of the application; only your SDK can evaluate it",
+            id="host name",
+        ),
+        pytest.param([flag(strategy(), enabled=False)], {}, "Switched off in production", id="environment"),
+        pytest.param([flag(strategy())], {}, "On for everyone", id="default strategy"),
+        pytest.param([flag()], {}, "It has no strategy, so it is on for everyone", id="no strategy"),
+        pytest.param(
+            [flag(strategy(disabled=True))], {}, "All its strategies are disabled", id="all disabled"
+        ),
+        pytest.param(
+            [flag(rollout("abc"))],
+            USER,
+            'The rollout "abc" is not a whole number, so it is off',
+            id="no percentage",
+        ),
+        pytest.param(
+            [flag(strategy(segments=[7]), strategy())],
+            {},
+            "SDKs cannot read this flag and keep it off: segment 7 does not exist",
+            id="missing segment",
+        ),
+        pytest.param(
+            [flag(rollout("50", group="g2"), strategy("default", NORWAY))],
+            USER,
+            "Strategy 1: userId 42 is in bucket 60 and the rollout stops at 50 %. "
+            "Strategy 2: country was not given, needs one of NO.",
+            id="two strategies",
+        ),
+        pytest.param(
+            [flag(*[strategy("default", NORWAY)] * 4)],
+            {"country": "SE"},
+            "Strategy 1: country is SE, needs one of NO. Strategy 2: country is SE, needs one of NO. "
+            "Strategy 3: country is SE, needs one of NO. … (4 strategies in all)",
+            id="many strategies",
+        ),
+        pytest.param(
+            [flag(strategy("default", NORWAY, disabled=True), strategy("userWithId", userIds="1"))],
+            USER,
+            "userId is 42, needs one of 1",
+            id="disabled strategies are not spoken of",
+        ),
+    ],
+)
+def test_reason(flags: list[dict[str, Any]], sent: dict[str, Any], expected: str) -> None:
+    assert reason(*flags, sent=sent) == expected
+
+
+def child(**dependency: Any) -> dict[str, Any]:
+    return flag(strategy(), dependencies=[{"feature": "checkout-redesign", **dependency}])
+
+
+def parent(*strategies: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return flag(*strategies, name="checkout-redesign", **fields)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (child(), parent(rollout("10", group="g2")), "which is off here (bucket 60, rollout 10 %)"),
+        (child(), parent(strategy(), enabled=False), "which is off here (switched off)"),
+        (child(), parent(strategy("default", NORWAY)), "which is off here"),
+        (child(enabled=False), parent(strategy()), "being off, and it is on here"),
+        (child(), parent(strategy("hostGroup")), "only your SDK can tell whether it is on"),
+        (child(), flag(name="other"), "which is not among these flags"),
+        (
+            child(),
+            parent(strategy(), dependencies=[{"feature": "f"}]),
+            "which depends on another flag; SDKs do not follow such chains",
+        ),
+    ],
+)
+def test_reason_of_a_parent(first: dict[str, Any], second: dict[str, Any], expected: str) -> None:
+    found = reason(first, second, sent=USER)
+
+    assert found.startswith("Depends on checkout-redesign")
+    assert found.endswith(expected)
+
+
+def test_reason_of_a_parent_with_another_variant() -> None:
+    variants = [{"name": "red", "weight": 1000}]
+
+    found = reason(child(variants=["blue", "green"]), parent(strategy(), variants=variants), sent=USER)
+
+    assert found == "Depends on variant blue, green of checkout-redesign, which has red here"
+
+
+@pytest.mark.parametrize(
+    "second", [parent(strategy("hostGroup")), parent(strategy("hostGroup"), rollout("0"))]
+)
+def test_a_child_of_an_undecided_parent_is_undecided(second: dict[str, Any]) -> None:
+    evaluation = evaluation_of(child(), second, sent=USER)
+
+    assert explain(evaluation, "f").state is State.UNKNOWN
+
+
+def test_a_child_that_is_off_anyway_is_off() -> None:
+    evaluation = evaluation_of(child() | {"enabled": False}, parent(strategy("hostGroup")), sent=USER)
+
+    assert explain(evaluation, "f").state is State.OFF
+
+
+def test_long_values_are_cut_and_long_lists_too() -> None:
+    long = "x" * 500
+    constraint = needs("country", "IN", *(f"{number}{long}" for number in range(9)))
+
+    found = reason(flag(strategy("default", constraint)), sent={"country": long})
+
+    assert found.startswith(f"country is {'x' * (sentences.SHOWN_LENGTH - 1)}…, needs one of 0xxx")
+    assert found.endswith("… (9 in all)")
+    assert len(found) < 10 * sentences.SHOWN_LENGTH
+
+
+def test_an_empty_value_is_named() -> None:
+    assert (
+        reason(flag(strategy("default", NORWAY)), sent={"country": ""}) == "country is empty, needs one of NO"
+    )
+
+
+def test_explanation_of_a_flag() -> None:
+    variants = [{"name": "red", "weight": 250}, {"name": "blue", "weight": 750}]
+    decisive = rollout("60", NORWAY, group="g2") | {
+        "variants": variants,
+        "segments": [1],
+        "id": "s2",
+        "title": "Norway",
+    }
+    evaluation = evaluation_of(
+        flag(strategy("default", needs("age", "NUM_GT", "5")), decisive),
+        sent={"userId": "42", "country": "NO"},
+    )
+
+    found = explain(evaluation, "f")
+
+    first, second = found.strategies
+    assert (found.state, found.variant_name) == (State.ON, second.variant.name if second.variant else None)
+    assert (first.state, first.decides, first.constraints[0].value) == (State.OFF, False, None)
+    assert first.constraints[0].sentence == "age was not given, needs a number above 5"
+    assert (second.state, second.decides, second.title) == (State.ON, True, "Norway")
+    assert second.constraints[0].sentence == "country is NO"
+    assert second.segments[0].holds
+    assert second.rollout is not None
+    assert (second.rollout.bucket, second.rollout.threshold, second.rollout.field) == (60, 60, "userId")
+    assert second.variant is not None
+    assert [(share.first, share.last) for share in second.variant.shares] == [(1, 250), (251, 1000)]
+    chosen = next(share for share in second.variant.shares if share.chosen)
+    assert chosen.first <= (second.variant.place or 0) <= chosen.last
+
+
+def test_explanation_of_an_override() -> None:
+    override = {"contextName": "userId", "values": ["42"]}
+    variants = [{"name": "red", "weight": 1000}, {"name": "blue", "weight": 0, "overrides": [override]}]
+    evaluation = evaluation_of(flag(strategy(), variants=variants), sent=USER)
+
+    found = explain(evaluation, "f").variant
+
+    assert found is not None
+    assert (found.name, found.place, found.sentence) == ("blue", None, "Variant blue because userId is 42")
+
+
+def test_chance_is_an_argument() -> None:
+    definition = flag(rollout("50", stickiness="random"))
+
+    assert explain(evaluation_of(definition, chance=0.49), "f").state is State.ON
+    assert explain(evaluation_of(definition, chance=0.5), "f").state is State.OFF

@@ -1,0 +1,111 @@
+"""A snapshot that takes over what an earlier one compiled answers as one compiled from nothing."""
+
+import random
+from typing import Any
+from zlib import crc32
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from playground.engine.compilation import Known
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.snapshot import Snapshot
+from playground.response.writer import compile_playground, render_features
+from tests.playground.engine.test_sentences import NORWAY, flag, rollout, strategy
+from tests.support.engine import NOW
+from tests.support.generators import contexts, states
+
+PROJECTS = ("p0", "p1", "p2")
+Document = dict[str, Any]
+
+
+def placed(state: Document, shift: int) -> tuple[list[Document], dict[int, Document]]:
+    """The flags of a state, each in a project of its own name, and its segments with other ids."""
+    flags = [
+        feature
+        | {
+            "project": PROJECTS[crc32(feature["name"].encode("utf-8", "replace")) % 3],
+            "strategies": [
+                strategy | {"segments": [shift + segment for segment in strategy.get("segments") or []]}
+                for strategy in feature.get("strategies") or []
+            ],
+        }
+        for feature in state["features"]
+    ]
+    return flags, {shift + segment["id"]: segment for segment in state.get("segments") or []}
+
+
+def rendered(snapshot: Snapshot, context: Document) -> bytes:
+    chance = random.Random(0).random
+    return render_features(evaluate(snapshot, Context(context), now=NOW, random=chance))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    versions=st.tuples(states(), states(), states()),
+    changes=st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from(PROJECTS))), max_size=5),
+    requests=st.lists(contexts(), min_size=1, max_size=3),
+)
+def test_whatever_changes(
+    versions: tuple[Document, ...], changes: list[tuple[int, set[str]]], requests: list[Document]
+) -> None:
+    kept = [placed(state, 1000 * number) for number, state in enumerate(versions)]
+    segments = {key: segment for _, found in kept for key, segment in found.items()}
+    now = dict.fromkeys(PROJECTS, 0)  # which version each project is of
+    snapshot = compile_playground(kept[0][0], segments, environment="production")
+
+    for version, changed in changes:
+        now |= dict.fromkeys(changed, version)
+        flags = [
+            flag for number, (found, _) in enumerate(kept) for flag in found if now[flag["project"]] == number
+        ]
+        told = [flag for flag in flags if flag["project"] in changed]
+        snapshot = compile_playground(
+            told, segments, environment="production", known=Known(snapshot, set(PROJECTS) - changed)
+        )
+        fresh = compile_playground(flags, segments, environment="production")
+        for context in requests:
+            assert rendered(snapshot, context) == rendered(fresh, context)
+
+
+def test_what_is_as_it_was_is_not_compiled_again() -> None:
+    flags = [flag(rollout(str(n), NORWAY), name=f"f{n}") | {"project": f"p{n % 2}"} for n in range(6)]
+    before = compile_playground(flags, {}, environment="production")
+    switched = flags[0] | {"enabled": False}
+    changed = [switched, *(flag for flag in flags[1:] if flag["project"] == "p0")]
+
+    after = compile_playground(changed, {}, environment="production", known=Known(before, {"p1"}))
+
+    same = [old is new for old, new in zip(before.flags, after.flags, strict=True)]
+    assert same == [False, True, True, True, True, True]
+    assert (before.flags[0].enabled, after.flags[0].enabled) == (True, False)
+
+
+def test_the_size_does_not_grow_with_the_changes() -> None:
+    segments = {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}
+    flags = [flag(strategy() | {"segments": [1]}, name=f"f{n}") | {"project": f"p{n % 2}"} for n in range(20)]
+    fresh = snapshot = compile_playground(flags, segments, environment="production")
+    for _ in range(50):
+        changed = [flag for flag in flags if flag["project"] == "p0"]
+        snapshot = compile_playground(
+            changed, segments, environment="production", known=Known(snapshot, {"p1"})
+        )
+    assert 0.9 * fresh.nbytes < snapshot.nbytes < 1.1 * fresh.nbytes
+
+
+def test_a_flag_with_a_segment_follows_it() -> None:
+    document = flag(strategy() | {"segments": [1]}) | {"project": "p0"}
+    before = compile_playground(
+        [document], {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}, environment="e"
+    )
+    open_to_all = {1: {"id": 1, "name": "all", "constraints": []}}
+
+    after = compile_playground([document], open_to_all, environment="e", known=Known(before, set()))
+
+    assert [
+        evaluate(s, Context({}), now=NOW, random=random.random).outcomes[0][1] for s in (before, after)
+    ] == [
+        False,
+        True,
+    ]

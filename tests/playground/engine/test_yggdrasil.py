@@ -1,0 +1,108 @@
+"""The engine against Yggdrasil, the engine inside today's SDKs, over generated flags and contexts.
+
+Left out are the places where README.md of the engine says that we part: a list of variants without any
+weight (Yggdrasil panics), variants asked of a parent that has to be off, regular expressions on which RE2 and
+Yggdrasil's dialect differ. Results that depend on chance are compared by the recordings of the specification.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from playground.engine.context import Context
+from playground.engine.dependencies import Problem
+from playground.engine.evaluator import FlagOutcome, evaluate
+from playground.engine.snapshot import CompiledFlag, Snapshot
+from tests.support.engine import compiled, results
+from tests.support.generators import contexts, states
+
+yggdrasil = pytest.importorskip("yggdrasil_engine.engine")
+
+
+def sdk_results(engine: Any, names: list[str], context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    return {
+        name: (engine._do_is_enabled(name, context), engine._do_get_variant(name, context).name)
+        for name in names
+    }
+
+
+class Chance:
+    """A source of randomness that always gives one number, and knows whether it was asked."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+        self.asked = False
+
+    def __call__(self) -> float:
+        self.asked = True
+        return self.number
+
+
+def certain_results(snapshot: Snapshot, context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
+    """Our results, without those that chance decides and those that only an application can tell, because
+    it knows its host name and its custom strategies."""
+    found = {}
+    for flag in snapshot.flags:
+        result = certain_result(snapshot.only(flag.name), flag, context)
+        if result is not None:
+            found[flag.name] = result
+    return found
+
+
+def certain_result(
+    snapshot: Snapshot, flag: CompiledFlag, context: dict[str, Any]
+) -> tuple[bool, str] | None:
+    """The result of a flag; None where chance decides: it was asked, and its extremes do not settle it."""
+    low, high = Chance(0.0), Chance(0.999999)
+    now = datetime.now(UTC)
+    first, second = (evaluate(snapshot, Context(context), now=now, random=chance) for chance in (low, high))
+    if depends_on_unknown(first.pair(flag.name)[1]):
+        return None
+    outcomes = [results(evaluation, [flag.name])[flag.name] for evaluation in (first, second)]
+    settled = len(flag.strategies) <= 1 and not flag.parents and outcomes[0] == outcomes[1]
+    return outcomes[0] if settled or not low.asked else None
+
+
+def depends_on_unknown(outcome: FlagOutcome) -> bool:
+    return any(unmet.problem is Problem.UNKNOWN for unmet in outcome.unmet)
+
+
+def one_strategy(**strategy: Any) -> dict[str, Any]:
+    feature = {"name": "f", "type": "release", "enabled": True, "strategies": [strategy]}
+    return {"version": 2, "features": [feature], "segments": []}
+
+
+AFTER = {"contextName": "currentTime", "operator": "DATE_AFTER", "value": "2022-01-29T13:00:00.000Z"}
+
+
+@pytest.mark.parametrize("around", [*"\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u2003\u200b\u2028\u3000\ufeff"])
+def test_the_same_is_trimmed(around: str) -> None:
+    for strategy, context in (
+        ({"name": "userWithId", "parameters": {"userIds": f"{around}7{around}"}}, {"userId": "7"}),
+        (
+            {"name": "remoteAddress", "parameters": {"IPs": f"{around}10.0.0.1{around}"}},
+            {"remoteAddress": "10.0.0.1"},
+        ),
+        ({"name": "default", "constraints": [AFTER]}, {"currentTime": f"{around}2023-01-29T13:00:00.000Z"}),
+    ):
+        state = one_strategy(**strategy)
+        engine = yggdrasil.UnleashEngine()
+        engine.take_state(json.dumps(state))
+        sent = {"appName": "app", "environment": "default", "properties": {}, **context}
+        assert certain_results(compiled(state), sent) == sdk_results(engine, ["f"], sent), strategy
+
+
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
+def test_same_results_as_an_sdk(state: dict[str, Any], requests: list[dict[str, Any]]) -> None:
+    engine = yggdrasil.UnleashEngine()
+    engine.take_state(json.dumps(state))
+    snapshot = compiled(state)
+
+    for context in requests:
+        ours = certain_results(snapshot, context)
+        assert ours == sdk_results(engine, list(ours), context)

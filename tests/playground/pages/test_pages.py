@@ -1,0 +1,254 @@
+"""The playground's pages: what they show for a context, who sees what, and what is wrong with a question."""
+
+import csv
+import io
+import json
+import re
+from html import unescape
+
+import pytest
+
+from tests.support.scenery import make_scenery
+
+ADA = {
+    "environment": "production",
+    "context.userId": "42",
+    "context.plan": "pro",
+    "context.appVersion": "4.5.1",
+    "context.country": "NO",
+}
+
+
+@pytest.fixture
+def viewer(browse, shop):
+    make_scenery()
+    return browse("viewer")
+
+
+def text_of(response):
+    """The page's words, tags taken away."""
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
+
+
+def read_csv(response):
+    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+
+def reasons(viewer, **question):
+    rows = read_csv(viewer.get("/playground/", {**question, "format": "csv"}))
+    return {name: (result, variant, why) for name, _, result, variant, why in rows[1:]}
+
+
+def test_every_flag_says_why(viewer):
+    page = text_of(viewer.get("/playground/", ADA))
+
+    assert "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %." in page
+    assert "It turns on when the rollout reaches 53 %." in page
+    assert "Depends on checkout-redesign, which is off here (bucket 92, rollout 10 %)" in page
+    assert "Uses the custom strategy hostGroup; only your SDK can evaluate it" in page
+    assert "Switched off in production" in page
+    assert "needs one of US, DE" in page
+
+
+def test_the_page_agrees_with_the_api(viewer, api):
+    body = {"environment": "production", "context": {"userId": "42", "properties": {"plan": "pro"}}}
+    answered = api["viewer"].post("/api/admin/playground", body).json()["features"]
+
+    page = reasons(viewer, environment="production", **{"context.userId": "42", "context.plan": "pro"})
+
+    del page["sampling"]  # random on each call
+    words = {True: "On", False: "Off"}
+    expected = {
+        flag["name"]: words[flag["isEnabled"]]
+        for flag in answered
+        if flag["strategies"]["result"] != "unknown"
+    }
+    expected.pop("sampling", None)
+    assert {name: page[name][0] for name in expected} == expected
+    assert page["image-cdn-switch"][0] == "Can't tell"
+
+
+def test_it_evaluates_without_being_asked_anything(viewer):
+    response = viewer.get("/playground/")
+
+    assert response.status_code == 200
+    assert "userId was not given" in text_of(response) or "plan was not given" in text_of(response)
+
+
+def test_results_can_be_filtered(viewer):
+    on = text_of(viewer.get("/playground/", {**ADA, "result": "on"}))
+    green = text_of(viewer.get("/playground/", {**ADA, "variant": "green"}))
+    found = text_of(viewer.get("/playground/", {**ADA, "q": "CARDS"}))
+
+    assert "search-v2" in on
+    assert "Switched off" not in on
+    assert "search-v2" in green
+    assert "beta-dashboard" not in green
+    assert "gift-cards" in found
+    assert "13 flags" in found  # counts are over all
+
+
+def test_several_contexts_stand_side_by_side_and_differences_come_first(viewer):
+    page = text_of(viewer.get("/playground/", {**ADA, "environment": ["production", "development"]}))
+
+    assert "1 of 13 flags differs." in page
+    assert page.index("new-date-picker") < page.index("apple-pay")
+
+
+def test_values_between_commas_are_contexts_of_their_own(viewer):
+    rows = read_csv(viewer.get("/playground/", {**ADA, "context.userId": "42,1", "format": "csv"}))
+
+    assert rows[0][:4] == ["Flag", "Project", "Differs", "userId 42: result"]
+    assert rows[0][6] == "userId 1: result"
+
+
+def test_too_many_columns_are_refused_in_words(viewer):
+    response = viewer.get("/playground/", {"context.userId": ",".join(map(str, range(13)))})
+
+    assert response.status_code == 400
+    assert "These are 13 combinations side by side; the page shows at most 12." in response.text
+
+
+def test_a_bad_time_is_said_beside_its_field(viewer):
+    response = viewer.get("/playground/", {"context.currentTime": "tomorrow"})
+
+    assert response.status_code == 400
+    assert 'aria-describedby="field-currentTime_error"' in response.text
+    assert "must be a date and time with its offset" in response.text
+
+
+def test_a_browsers_time_counts_as_utc(viewer):
+    before = reasons(viewer, **ADA | {"context.currentTime": "2030-11-30T10:00"})
+    after = reasons(viewer, **ADA | {"context.currentTime": "2030-12-02T10:00"})
+
+    assert (before["winter-sale"][0], after["winter-sale"][0]) == ("Off", "On")
+
+
+def test_json_instead_of_fields(viewer):
+    time = "2026-11-21T09:00:00Z"
+    context = {"userId": "42", "currentTime": time, "properties": {"plan": "pro"}}
+    fields = {"context.userId": "42", "context.plan": "pro", "context.currentTime": time}
+
+    in_json, in_fields = reasons(viewer, json=json.dumps(context)), reasons(viewer, **fields)
+
+    del in_json["sampling"], in_fields["sampling"]  # random on each call
+    assert in_json == in_fields
+
+
+def test_json_in_several_environments(viewer):
+    context = json.dumps({"userId": "42"})
+    answer = viewer.get(
+        "/playground/", {"json": context, "environment": ["production", "development"], "format": "json"}
+    ).json()
+
+    assert answer["input"]["context"] == {"userId": "42"}
+    [search] = [flag for flag in answer["features"] if flag["name"] == "search-v2"]
+    assert [search["environments"][name][0]["isEnabled"] for name in ("production", "development")] == [
+        True,
+        True,
+    ]
+
+
+def test_json_that_cannot_be_read(viewer):
+    response = viewer.get("/playground/", {"json": "{nope"})
+
+    assert response.status_code == 400
+    assert "Invalid JSON (line 1, column" in response.text
+    assert "{nope" in response.text
+
+
+def test_an_unknown_environment_or_project_names_the_choices(viewer):
+    environment = text_of(viewer.get("/playground/", {"environment": "nosuch"}))
+    project = text_of(viewer.get("/playground/", {"project": "nosuch"}))
+
+    assert "There is no environment nosuch. There are: development, production." in environment
+    assert "There is no project nosuch." in project
+
+
+def test_only_readable_projects_are_evaluated(browse, shop):
+    make_scenery()
+    page = text_of(browse("reader").get("/playground/", ADA))
+    refused = browse("reader").get("/playground/", {"project": "checkout"})
+
+    assert "dark-theme" not in page
+    assert refused.status_code == 400
+    assert "legacy-portal" not in refused.text
+
+
+def test_json_download_is_what_the_api_answers(viewer):
+    answer = viewer.get("/playground/", {**ADA, "format": "json"}).json()
+
+    assert answer["input"]["context"]["userId"] == "42"
+    assert {flag["name"] for flag in answer["features"]} >= {"apple-pay", "dark-theme"}
+
+
+def test_the_curl_command_asks_the_same(viewer):
+    page = text_of(viewer.get("/playground/", ADA))
+
+    assert "curl -H \"Authorization: $API_KEY\" -H 'Content-Type: application/json'" in page
+    assert '"properties":{"plan":"pro","appVersion":"4.5.1","country":"NO"}' in page
+
+
+def test_one_flag_taken_apart(viewer):
+    page = viewer.get("/playground/flag/dark-theme/", ADA)
+
+    assert "plan is pro" in page.text
+    assert '<rect class="inside" x="0" y="16" width="50%"' in page.text
+    assert 'x1="52.50%"' in page.text
+    assert "bucket 53" in page.text
+
+
+def test_the_parents_own_reason_stands_with_it(viewer):
+    page = text_of(viewer.get("/playground/flag/gift-cards/", ADA))
+
+    assert "userId 42 is in bucket 92 and the rollout stops at 10 %." in page
+
+
+def test_the_chosen_variant_is_marked(viewer):
+    page = viewer.get("/playground/flag/search-v2/", ADA)
+
+    assert 'aria-label="blue 50 %. green 50 %, chosen. "' in page.text
+    assert "userId 42 is at 807 of 1000, which is variant green" in page.text
+
+
+def test_an_unknown_flag_is_not_there(viewer):
+    assert viewer.get("/playground/flag/nosuch/", ADA).status_code == 404
+
+
+def test_edit_is_offered_to_those_who_may(browse, shop):
+    make_scenery()
+
+    assert "strategies/edit?environmentId=production" in browse("admin").get("/playground/", ADA).text
+    assert "strategies/edit" not in browse("viewer").get("/playground/", ADA).text
+
+
+def test_compare_shows_only_the_differences_first(viewer):
+    question = {"a.environment": "development", "b.environment": "production", "b.context.userId": "42"}
+    few = text_of(viewer.get("/playground/compare/", {**question, "a.context.userId": "42"}))
+    all_of_them = text_of(viewer.get("/playground/compare/", {**question, "show": "all"}))
+
+    assert "1 of 13 flags differs." in few
+    assert "new-date-picker" in few
+    assert "apple-pay" not in few
+    assert "apple-pay" in all_of_them
+
+
+def test_compare_can_be_swapped(viewer):
+    page = viewer.get("/playground/compare/", {"a.environment": "development", "b.context.userId": "42"}).text
+
+    assert "?a.environment=production&amp;a.context.userId=42&amp;b.environment=development" in page
+
+
+def test_the_start_page_stops_saying_start_here(viewer):
+    assert "Start here" in viewer.get("/").text
+    viewer.get("/playground/", ADA)
+    assert "Start here" not in viewer.get("/").text
+
+
+def test_what_is_not_found_leads_back_to_all(viewer):
+    table = viewer.get("/playground/", {**ADA, "q": "zzz"}).text
+    assert "No flags match these filters." in table
+    assert "Show all flags" in table
+
+    matrix = viewer.get("/playground/compare/", {"q": "zzz"}).text
+    assert "No flags match this search." in matrix

@@ -1,0 +1,135 @@
+"""The reference's recorded playground answers, and ours for the same definitions and contexts."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.snapshot import Snapshot
+from playground.response.writer import compile_playground, render_features
+from projects.strategies.variant_order import variant_order
+from tests.support.engine import NOW
+from tests.support.paths import SHARED
+
+FOLDER = SHARED / "vectors" / "playground"
+OURS_ALONE = ("reason", "unsatisfiedDependencies")
+
+
+class Recording(NamedTuple):
+    """One recorded state: its definitions as the engine reads them, and the recorded cases."""
+
+    name: str
+    definitions: dict[str, dict[str, Any]]
+    segments: dict[int, dict[str, Any]]
+    environment: str
+    cases: list[dict[str, Any]]
+
+
+class Compared(NamedTuple):
+    """A flag of one answer: the reference's JSON and ours, in a form in which equal ones are equal."""
+
+    name: str
+    context: dict[str, Any]
+    recorded: dict[str, Any]
+    ours: dict[str, Any]
+
+
+def recordings() -> list[Recording]:
+    return [recording(path) for path in sorted(FOLDER.glob("*.json.gz"))]
+
+
+def recording(path: Path) -> Recording:
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    state = document["exactState"]
+    stored = [feature for feature in state["features"] if not feature.get("archived")]
+    definitions = {feature["name"]: definition(feature, document) for feature in stored}
+    return Recording(
+        name=path.name.removesuffix(".json.gz"),
+        definitions=definitions,
+        segments={segment["id"]: segment for segment in state["segments"]},
+        environment=document["environment"],
+        cases=list(answers(document["cases"], document.get("unstableFlags", []))),
+    )
+
+
+def definition(feature: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded feature as it is stored, with what the reference's API adds when it stores it."""
+    strategies = [
+        {**strategy, "id": f"<strategy:{feature['name']}:{index}>"}
+        for index, strategy in enumerate(feature.get("strategies", []))
+    ]
+    found = {**feature, "project": document["project"], "strategies": strategies}
+    if document.get("loadedVia") == "api":
+        for holder in (found, *strategies):
+            if holder.get("variants"):
+                holder["variants"] = sorted(
+                    holder["variants"], key=lambda variant: variant_order(variant["name"])
+                )
+        for strategy in strategies:
+            if strategy["name"] == "flexibleRollout":
+                strategy["parameters"] = {"groupId": feature["name"], **strategy["parameters"]}
+    return found
+
+
+def elsewhere(definitions: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The same flags in an environment of which nothing is stored."""
+    return {
+        name: {**found, "enabled": False, "strategies": [], "variants": []}
+        for name, found in definitions.items()
+    }
+
+
+def answers(cases: list[dict[str, Any]], unstable: list[str]) -> Iterator[dict[str, Any]]:
+    """The recorded requests with their answers and the flags that chance decides."""
+    for case in cases:
+        answer = case.get("exact", case)
+        if answer["status"] == 200:
+            yield {
+                "request": case["request"],
+                "unstable": {*unstable, *answer["unstable"]},
+                "features": answer["response"]["features"],
+            }
+
+
+def compile_recording(found: Recording) -> Snapshot:
+    return compile_playground(found.definitions.values(), found.segments, environment=found.environment)
+
+
+def compared(found: Recording) -> Iterator[Compared]:
+    """Every recorded flag of every case, except what chance decides."""
+    here = compile_recording(found)
+    there = compile_recording(found._replace(definitions=elsewhere(found.definitions)))
+    for case in found.cases:
+        snapshot = here if case["request"]["environment"] == found.environment else there
+        context = case["request"]["context"]
+        evaluation = evaluate(snapshot, Context(context), now=NOW, random=random.Random(1).random)
+        ours = {feature["name"]: feature for feature in orjson.loads(render_features(evaluation))}
+        for feature in case["features"]:
+            if feature["name"] not in case["unstable"]:
+                name = feature["name"]
+                yield Compared(name, context, comparable(feature), comparable(ours[name]))
+
+
+def comparable(feature: dict[str, Any]) -> dict[str, Any]:
+    """Without what is ours alone, and with segments in one order and without their ids."""
+    strategies = [
+        {
+            **{key: value for key, value in strategy.items() if key != "rollout"},
+            "segments": sorted(
+                (
+                    {key: value for key, value in segment.items() if key != "id"}
+                    for segment in strategy["segments"]
+                ),
+                key=lambda segment: segment["name"],
+            ),
+        }
+        for strategy in feature["strategies"]["data"]
+    ]
+    shown = {key: value for key, value in feature.items() if key not in OURS_ALONE}
+    return {**shown, "strategies": {**feature["strategies"], "data": strategies}}

@@ -1,0 +1,100 @@
+"""What a worker takes over from its earlier snapshots: never more than is still true."""
+
+import pytest
+from django.utils import timezone
+
+import playground.snapshot_cache
+from playground.snapshot_cache import cache
+from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
+from tests.playground.test_api import ask, make_flag
+from tests.support.cast import make_project
+
+COUNTRY = {"contextName": "country", "operator": "IN", "values": ["NO"]}
+
+
+@pytest.fixture
+def filled(shop):
+    make_project("docs")
+    north = Segment.objects.create(name="north", constraints=[COUNTRY])
+    for name, project in (("one", "shop"), ("two", "shop"), ("three", "docs")):
+        make_flag(name, project)
+    for name in ("four", "five"):
+        strategy = make_flag(name, "docs").strategies.get()
+        StrategySegment.objects.create(strategy=strategy, segment=north)
+    cache.clear()
+    return north
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The projects that were read, one list for each time."""
+    asked = []
+    original = playground.snapshot_cache.definitions
+
+    def noted(projects, environment):
+        asked.append(list(projects))
+        return original(asked[-1], environment)
+
+    monkeypatch.setattr(playground.snapshot_cache, "definitions", noted)
+    return asked
+
+
+def switch(name):
+    FlagEnvironment.objects.filter(flag__name=name).update(enabled=False)
+
+
+def test_only_what_changed_is_read(api, filled, read):
+    ask(api)
+    switch("one")
+    ask(api)
+    switch("three")
+    switch("two")
+    ask(api)
+    assert read == [["default", "docs", "shop"], ["shop"], ["docs", "shop"]]
+
+
+def test_a_new_project_takes_over_the_others(api, filled, read):
+    ask(api)
+    make_project("new")
+    make_flag("six", "new")
+    assert [flag["name"] for flag in ask(api).json()["features"]] == [
+        "five",
+        "four",
+        "one",
+        "six",
+        "three",
+        "two",
+    ]
+    assert read[1:] == [["new"]]
+
+
+def test_a_small_part_does_not_carry_the_whole(api, filled, read):
+    ask(api)
+    ask(api, projects=["default"])
+    assert read == [["default", "docs", "shop"], ["default"]]
+
+
+CHANGES = {
+    "a switch": lambda north: switch("one"),
+    "a segment": lambda north: Segment.objects.update(constraints=[COUNTRY | {"inverted": True}]),
+    "a segment taken off": lambda north: StrategySegment.objects.filter(strategy__flag__name="four").delete(),
+    "a strategy": lambda north: Strategy.objects.filter(flag__name="two").update(disabled=True),
+    "an archived flag": lambda north: archive_one("three"),
+    "a new flag": lambda north: make_flag("another"),
+    "another name": lambda north: Segment.objects.update(name="south"),
+}
+
+
+def archive_one(name):
+    FlagEnvironment.objects.filter(flag__name=name).update(enabled=False)
+    Flag.objects.filter(name=name).update(archived_at=timezone.now())
+
+
+def test_after_every_change_it_answers_as_a_fresh_worker(api, filled):
+    ask(api)
+    for what, change in CHANGES.items():
+        change(filled)
+        taken_over = ask(api).content
+        cache.clear()
+        fresh = ask(api).content
+        assert taken_over == fresh, what

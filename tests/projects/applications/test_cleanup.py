@@ -1,0 +1,98 @@
+"""Old usage is forgotten, and nothing else."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from flagadmin.server import background_tasks as runtime
+from projects.applications.cleanup import clean_usage
+from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
+from tests.support.sdk import Sdk, make_flag
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def usage(sdk: Sdk) -> None:
+    make_flag("checkout")
+    sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0")
+    sdk.count("web", ["checkout"], "w-1")
+    sdk.count("web", ["checkout"], "w-1", at=timezone.now() - timedelta(hours=47))
+
+
+def test_nothing_young_is_forgotten(usage: None) -> None:
+    done = clean_usage()
+    assert (done.hours, done.instances, done.applications) == (0, 0, 0)
+    assert UsageHour.objects.count() == 2
+
+
+def test_hourly_counts_go_after_two_days(usage: None) -> None:
+    assert clean_usage(now=timezone.now() + timedelta(hours=3)).hours == 1
+    assert UsageHour.objects.count() == 1
+    assert FlagUsage.objects.count() == 1
+
+
+def test_many_hourly_counts_go_in_parts(usage: None, monkeypatch) -> None:
+    monkeypatch.setattr("projects.applications.cleanup.DELETED_AT_ONCE", 1)
+    assert clean_usage(now=timezone.now() + timedelta(days=3)).hours == 2
+
+
+def test_an_instance_is_remembered_longer_than_it_is_listed(usage: None) -> None:
+    ApplicationInstance.objects.update(seen_at=timezone.now() - timedelta(days=29))
+    assert clean_usage().instances == 0
+    ApplicationInstance.objects.update(seen_at=timezone.now() - timedelta(days=31))
+    assert clean_usage().instances == 1
+
+
+def test_an_application_stays_as_long_as_it_has_used_a_flag(usage: None) -> None:
+    month = timezone.now() + timedelta(days=31)
+    assert clean_usage(now=month).applications == 0
+    FlagUsage.objects.all().delete()
+    assert clean_usage(now=month).applications == 1
+    assert not Application.objects.exists()
+
+
+def test_an_application_that_only_registered_goes_with_its_instances(sdk: Sdk) -> None:
+    sdk.register("passer-by")
+    done = clean_usage(now=timezone.now() + timedelta(days=31))
+    assert (done.instances, done.applications) == (1, 1)
+
+
+def test_what_a_race_left_behind_is_swept(usage: None) -> None:
+    application = Application.objects.get()
+    FlagUsage.objects.create(
+        application_id=application.pk, flag_id=987654, environment="development", last_used_at=timezone.now()
+    )
+    FlagUsage.objects.create(
+        application_id=987654, flag_id=987654, environment="development", last_used_at=timezone.now()
+    )
+    ApplicationInstance.objects.create(
+        application_id=987654,
+        environment="development",
+        instance_id="x",
+        first_seen_at=timezone.now(),
+        seen_at=timezone.now(),
+    )
+    clean_usage()
+    assert FlagUsage.objects.count() == 1
+    assert ApplicationInstance.objects.count() == 1
+
+
+def test_lines_are_made_anew_before_readers_have_to(usage: None) -> None:
+    soon = timezone.now() - timedelta(days=6, hours=12)
+    ProjectApplication.objects.update(oldest_seen_at=soon)
+    assert clean_usage().lines == 1
+    assert ProjectApplication.objects.get().oldest_seen_at > soon
+
+
+def test_the_command_says_what_it_did(usage: None) -> None:
+    out = StringIO()
+    call_command("cleanup_usage", stdout=out)
+    assert out.getvalue().startswith("Forgot 0 hourly counts, 0 instances and 0 applications;")
+
+
+def test_serving_does_it_from_time_to_time() -> None:
+    assert any(periodic.task == clean_usage for periodic in runtime._periodic)

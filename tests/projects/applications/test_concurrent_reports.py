@@ -1,0 +1,208 @@
+"""Many reports at once, beside people who move and delete: nothing is lost and nobody waits in a circle."""
+
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connections
+from django.db.models import Sum
+from django.utils import timezone
+
+from flagadmin.db import transactions
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from projects.applications.cleanup import clean_usage
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.client_api import report_batcher as inboxes
+from projects.client_api.report_batcher import Inbox
+from projects.flags.bulk_delete import remove_flags
+from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
+from tests.support.cast import make_project
+from tests.support.live_server import PATIENCE, wait_until
+from tests.support.racing import together
+from tests.support.sdk import make_flag
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITERS, ROUNDS = 6, 15
+APPS = [f"app-{n}" for n in range(5)]
+FLAGS = [f"flag-{n}" for n in range(6)]
+
+
+def report_of(apps: list[str], flags: list[str], instance: str, now: datetime) -> Report:
+    report = Report()
+    for app in apps:
+        report.saw(Place(app, instance, "development"), Instance(f"unleash-go:1.{instance}"), ["default"])
+        for flag in flags:
+            report.counted(Use(app, flag, "development"), now, Count(1, 0, {"red": 1}), now=now)
+    return report
+
+
+def writer(number: int, now: datetime) -> Callable[[], None]:
+    def write() -> None:
+        order = random.Random(number)
+        for round_number in range(ROUNDS):
+            apps, flags = order.sample(APPS, len(APPS)), order.sample(FLAGS, len(FLAGS))
+            keep_report(report_of(apps, flags, f"{number}-{round_number}", now))
+
+    return write
+
+
+def test_a_burst_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first try: nobody waits in a circle."""
+    monkeypatch.setattr(transactions, "ATTEMPTS", 1)
+    for name in FLAGS:
+        make_flag(name)
+    now = timezone.now()
+    assert together(*(writer(number, now) for number in range(WRITERS))) == [None] * WRITERS
+    posts = WRITERS * ROUNDS
+    assert UsageHour.objects.aggregate(Sum("yes"))["yes__sum"] == posts * len(APPS) * len(FLAGS)
+    assert {row.variants["red"] for row in UsageHour.objects.all()} <= set(range(1, posts + 1))
+    assert ApplicationInstance.objects.count() == posts * len(APPS)
+    assert set(ProjectApplication.objects.values_list("name", "instance_count")) == {
+        (app, posts) for app in APPS
+    }
+
+
+def test_reports_beside_moves_and_deletions() -> None:
+    make_project("other")
+    for name in FLAGS:
+        make_flag(name)
+    now = timezone.now()
+    works = [*(writer(number, now) for number in range(3)), move_flags, delete_flags]
+    assert together(*works) == [None] * len(works)
+    expected = {
+        (flag.project_id, app)
+        for app in APPS
+        for flag in Flag.objects.filter(name__in=FLAGS)
+        if FlagUsage.objects.filter(flag_id=flag.pk).exists()
+    }
+    assert set(ProjectApplication.objects.values_list("project_id", "name")) == expected
+    clean_usage()  # a flag that goes while its usage is noted again may leave a row behind
+    known = set(Flag.objects.values_list("pk", flat=True))
+    assert set(FlagUsage.objects.values_list("flag_id", flat=True)) <= known
+
+
+def move_flags() -> None:
+    for round_number in range(ROUNDS):
+        for name in FLAGS[:3]:
+            Flag.objects.filter(name=name).update(project="other" if round_number % 2 == 0 else "default")
+
+
+def delete_flags() -> None:
+    for name in FLAGS[4:]:
+        delete_flag(name)
+
+
+@transactional
+def delete_flag(name: str) -> None:
+    locked = Flag.objects.select_for_update(no_key=True).filter(name=name)
+    remove_flags(list(locked), caller=Caller.system())
+
+
+def test_an_old_report_is_not_lost_to_a_newer_one() -> None:
+    flag = make_flag("flag")
+    now = timezone.now()
+    for back in (0, 90, 45):
+        report = Report()
+        at = now - timedelta(minutes=back)
+        report.counted(Use("web", "flag", "development"), at, Count(1, 0), now=now)
+        keep_report(report)
+    assert FlagUsage.objects.get(flag_id=flag.pk).last_used_at == now
+    assert UsageHour.objects.aggregate(Sum("yes"))["yes__sum"] == 3
+
+
+def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_flag("flag-0")
+    written = []
+    release = threading.Event()
+
+    def slowly(report: Report, **waits: object) -> None:
+        written.append(len(report.instances))
+        assert release.wait(PATIENCE)
+        keep_report(report)
+
+    monkeypatch.setattr(inboxes, "keep_report", slowly)
+    inbox, now = Inbox(), timezone.now()
+
+    def submit(instance: str) -> None:
+        try:
+            inbox.submit(report_of(["web"], ["flag-0"], instance, now))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(submit, "i-0")
+        wait_until(lambda: written)
+        others = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
+        wait_until(lambda: len(inbox._waiting) == len(others))
+        release.set()
+    assert written == [1, 8]
+    assert ApplicationInstance.objects.count() == 9
+    assert UsageHour.objects.get().yes == 9
+
+
+def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, release = threading.Event(), threading.Event()
+
+    def refusing(report: Report, **waits: object) -> None:
+        if "first" in report.strategies:
+            begun.set()
+            assert release.wait(PATIENCE)
+        if "bad" in report.strategies:
+            raise ValueError("bad")
+        keep_report(report)
+
+    monkeypatch.setattr(inboxes, "keep_report", refusing)
+    inbox, now = Inbox(), timezone.now()
+
+    def send(app: str) -> None:
+        try:
+            inbox.submit(report_of([app], [], "i", now))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        sent = {"first": pool.submit(send, "first")}
+        assert begun.wait(PATIENCE)
+        sent |= {app: pool.submit(send, app) for app in ("good", "bad", "fine")}
+        wait_until(lambda: len(inbox._waiting) == 3)
+        release.set()
+    assert {app: type(each.exception()) for app, each in sent.items() if each.exception()} == {
+        "bad": ValueError
+    }
+    assert set(ApplicationInstance.objects.values_list("application__name", flat=True)) == {
+        "first",
+        "good",
+        "fine",
+    }
+
+
+def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone = [NotFound("deleted a moment ago")] * 3
+
+    def meanwhile(report: Report, **waits: object) -> None:
+        if gone:
+            raise gone.pop()
+        keep_report(report)
+
+    monkeypatch.setattr(inboxes, "keep_report", meanwhile)
+    make_flag("flag-0")
+    Inbox().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
+    assert FlagUsage.objects.count() == 1
+
+
+def test_one_that_is_refused_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(report: Report, **waits: object) -> None:
+        raise NotFound("deleted a moment ago")
+
+    monkeypatch.setattr(inboxes, "keep_report", never)
+    with pytest.raises(NotFound):
+        Inbox().submit(report_of(["web"], [], "i", timezone.now()))

@@ -1,0 +1,333 @@
+"""GET /api/admin/projects/:projectId/applications: who is listed, in which order, with what."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from projects.models import ApplicationInstance, Environment, Flag, FlagUsage, ProjectApplication
+from tests.support.sdk import Sdk, make_flag, make_sdk
+
+pytestmark = pytest.mark.django_db
+
+
+def listing(api, query: str = "", *, project: str = "default", caller: str = "viewer"):
+    answer = api[caller].get(f"/api/admin/projects/{project}/applications{query}")
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def names(api, query: str = "", **more) -> list[str]:
+    return [application["name"] for application in listing(api, query, **more)["applications"]]
+
+
+def make_app(sdk: Sdk, name: str, *, instances: int = 1, sdk_version: str = "unleash-go:1.0.0") -> None:
+    """An application that asks for flag ``checkout``."""
+    for number in range(instances):
+        sdk.register(name, f"{name}-{number}", sdkVersion=sdk_version)
+    sdk.count(name, ["checkout"], f"{name}-0")
+
+
+@pytest.fixture
+def checkout(db: None) -> Flag:
+    return make_flag("checkout")
+
+
+@pytest.fixture
+def production(db: None) -> Sdk:
+    return make_sdk("production", projects=["default"])
+
+
+def test_a_record(api, checkout: Flag, sdk: Sdk, production: Sdk) -> None:
+    for instance, version in (("i-2", "node:5.10.0"), ("i-10", "node:5.9.0"), ("i-1", "go:4.1.0")):
+        sdk.register("web", instance, sdkVersion=version)
+    sdk.count("web", ["checkout"], "i-1")
+    production.count("web", ["checkout"], "p-1")
+    answer = listing(api)
+    assert list(answer) == ["total", "applications"]
+    record = answer["applications"][0]
+    assert list(record)[:4] == ["name", "environments", "instances", "sdks"]
+    last_seen = record.pop("lastSeen")
+    assert last_seen.endswith("Z")
+    assert record == {
+        "name": "web",
+        "environments": ["development", "production"],
+        "instances": ["i-1", "i-10", "i-2", "p-1"],
+        "sdks": [
+            {"name": "go", "versions": ["4.1.0"]},
+            {"name": "node", "versions": ["5.9.0", "5.10.0"]},
+        ],
+        "instanceCount": 4,
+    }
+    assert answer["total"] == 1
+
+
+def test_a_project_nobody_uses_lists_nothing(api) -> None:
+    assert listing(api) == {"total": 0, "applications": []}
+
+
+# Who belongs ----------------------------------------------------------------------------------------------
+
+
+def test_registering_alone_is_no_usage(api, checkout: Flag, sdk: Sdk) -> None:
+    sdk.register("web")
+    assert names(api) == []
+
+
+def test_metrics_alone_are(api, checkout: Flag, sdk: Sdk) -> None:
+    sdk.count("web", ["checkout"], "i-1")
+    assert listing(api)["applications"][0]["sdks"] == []
+
+
+def test_only_environments_that_asked_for_flags_count(api, checkout: Flag, sdk: Sdk, production: Sdk) -> None:
+    sdk.register("web", "d-1", sdkVersion="java:9.2.0")
+    production.count("web", ["checkout"], "d-2")
+    record = listing(api)["applications"][0]
+    assert (record["environments"], record["instances"], record["sdks"]) == (["production"], ["d-2"], [])
+
+
+def test_the_project_is_that_of_the_flag_not_of_the_key(api, shop, checkout: Flag, sdk: Sdk) -> None:
+    make_flag("basket", project="shop")
+    sdk.count("web", ["basket"])
+    assert names(api) == []
+    assert names(api, project="shop") == ["web"]
+
+
+def test_usage_moves_with_its_flag(api, shop, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    Flag.objects.filter(name="checkout").update(project="shop")
+    assert names(api) == []
+    assert names(api, project="shop") == ["web"]
+    assert listing(api, project="shop")["applications"][0]["sdks"] == [
+        {"name": "unleash-go", "versions": ["1.0.0"]}
+    ]
+
+
+def test_a_flag_that_moves_leaves_what_others_give(api, shop, checkout: Flag, sdk: Sdk) -> None:
+    make_flag("other")
+    sdk.count("web", ["checkout", "other"])
+    Flag.objects.filter(name="checkout").update(project="shop")
+    assert names(api) == names(api, project="shop") == ["web"]
+
+
+def test_an_archived_flag_is_still_used(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    Flag.objects.update(archived_at=timezone.now())
+    assert names(api) == ["web"]
+
+
+def test_usage_goes_with_its_flag(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    checkout.delete()
+    assert names(api) == []
+    assert not FlagUsage.objects.exists()
+
+
+def test_usage_goes_with_its_environment(api, checkout: Flag, sdk: Sdk) -> None:
+    Environment.objects.create(name="staging")
+    staging = make_sdk("staging")
+    staging.count("web", ["checkout"], "s-1")
+    staging.count("only-there", ["checkout"], "s-2")
+    sdk.count("web", ["checkout"], "d-1")
+    Environment.objects.get(name="staging").delete()
+    [record] = listing(api)["applications"]
+    assert (record["name"], record["environments"], record["instances"]) == ("web", ["development"], ["d-1"])
+
+
+def test_a_new_flag_of_an_old_name_is_used_by_nobody(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    checkout.delete()
+    make_flag("checkout")
+    assert names(api) == []
+
+
+# Instances ------------------------------------------------------------------------------------------------
+
+
+def test_instances_are_those_of_the_last_seven_days(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web", instances=3)
+    age("web-1", days=8)
+    record = listing(api)["applications"][0]
+    assert (record["instances"], record["instanceCount"]) == (["web-0", "web-2"], 2)
+
+
+def test_an_sdk_that_runs_nowhere_any_more_is_not_found(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    sdk.register("web", "old", sdkVersion="unleash-php:1.0.0")
+    age("old", days=8)
+    assert names(api, "?query=php") == []
+    assert [s["name"] for s in listing(api)["applications"][0]["sdks"]] == ["unleash-go"]
+
+
+def test_an_instance_that_comes_back_is_listed_again(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web", instances=2)
+    age("web-1", days=8)
+    assert listing(api)["applications"][0]["instanceCount"] == 1
+    sdk.count("web", [], "web-1")
+    assert listing(api)["applications"][0]["instances"] == ["web-0", "web-1"]
+
+
+def age(instance: str, *, days: int) -> None:
+    """As if that instance had not been heard of since."""
+    seen_at = timezone.now() - timedelta(days=days)
+    ApplicationInstance.objects.filter(instance_id=instance).update(seen_at=seen_at)
+    ProjectApplication.objects.update(oldest_seen_at=seen_at)
+
+
+def test_a_large_fleet_is_counted_and_cut(api, checkout: Flag, sdk: Sdk, settings) -> None:
+    settings.APPLICATION_INSTANCES_LISTED = 2
+    make_app(sdk, "web", instances=5)
+    record = listing(api)["applications"][0]
+    assert (record["instances"], record["instanceCount"]) == (["web-0", "web-1"], 5)
+
+
+def test_one_instance_in_two_environments_is_one(api, checkout: Flag, sdk: Sdk, production: Sdk) -> None:
+    for each in (sdk, production):
+        each.count("web", ["checkout"], "same")
+    record = listing(api)["applications"][0]
+    assert (record["instances"], record["instanceCount"]) == (["same"], 1)
+
+
+def test_the_sdk_of_an_instance_changes(api, checkout: Flag, sdk: Sdk) -> None:
+    make_app(sdk, "web")
+    sdk.register("web", "web-0", sdkVersion="unleash-node-sdk:6.12.1")
+    assert names(api, "?query=unleash-go") == []
+    assert names(api, "?query=NODE-SDK:6.12") == ["web"]
+
+
+# Pages and sorting ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def five(checkout: Flag, sdk: Sdk, production: Sdk) -> None:
+    """Names of odd characters, with 1 to 5 instances."""
+    for count, name in enumerate(["10-app", "App", "_under", "app", "äpple"], start=1):
+        make_app(sdk, name, instances=count, sdk_version=f"unleash-go:1.{count}.0")
+    production.count("App", ["checkout"], "App-0")
+    sdk.register("app", "other", sdkVersion="unleash-java:1.0.0")
+
+
+def test_names_are_in_code_point_order(api, five: None) -> None:
+    assert names(api) == ["10-app", "App", "_under", "app", "äpple"]
+    assert names(api, "?sortBy=appName&sortOrder=desc") == ["äpple", "app", "_under", "App", "10-app"]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("?sortBy=environments&sortOrder=desc", "App"),
+        ("?sortBy=sdks&sortOrder=desc", "app"),
+        ("?sortBy=instances", "10-app"),
+    ],
+)
+def test_lists_sort_by_their_length(api, five: None, query: str, first: str) -> None:
+    assert names(api, query)[0] == first
+
+
+def test_ties_are_by_name_in_both_orders(api, five: None) -> None:
+    assert names(api, "?sortBy=sdks") == ["10-app", "App", "_under", "äpple", "app"]
+    assert names(api, "?sortBy=sdks&sortOrder=desc") == ["app", "10-app", "App", "_under", "äpple"]
+
+
+def test_last_seen_sorts(api, five: None) -> None:
+    ProjectApplication.objects.filter(name="_under").update(last_seen_at=timezone.now() - timedelta(days=1))
+    assert names(api, "?sortBy=lastSeen")[0] == "_under"
+    assert names(api, "?sortBy=lastSeen&sortOrder=desc")[-1] == "_under"
+
+
+@pytest.mark.parametrize("key", ["createdAt", "name", "bogus"])
+def test_keys_of_other_lists_sort_by_name(api, five: None, key: str) -> None:
+    assert names(api, f"?sortBy={key}&sortOrder=desc") == ["äpple", "app", "_under", "App", "10-app"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?limit=2", ["10-app", "App"]),
+        ("?limit=2&offset=3", ["app", "äpple"]),
+        ("?offset=4&limit=1000", ["äpple"]),
+        ("?offset=5", []),
+        ("?offset=99999999999999999999", []),
+        ("?limit=&offset=&sortBy=&sortOrder=&query=", ["10-app", "App", "_under", "app", "äpple"]),
+    ],
+)
+def test_pages_and_their_total(api, five: None, query: str, expected: list[str]) -> None:
+    answer = listing(api, query)
+    assert [application["name"] for application in answer["applications"]] == expected
+    assert answer["total"] == 5
+
+
+def test_fifty_make_a_page(api, checkout: Flag, sdk: Sdk) -> None:
+    for number in range(53):
+        sdk.count(f"app-{number:02}", ["checkout"])
+    answer = listing(api)
+    assert (len(answer["applications"]), answer["total"]) == (50, 53)
+
+
+def test_the_number_of_statements_does_not_grow(api, five: None, django_assert_num_queries) -> None:
+    # Key, rights, project, stale lines, page, instances, total.
+    client = api["viewer"]
+    client.get("/api/admin/projects/default/applications")
+    with django_assert_num_queries(7):
+        client.get("/api/admin/projects/default/applications")
+
+
+# Refusals -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "named"),
+    [
+        ("limit=0", "limit", "1 to 1000"),
+        ("limit=-1", "limit", "1 to 1000"),
+        ("limit=1001", "limit", "1 to 1000"),
+        ("limit=2.5", "limit", "1 to 1000"),
+        ("limit=abc", "limit", "1 to 1000"),
+        ("offset=-1", "offset", "from 0 on"),
+        ("offset=1.5", "offset", "from 0 on"),
+        ("offset=Infinity", "offset", "from 0 on"),
+        ("sortOrder=DESC", "sortOrder", "asc, desc"),
+        ("sortOrder=desc&sortOrder=asc", "sortOrder", "once"),
+        ("query[a]=b", "query[a]", "limit, offset, query, sortBy, sortOrder"),
+        ("query=" + ",".join("x" * 101), "query", "100"),
+    ],
+)
+def test_anything_else_is_refused(api, shop, query: str, path: str, named: str) -> None:
+    answer = api["viewer"].get(f"/api/admin/projects/default/applications?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["name"] == "ValidationError"
+    assert [problem["path"] for problem in answer.json()["details"]] == [path]
+    assert named in answer.json()["details"][0]["message"]
+
+
+def test_every_problem_is_named_at_once(api, shop) -> None:
+    answer = api["viewer"].get("/api/admin/projects/default/applications?limit=0&sortOrder=x&bogus=1")
+    assert {problem["path"] for problem in answer.json()["details"]} == {"limit", "sortOrder", "bogus"}
+
+
+@pytest.mark.parametrize("project", ["nope", "*", "DEFAULT", "a%2Fb"])
+def test_an_unknown_project(api, project: str) -> None:
+    answer = api["admin"].get(f"/api/admin/projects/{project}/applications")
+    assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
+
+
+@pytest.mark.parametrize(
+    ("caller", "project", "status"),
+    [
+        ("admin", "shop", 200),
+        ("admin_token", "shop", 200),
+        ("service", "shop", 200),
+        ("reader", "shop", 200),
+        ("reader", "default", 404),
+        ("outsider", "shop", 404),
+        ("nobody", "shop", 401),
+    ],
+)
+def test_who_may_see_it(api, caller: str, project: str, status: int) -> None:
+    answer = api[caller].get(f"/api/admin/projects/{project}/applications")
+    assert answer.status_code == status
+
+
+def test_sdk_keys_may_not(shop, sdk: Sdk) -> None:
+    answer = sdk.api.get("/api/admin/projects/default/applications")
+    assert (answer.status_code, answer.json()["name"]) == (403, "NoAccessError")

@@ -1,0 +1,193 @@
+"""Reports beside somebody who holds what they need: they wait apart, few of them, and not for long."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, connections
+from django.utils import timezone
+
+from flagadmin.errors import ServiceUnavailable
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Report
+from projects.client_api import report_batcher as inboxes
+from projects.client_api.report_batcher import Inbox
+from projects.models import Application, Flag, FlagUsage
+from tests.projects.applications.test_concurrent_reports import report_of
+from tests.support.live_server import PATIENCE, wait_until
+from tests.support.sdk import make_flag, make_sdk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HOLD_FLAG = "SELECT 1 FROM projects_flag WHERE name = %s FOR NO KEY UPDATE"
+HOLD_APPLICATION = "SELECT 1 FROM projects_application WHERE name = %s FOR NO KEY UPDATE"
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+@contextmanager
+def held(statement: str, *parameters: Any) -> Iterator[Callable[[], None]]:
+    """A second connection holds the rows, as an import does. Gives what lets them go."""
+    other = connection.copy()
+    try:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute(statement, parameters)
+        yield other.rollback
+    finally:
+        other.close()
+
+
+@pytest.fixture
+def send() -> Iterator[Callable[..., Future]]:
+    """``send(inbox, app, flag)`` in a thread of its own."""
+    now = timezone.now()
+
+    def submit(inbox: Inbox, app: str, flags: list[str]) -> None:
+        try:
+            inbox.submit(report_of([app], flags, "i", now))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        yield lambda inbox, app, *flags: pool.submit(submit, inbox, app, list(flags))
+
+
+def is_waiting_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(WAITING)
+        return bool(cursor.fetchone()[0])
+
+
+def users_of(name: str) -> set[str]:
+    applications = FlagUsage.objects.filter(flag_id=Flag.objects.get(name=name).pk).values_list(
+        "application_id", flat=True
+    )
+    return set(Application.objects.filter(pk__in=applications).values_list("name", flat=True))
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "ALONE", timedelta(seconds=PATIENCE))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "ALONE", timedelta(milliseconds=1))
+
+
+def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) -> None:
+    make_flag("imported")
+    make_flag("free")
+    inbox = Inbox()
+    with held(HOLD_FLAG, "imported") as let_go:
+        waiting = send(inbox, "web", "imported")
+        wait_until(is_waiting_for_a_lock)
+        for app in ("web", "cron", "ios"):
+            send(inbox, app, "free").result(PATIENCE)
+        assert users_of("free") == {"web", "cron", "ios"}
+        assert not waiting.done()
+        let_go()
+        waiting.result(PATIENCE)
+    assert users_of("imported") == {"web"}
+
+
+def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
+    send, patient, monkeypatch
+) -> None:
+    make_flag("imported")
+    make_flag("free")
+    inbox = Inbox()
+    inbox._writing.acquire()
+    sent = {app: send(inbox, app, flag) for app, flag in (("a", "imported"), ("b", "free"), ("c", "free"))}
+    wait_until(lambda: len(inbox._waiting) == 3)
+    with held(HOLD_FLAG, "imported") as let_go:
+        inbox._writing.release()
+        for app in ("b", "c"):
+            sent[app].result(PATIENCE)
+        assert users_of("free") == {"b", "c"}
+        wait_until(is_waiting_for_a_lock)
+        assert not sent["a"].done()
+        let_go()
+        sent["a"].result(PATIENCE)
+    assert users_of("imported") == {"a"}
+
+
+def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patient, monkeypatch) -> None:
+    monkeypatch.setattr(inboxes, "TOGETHER", timedelta(milliseconds=1))
+    make_flag("free")
+    make_flag("other")
+    inbox = Inbox()
+    for app in ("web", "cron"):
+        inbox.submit(report_of([app], ["free"], "i", timezone.now()))
+    inbox._writing.acquire()
+    sent = {app: send(inbox, app, "other") for app in ("web", "cron")}
+    wait_until(lambda: len(inbox._waiting) == 2)
+    with held(HOLD_APPLICATION, "web") as let_go:
+        inbox._writing.release()
+        sent["cron"].result(PATIENCE)
+        assert not sent["web"].done()
+        let_go()
+        sent["web"].result(PATIENCE)
+    assert users_of("other") == {"web", "cron"}
+
+
+def test_only_some_threads_wait(send, patient, settings) -> None:
+    settings.SERVER_THREADS = 8
+    make_flag("imported")
+    inbox = Inbox()
+    with held(HOLD_FLAG, "imported") as let_go:
+        waiting = [send(inbox, f"app-{n}", "imported") for n in range(2)]
+        wait_until(lambda: inbox._alone._value == 0)
+        with pytest.raises(ServiceUnavailable, match="imported"):
+            send(inbox, "one-too-many", "imported").result(PATIENCE)
+        let_go()
+        for each in waiting:
+            each.result(PATIENCE)
+    assert users_of("imported") == {"app-0", "app-1"}
+
+
+def test_nobody_waits_for_long(impatient) -> None:
+    make_flag("imported")
+    sdk = make_sdk()
+    with held(HOLD_FLAG, "imported"):
+        answer = sdk.count("web", ["imported"])
+        assert answer.status_code == 503
+        assert answer.json()["name"] == "ServiceUnavailableError"
+        assert "imported" in answer.json()["message"]
+        assert answer["Retry-After"]
+    assert not FlagUsage.objects.exists()
+    assert sdk.count("web", ["imported"]).status_code == 202
+    assert users_of("imported") == {"web"}
+
+
+def test_a_report_that_only_adds_up_waits_for_no_flag(impatient) -> None:
+    make_flag("imported")
+    sdk = make_sdk()
+    sdk.count("web", ["imported"])
+    with held(HOLD_FLAG, "imported"):
+        assert sdk.count("web", ["imported"]).status_code == 202
+
+
+@pytest.mark.parametrize("lost_at", [1, 2])
+def test_a_lost_connection_is_not_met_report_by_report(send, monkeypatch, lost_at: int) -> None:
+    calls = []
+
+    def lost(report: Report, **waits: object) -> None:
+        calls.append(report)
+        if len(calls) == lost_at:
+            raise OperationalError("the connection is lost")
+        if len(report.strategies) > 1:
+            raise ValueError("one of them is bad")
+        keep_report(report)
+
+    monkeypatch.setattr(inboxes, "keep_report", lost)
+    inbox = Inbox()
+    inbox._writing.acquire()
+    sent = [send(inbox, f"app-{n}") for n in range(3)]
+    wait_until(lambda: len(inbox._waiting) == 3)
+    inbox._writing.release()
+    assert {type(each.exception(PATIENCE)) for each in sent} == {OperationalError}
+    assert len(calls) == lost_at

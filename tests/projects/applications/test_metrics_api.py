@@ -1,0 +1,128 @@
+"""Applications and usage across projects: who uses a flag, what an application uses, and forgetting one."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
+from tests.support.sdk import Sdk, make_flag, make_sdk
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def usage(standing_clock: datetime, shop, sdk: Sdk) -> None:
+    make_flag("checkout")
+    make_flag("basket", project="shop")
+    sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0")
+    sdk.count("web", ["checkout", "basket"], "w-1", yes=3, no=1)
+    sdk.count("jobs", ["checkout"], "j-1", yes=2, no=0)
+    make_sdk("production").count("web", ["checkout"], "w-1", at=standing_clock - timedelta(hours=5))
+
+
+def test_who_uses_a_flag(api, usage: None) -> None:
+    body = api["viewer"].get("/api/admin/client-metrics/features/checkout").json()
+    assert body["seenApplications"] == ["jobs", "web"]
+    places = [(user["appName"], user["environment"]) for user in body["usage"]]
+    assert places[-1] == ("web", "production")
+    assert set(places) == {("jobs", "development"), ("web", "development"), ("web", "production")}
+    assert [(u["environment"], u["yes"], u["no"]) for u in body["lastHourUsage"]] == [("development", 5, 1)]
+
+
+def test_counts_by_the_hour(api, usage: None) -> None:
+    url = "/api/admin/client-metrics/features/checkout/raw"
+    data = api["viewer"].get(url).json()["data"]
+    assert [(row["appName"], row["environment"], row["yes"]) for row in data] == [
+        ("web", "production", 3),
+        ("jobs", "development", 2),
+        ("web", "development", 3),
+    ]
+    assert len(api["viewer"].get(f"{url}?hoursBack=2").json()["data"]) == 2
+
+
+@pytest.mark.parametrize("hours", ["0", "49", "x", "-1", "1.5", "9999999999"])
+def test_hours_that_are_not_kept(api, usage: None, hours: str) -> None:
+    answer = api["viewer"].get(f"/api/admin/client-metrics/features/checkout/raw?hoursBack={hours}")
+    assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "hoursBack")
+
+
+def test_a_flag_that_may_not_be_read_is_unknown(api, usage: None) -> None:
+    for caller, flag in (("reader", "checkout"), ("admin", "nope")):
+        answer = api[caller].get(f"/api/admin/client-metrics/features/{flag}")
+        assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
+    assert api["reader"].get("/api/admin/client-metrics/features/basket").status_code == 200
+
+
+def test_all_applications(api, usage: None) -> None:
+    body = api["viewer"].get("/api/admin/metrics/applications").json()
+    assert body["total"] == 2
+    assert [application["appName"] for application in body["applications"]] == ["jobs", "web"]
+    assert body["applications"][1]["usage"] == [
+        {"project": "default", "environments": ["development", "production"]},
+        {"project": "shop", "environments": ["development"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?query=WE", ["web"]),
+        ("?query=x,job", ["jobs"]),
+        ("?sortOrder=desc&limit=1", ["web"]),
+        ("?offset=2", []),
+    ],
+)
+def test_all_applications_are_searched_and_paged(api, usage: None, query: str, expected: list[str]) -> None:
+    body = api["viewer"].get(f"/api/admin/metrics/applications{query}").json()
+    assert [application["appName"] for application in body["applications"]] == expected
+
+
+def test_who_reads_one_project_sees_its_applications(api, usage: None) -> None:
+    body = api["reader"].get("/api/admin/metrics/applications").json()
+    assert [a["appName"] for a in body["applications"]] == ["web"]
+    assert body["applications"][0]["usage"] == [{"project": "shop", "environments": ["development"]}]
+    assert api["reader"].get("/api/admin/metrics/applications/jobs").status_code == 404
+    assert api["outsider"].get("/api/admin/metrics/applications").json()["total"] == 0
+
+
+def test_one_application(api, usage: None) -> None:
+    body = api["viewer"].get("/api/admin/metrics/applications/web").json()
+    assert [(i["instanceId"], i["environment"], i["sdkVersion"]) for i in body["instances"]] == [
+        ("w-1", "development", "unleash-go:1.0.0"),
+        ("w-1", "production", None),
+    ]
+    assert [flag["name"] for flag in body["seenToggles"]] == ["basket", "checkout"]
+    assert [strategy["name"] for strategy in body["strategies"]] == ["default"]
+    assert [
+        f["name"] for f in api["reader"].get("/api/admin/metrics/applications/web").json()["seenToggles"]
+    ] == ["basket"]
+
+
+def test_instances_in_an_environment(api, usage: None) -> None:
+    body = api["viewer"].get("/api/admin/metrics/instances/web/environment/production").json()
+    assert [instance["instanceId"] for instance in body["instances"]] == ["w-1"]
+
+
+def test_forgetting_an_application(api, usage: None, sdk: Sdk) -> None:
+    answer = api["editor"].delete("/api/admin/metrics/applications/web")
+    assert (answer.status_code, answer.content) == (200, b"")
+    left = Application.objects.get()
+    assert left.name == "jobs"
+    for rows in (ApplicationInstance, FlagUsage, ProjectApplication):
+        assert set(rows.objects.values_list("application_id", flat=True)) == {left.pk}
+    event = AuditEvent.objects.get(type="application-deleted")
+    assert (event.subject, event.actor_name) == ("web", "editor")
+    sdk.count("web", ["checkout"])
+    assert Application.objects.count() == 2
+
+
+@pytest.mark.parametrize(("caller", "status"), [("viewer", 403), ("outsider", 404), ("reader", 403)])
+def test_who_may_not_forget_one(api, usage: None, caller: str, status: int) -> None:
+    assert api[caller].delete("/api/admin/metrics/applications/web").status_code == status
+    assert Application.objects.count() == 2
+
+
+def test_forgetting_an_unknown_application(api, usage: None) -> None:
+    answer = api["admin"].delete("/api/admin/metrics/applications/nope")
+    assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")

@@ -1,0 +1,141 @@
+"""/context-fields/: the list, creating, changing, and what deleting one means."""
+
+import csv
+import io
+import re
+from html import unescape
+
+import pytest
+
+from projects.models import ContextField
+from tests.support.flags import add_strategy, make_flag
+from tests.support.scenery import make_vocabulary
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+@pytest.fixture
+def plan(shop):
+    make_vocabulary()
+    flag = make_flag("lounge")
+    add_strategy(flag, constraints=[{"contextName": "plan", "operator": "IN", "values": ["pro"]}])
+    return ContextField.objects.get(pk="plan")
+
+
+def test_fields_are_listed_with_their_values_and_use(browse, plan):
+    response = browse("reader").get("/context-fields/?format=csv&q=plan")
+    rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+    assert rows[1] == ["plan", "free, pro, enterprise", "", "", "1"]
+
+
+def test_creating(browse, plan):
+    given = {
+        "name": "tier",
+        "sort_order": "3",
+        "stickiness": "on",
+        "legal_values": "gold :: the best\r\n\r\nsilver",
+    }
+
+    answer = browse("editor").post("/context-fields/new", given)
+
+    assert answer["Location"] == "/context-fields/"
+    field = ContextField.objects.get(pk="tier")
+    assert field.legal_values == [{"value": "gold", "description": "the best"}, {"value": "silver"}]
+    assert (field.stickiness, field.sort_order, field.project_id) == (True, 3, None)
+
+
+def test_an_owner_creates_one_of_the_project(browse, plan):
+    given = {"name": "tier", "sort_order": "3"}
+
+    browse("owner").post("/context-fields/new", given | {"project_id": "shop"})
+
+    assert ContextField.objects.get(pk="tier").project_id == "shop"
+    assert browse("owner").post("/context-fields/new", given | {"name": "tier-2"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "problem"),
+    [
+        ({"name": "a b"}, "name", "spaces are not allowed"),
+        ({"legal_values": "a\nb\na"}, "legal_values", '"a" is there twice'),
+        ({"sort_order": "x"}, "sort_order", "whole number"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(browse, plan, changed, field, problem):
+    refused = browse("editor").post("/context-fields/new", {"name": "tier", "sort_order": "3"} | changed)
+
+    assert refused.status_code == 400
+    assert problem in refused.context["form"].errors[field][0]
+
+
+def test_a_name_that_is_taken(browse, plan):
+    refused = browse("editor").post("/context-fields/new", {"name": "plan", "sort_order": "3"})
+
+    assert refused.status_code == 409
+    assert "A context field named plan already exists." in words(refused)
+
+
+def test_changing(browse, plan):
+    browse("editor").post("/context-fields/plan/", {"sort_order": "1", "legal_values": "free\r\npro"})
+
+    plan.refresh_from_db()
+    assert plan.legal_values == [{"value": "free"}, {"value": "pro"}]
+
+
+def test_where_it_is_used_is_shown(browse, plan):
+    page = words(browse("editor").get("/context-fields/plan/"))
+
+    assert "lounge in development, project shop" in page
+    assert "Segment vip-users" in page
+
+
+def test_deleting_says_what_goes_on(browse, plan):
+    browser = browse("editor")
+
+    page = words(browser.get("/context-fields/plan/delete"))
+    assert "context field plan with its 3 legal values" in page
+    assert "What reads plan keeps working" in page
+    assert "lounge in development, project shop" in page
+    assert browser.post("/context-fields/plan/delete")["Location"] == "/context-fields/"
+    assert not ContextField.objects.filter(pk="plan").exists()
+
+
+def test_deleting_names_projects_that_are_kept_by_it(browse, plan, shop):
+    shop.default_stickiness = "plan"
+    shop.save()
+    page = words(browse("editor").get("/context-fields/plan/delete"))
+    assert "The settings of shop cannot be saved until they have another default stickiness." in page
+    assert "shop default stickiness" in page
+
+
+def test_who_may_not_is_not_offered_it_and_is_told_why(browse, plan):
+    reader = browse("reader")
+
+    assert 'href="/context-fields/new"' not in reader.get("/context-fields/").text
+    assert 'You need "update context fields" to change it.' in words(reader.get("/context-fields/plan/"))
+    assert reader.get("/context-fields/new").status_code == 403
+    assert reader.post("/context-fields/new", {"name": "x", "sort_order": "1"}).status_code == 403
+    assert reader.post("/context-fields/plan/", {"sort_order": "1"}).status_code == 403
+    assert reader.get("/context-fields/plan/delete").status_code == 403
+    assert reader.post("/context-fields/plan/delete").status_code == 403
+
+
+def test_what_is_not_there(browse, plan):
+    assert browse("editor").get("/context-fields/nosuch/").status_code == 404
+
+
+@pytest.mark.parametrize("page", ["/context-fields/plan/", "/context-fields/plan/delete"])
+def test_many_uses_are_paged(browse, plan, page):
+    for number in range(60):
+        add_strategy(
+            make_flag(f"lounge-{number:02}"), constraints=[{"contextName": "plan", "operator": "IN"}]
+        )
+
+    first, second = browse("admin").get(page), browse("admin").get(f"{page}?page=2")
+
+    assert first.text.count("features/lounge") == 50
+    assert "1–50 of" in words(first)
+    assert second.text.count("features/lounge") == 11

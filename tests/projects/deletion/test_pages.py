@@ -1,0 +1,365 @@
+"""/projects/ID/delete/: what blocks, what is lost, and that nothing goes that was not shown."""
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken, Grant, Group, RolePermission
+from groups.permissions import BuiltIn
+from projects.flags.actions import NewFlag, create_flag
+from projects.models import Application, Flag, FlagUsage, Project, Segment, StrategySegment
+from tests.support.cast import make_project, make_token
+from tests.support.flags import add_strategy, depend, make_flag
+
+URL = "/projects/legacy-portal/delete/"
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+def seen(browser):
+    """What the page's forms send of what it shows."""
+    return re.search(r'name="seen" value="([^"]+)"', browser.get(URL).text)[1]
+
+
+def delete(browser, typed="legacy-portal", **more):
+    return browser.post(URL, {"confirm": typed, "seen": seen(browser)} | more)
+
+
+def archived():
+    return sorted(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
+
+
+def use(flag, application, ago=timedelta(minutes=3)):
+    row, _ = Application.objects.get_or_create(
+        name=application, defaults={"created_at": timezone.now(), "folded_name": application}
+    )
+    moment = timezone.now() - ago
+    FlagUsage.objects.create(
+        application_id=row.pk, flag_id=flag.pk, environment="production", last_used_at=moment
+    )
+
+
+@pytest.fixture
+def portal(people):
+    """Two archived flags, two tokens of its own and one of others too, a group and three people."""
+    project = make_project("legacy-portal", name="Legacy portal")
+    for name in ("portal-login", "portal-export"):
+        make_flag(name, project, archived=True)
+    for environment in ("development", "production"):
+        make_token("backend", projects=["legacy-portal"], environment=environment, name=f"in {environment}")
+    make_token("backend", projects=["legacy-portal", "shop"], environment="production", name="both")
+    group = Group.objects.create(name="Former contractors")
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, group=group)
+    for name in ("owner", "member", "reader"):
+        Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, user=people[name])
+    Grant.objects.create(role_id=BuiltIn.OWNER, project=project, user=people["owner"])
+    return project
+
+
+@pytest.fixture
+def active(portal):
+    return [make_flag("portal-banner", portal), make_flag("portal-read-only", portal)]
+
+
+# What stands there ----------------------------------------------------------------------------------------
+
+
+def test_what_blocks_is_named(standing_clock, browse, active):
+    use(active[1], "portal-web")
+    use(active[1], "old-batch", ago=timedelta(days=40))
+    page = browse("owner").get(URL)
+
+    assert "2 flags are still active. Archive them first; the project can be deleted after that." in words(
+        page
+    )
+    assert (
+        "portal-read-only was asked for by portal-web and 1 other application 3 minutes ago. "
+        'Once archived, applications get "off".'
+    ) in words(page).replace("\xa0", " ")
+    assert page.text.count(">in use<") == 1
+    assert re.search(r'<button class="irreversible" disabled', page.text)
+    assert "2 flags are still active." in re.search(r'id="blocked"[^>]*>([^<]+)', page.text)[1]
+
+
+def test_what_is_lost_is_named_and_counted(browse, portal):
+    page = words(browse("owner").get(URL))
+
+    assert (
+        "This cannot be undone. It removes for good: project legacy-portal, its 2 archived flags, 2 API tokens, "
+        "and the access of 1 group and 3 people."
+    ) in page
+    for name in (
+        "portal-export, portal-login",
+        "in development, in production",
+        "Former contractors (Member)",
+    ):
+        assert name in page
+    assert "owner (Owner, Member)" in page
+    assert "API tokens that reach other projects too keep those: both." in page
+    assert "Type legacy-portal to confirm" in page
+
+
+def test_live_dependants_elsewhere_are_named(browse, portal, shop):
+    cart, search = make_flag("cart", shop), make_flag("search", shop)
+    depend(cart, Flag.objects.get(name="portal-login"))
+    vip = Segment.objects.create(name="vip", project=portal, constraints=[])
+    StrategySegment.objects.create(strategy=add_strategy(search), segment=vip)
+    page = words(browse("owner").get(URL))
+
+    assert "cart in shop depends on portal-login." in page
+    assert "search in shop uses segment vip of this project." in page
+    assert "2 flags elsewhere still need what is here." in page
+    assert delete(browse("owner")).status_code == 403
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_the_default_project_is_explained(browse, portal):
+    page = browse("admin").get("/projects/default/delete/")
+
+    assert "The default project cannot be deleted." in words(page)
+    assert "irreversible" not in page.text
+
+
+def test_the_default_project_stays(browse, portal):
+    token = browse("admin").get("/projects/default/delete/")
+    answer = browse("admin").post(token.request["PATH_INFO"], {"confirm": "default", "seen": "x.1"})
+
+    assert answer.status_code in (403, 409)
+    assert Project.objects.filter(pk="default").exists()
+
+
+@pytest.mark.parametrize("who", ["member", "reader", "viewer"])
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_who_may_not_is_told_so(browse, portal, who, method):
+    answer = getattr(browse(who), method)(URL)
+
+    assert answer.status_code == 403
+    assert 'You need "delete project" in legacy-portal.' in words(answer)
+
+
+def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
+    RolePermission.objects.filter(role_id=BuiltIn.OWNER, permission="DELETE_FEATURE").delete()
+    Grant.objects.filter(user=people["owner"], role_id=BuiltIn.MEMBER).delete()
+    page = browse("owner").get(URL)
+
+    assert "in legacy-portal. Somebody who has it can archive them." in words(page)
+    assert 'name="archive"' not in page.text
+
+
+def test_a_project_one_may_not_see_is_not_there(browse, portal):
+    assert browse("outsider").get(URL).status_code == 404
+    assert browse("outsider").get(f"{URL}backup").status_code == 404
+
+
+# Archiving ------------------------------------------------------------------------------------------------
+
+
+ARCHIVE = "/projects/legacy-portal/features/archive"
+
+
+def confirmed(page):
+    """What the confirm page's form sends."""
+    fields = dict(re.findall(r'type="hidden" name="(all|seen|next)" value="([^"]*)"', page.text))
+    return {**fields, "known": "yes"}
+
+
+def test_the_page_sends_flags_to_the_confirm_page(browse, active):
+    page = browse("owner").get(URL).text
+
+    assert f'action="{ARCHIVE}"' in page
+    assert f'name="next" value="{URL}"' in page
+    assert 'name="all"' in page
+
+
+def test_all_are_archived_after_a_page_that_names_them(browse, active):
+    use(active[1], "portal-web")
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"all": "yes", "next": URL})
+
+    assert "portal-banner, portal-read-only" in words(shown)
+    assert "portal-read-only was asked for by portal-web" in words(shown)
+    assert archived() == ["portal-export", "portal-login"]
+    answer = browser.post(ARCHIVE, confirmed(shown), follow=True)
+    assert answer.redirect_chain == [(URL, 302)]
+    assert "Archived 2 flags." in words(answer)
+    assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
+    assert '<button class="irreversible">' in answer.text
+
+
+def test_all_are_confirmed_though_nobody_asks_for_them(browse, active):
+    browse("owner").post(ARCHIVE, {"all": "yes"})
+
+    assert archived() == ["portal-export", "portal-login"]
+
+
+def test_the_chosen_ones_are_archived(browse, active):
+    answer = browse("owner").post(ARCHIVE, {"name": "portal-banner", "next": URL}, follow=True)
+
+    assert "1 flag is still active." in words(answer)
+    assert archived() == ["portal-banner", "portal-export", "portal-login"]
+
+
+def test_none_chosen_is_told_where_one_came_from(browse, active):
+    answer = browse("owner").post(ARCHIVE, {"next": URL}, follow=True)
+
+    assert answer.redirect_chain == [(URL, 302)]
+    assert "Select an active flag of this project first." in words(answer)
+
+
+def test_dependants_are_archived_too_where_that_is_asked_for(browse, active):
+    depend(active[0], active[1])
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"name": "portal-read-only"})
+    assert "Archive dependants too: portal-banner" in words(shown)
+
+    refused = browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes"})
+    assert refused.status_code == 403
+    assert "portal-read-only" not in archived()
+    browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes", "dependants": "yes"})
+    assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
+
+
+def test_a_parent_of_flags_elsewhere_is_not_archived(browse, active, shop):
+    depend(make_flag("cart", shop), active[0])
+    shown = browse("owner").post(ARCHIVE, {"all": "yes"})
+    answer = browse("owner").post(ARCHIVE, {**confirmed(shown), "dependants": "yes"})
+
+    assert "Archive dependants too" not in words(shown)
+    assert answer.status_code == 403
+    assert "cart" in words(answer)
+    assert "portal-banner" not in archived()
+
+
+def test_a_flag_that_came_since_is_not_archived_unseen(browse, active, callers):
+    browser = browse("owner")
+    shown = browser.post(ARCHIVE, {"all": "yes"})
+    create_flag("legacy-portal", NewFlag(name="portal-new"), caller=callers("admin"))
+    answer = browser.post(ARCHIVE, confirmed(shown))
+
+    assert answer.status_code == 409
+    assert "changed since you opened this page. Nothing was archived." in words(answer)
+    assert "portal-new" in words(answer)
+    assert archived() == ["portal-export", "portal-login"]
+
+
+def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, django_assert_max_num_queries):
+    flags = [make_flag(f"many-{number:03}", portal) for number in range(120)]
+    for flag in flags[:30]:
+        use(flag, "portal-web")
+    assert browse("owner").get(f"{URL}?q=MANY-11&sort=-flag").text.count('name="name"') == 10
+    browser = browse("owner")
+    with django_assert_max_num_queries(25):
+        assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
+    shown = browser.post(ARCHIVE, {"all": "yes"})
+    assert "Applications asked for 10 more of these flags." in words(shown)
+    browser.post(ARCHIVE, confirmed(shown))
+
+    assert not Flag.objects.filter(project=portal, archived_at=None).exists()
+
+
+# Deleting -------------------------------------------------------------------------------------------------
+
+
+def test_the_typed_id_deletes(browse, portal):
+    answer = delete(browse("owner"), " legacy-portal ")
+    assert answer["Location"] == "/projects/"
+
+    page = words(browse("admin").get("/projects/"))
+    assert not Project.objects.filter(pk="legacy-portal").exists()
+    assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
+    assert "Deleted project" not in page  # it is said to who did it
+
+
+def test_what_was_removed_is_said(browse, portal):
+    browser = browse("owner")
+    answer = browser.post(URL, {"confirm": "legacy-portal", "seen": seen(browser)}, follow=True)
+
+    assert (
+        "Deleted project legacy-portal, its 2 archived flags, 2 API tokens, "
+        "and the access of 1 group and 3 people."
+    ) in words(answer)
+
+
+@pytest.mark.parametrize("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
+def test_anything_else_typed_deletes_nothing(browse, portal, typed):
+    answer = delete(browse("owner"), typed)
+
+    assert answer.status_code == 400
+    assert "Type legacy-portal to confirm" in re.search(r'id="confirm_error"><li>([^<]+)', answer.text)[1]
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_active_flags_stand_against_it_though_the_button_was_bypassed(browse, active):
+    answer = delete(browse("owner"))
+
+    assert answer.status_code == 403
+    assert "2 flags are still active in project legacy-portal: portal-banner, portal-read-only." in words(
+        answer
+    )
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def add_flag(portal, people, callers):
+    create_flag("legacy-portal", NewFlag(name="portal-new"), caller=callers("admin"))
+
+
+def add_archived_flag(portal, people, callers):
+    make_flag("portal-old", portal, archived=True)
+
+
+def add_access(portal, people, callers):
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=portal, user=people["outsider"])
+
+
+def add_token(portal, people, callers):
+    make_token("backend", projects=["legacy-portal"], environment="production", name="new")
+
+
+@pytest.mark.parametrize("change", [add_flag, add_archived_flag, add_access, add_token])
+def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, people, callers, change):
+    before = seen(browse("owner"))
+    change(portal, people, callers)
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": before})
+
+    assert answer.status_code == 409
+    assert "legacy-portal has changed since you opened this page. Nothing was deleted." in words(answer)
+    assert ("admin created flag portal-new" in words(answer)) == (change is add_flag)
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+@pytest.mark.parametrize("sent", ["", "x", "x.y", f"x.{'9' * 30}", "x.²"])
+def test_a_form_that_says_not_what_it_showed_deletes_nothing(browse, portal, sent):
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": sent})
+
+    assert answer.status_code == 409
+    assert Project.objects.filter(pk="legacy-portal").exists()
+
+
+def test_deleted_twice_is_not_there(browse, portal):
+    before = seen(browse("admin"))
+    delete(browse("owner"))
+
+    assert browse("admin").post(URL, {"confirm": "legacy-portal", "seen": before}).status_code == 404
+
+
+# Backup ---------------------------------------------------------------------------------------------------
+
+
+def test_the_backup_has_every_flag_of_every_environment(browse, active):
+    answer = browse("owner").get(f"{URL}backup")
+
+    assert re.fullmatch(
+        r'attachment; filename="legacy-portal-backup-\d{4}-\d\d-\d\d\.json"', answer["Content-Disposition"]
+    )
+    assert sorted(answer.json()) == ["development", "production"]
+    flags = {feature["name"]: feature["archived"] for feature in answer.json()["production"]["features"]}
+    assert flags == {
+        "portal-banner": False, "portal-export": True, "portal-login": True, "portal-read-only": False,
+    }  # fmt: skip
+    assert AuditEvent.objects.filter(type="features-exported", project="legacy-portal").count() == 1

@@ -1,0 +1,126 @@
+"""Archiving, reviving and deleting flags, one and many."""
+
+import pytest
+
+from projects.models import Flag, FlagEnvironment, LifecycleStage
+from tests.support.cast import make_project
+from tests.support.flags import add_strategy, depend, make_flag, switch_on
+from tests.support.records import events, refused
+
+SHOP = "/api/admin/projects/shop"
+
+
+def post(client, verb, *names, project=SHOP):
+    return client.post(f"{project}/{verb}", {"features": list(names)}, format="json")
+
+
+def archived():
+    return sorted(Flag.objects.filter(archived_at__isnull=False).values_list("name", flat=True))
+
+
+def test_archiving_one(api, shop):
+    flag = make_flag("cart")
+    response = api["member"].delete(f"{SHOP}/features/cart")
+    assert (response.status_code, response.content) == (202, b"")
+    assert archived() == ["cart"]
+    assert flag.lifecycle.get().stage == LifecycleStage.Stage.ARCHIVED
+    assert [event.feature for event in events("feature-archived")] == ["cart"]
+    refused(api["member"].delete(f"{SHOP}/features/cart"), 404, "NotFoundError")
+
+
+def test_archiving_many_passes_over_unknown_names(api, shop):
+    make_flag("a")
+    make_flag("b")
+    make_flag("c")
+    assert post(api["member"], "archive", "a", "b", "nope").status_code == 202
+    assert archived() == ["a", "b"]
+
+
+def test_a_parent_goes_only_with_its_children(api, shop):
+    depend(make_flag("child"), make_flag("parent"))
+    record = refused(post(api["member"], "archive", "parent"), 403, "InvalidOperationError")
+    assert record["details"] == [{"path": "parent", "message": "child depends on it"}]
+    refused(api["member"].delete(f"{SHOP}/features/parent"), 403, "InvalidOperationError")
+    assert archived() == []
+    assert post(api["member"], "archive", "parent", "child").status_code == 202
+    assert archived() == ["child", "parent"]
+
+
+def test_a_flag_of_another_project(api, shop):
+    make_flag("a")
+    make_flag("far", make_project("other"))
+    record = refused(post(api["admin"], "archive", "a", "far"), 403, "InvalidOperationError")
+    assert record["details"] == [{"path": "far", "message": "it is in project other"}]
+    # Whoever may not see it must not learn of it.
+    assert post(api["member"], "archive", "a", "far").status_code == 202
+    assert archived() == ["a"]
+
+
+def test_reviving_switches_off_everywhere(api, shop):
+    flag = make_flag("cart")
+    add_strategy(flag)
+    switch_on(flag)
+    post(api["member"], "archive", "cart")
+    assert post(api["member"], "revive", "cart", "nope").status_code == 200
+    assert archived() == []
+    assert not FlagEnvironment.objects.filter(enabled=True).exists()
+    assert not flag.lifecycle.filter(stage="archived").exists()
+    assert [event.feature for event in events("feature-revived")] == ["cart"]
+
+
+def test_reviving_into_a_full_project(api, shop):
+    make_flag("old", archived=True)
+    make_flag("a")
+    shop.flag_limit = 1
+    shop.save()
+    refused(post(api["member"], "revive", "old"), 403, "InvalidOperationError")
+    assert archived() == ["old"]
+
+
+def test_deleting_passes_over_active_flags(api, shop):
+    make_flag("old", archived=True)
+    make_flag("cart")
+    assert post(api["member"], "delete", "old", "cart", "nope").status_code == 200
+    assert list(Flag.objects.values_list("name", flat=True)) == ["cart"]
+    assert [event.feature for event in events("feature-deleted")] == ["old"]
+
+
+def test_a_deleted_name_is_free_again(api, shop):
+    make_flag("old", archived=True)
+    post(api["member"], "delete", "old")
+    response = api["member"].post(f"{SHOP}/features", {"name": "old"}, format="json")
+    assert response.status_code == 201
+
+
+def test_an_archived_parent_of_an_active_flag_cannot_be_deleted(api, shop):
+    depend(make_flag("child"), make_flag("parent", archived=True))
+    refused(post(api["member"], "delete", "parent"), 403, "InvalidOperationError")
+
+
+@pytest.mark.parametrize(
+    ("verb", "permission"),
+    [("archive", "DELETE_FEATURE"), ("delete", "DELETE_FEATURE"), ("revive", "UPDATE_FEATURE")],
+)
+def test_who_may_not(api, shop, verb, permission):
+    make_flag("cart", archived=verb != "archive")
+    for role in ("editor", "viewer", "reader"):
+        record = refused(post(api[role], verb, "cart"), 403, "NoAccessError")
+        assert record["permissions"] == [permission]
+    refused(post(api["outsider"], verb, "cart"), 404, "NotFoundError")
+    refused(post(api["member"], verb, "cart", project="/api/admin/projects/nope"), 404, "NotFoundError")
+    refused(api["member"].post(f"{SHOP}/{verb}", {}, format="json"), 400, "ValidationError")
+
+
+def test_the_archive_lists_what_may_be_seen(api, shop):
+    make_flag("old", archived=True)
+    make_flag("cart")
+    make_flag("far", make_project("other"), archived=True)
+
+    def names(role, path):
+        body = api[role].get(path).json()
+        return [(flag["name"], flag["project"]) for flag in body["features"]]
+
+    assert names("viewer", "/api/admin/archive/features") == [("far", "other"), ("old", "shop")]
+    assert names("reader", "/api/admin/archive/features") == [("old", "shop")]
+    assert names("reader", "/api/admin/archive/features/shop") == [("old", "shop")]
+    refused(api["reader"].get("/api/admin/archive/features/other"), 404, "NotFoundError")

@@ -1,0 +1,121 @@
+"""Removing archived flags with everything on them, in a fixed number of statements."""
+
+import pytest
+from django.db import connection
+from django.db.transaction import atomic
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import InvalidOperation
+from projects.flags.bulk_delete import remove_flags
+from projects.models import (
+    Dependency,
+    FavouriteFlag,
+    Flag,
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagLink,
+    FlagTag,
+    LifecycleStage,
+    Segment,
+    Strategy,
+    StrategySegment,
+)
+from projects.revision import revisions
+from tests.support.flags import add_strategy, depend, make_flag
+
+
+def furnished(name, people):
+    """An archived flag with one of everything on it."""
+    flag = make_flag(name, archived=True)
+    strategy = add_strategy(flag)
+    segment, _ = Segment.objects.get_or_create(name="vip")
+    StrategySegment.objects.create(strategy=strategy, segment=segment)
+    FlagTag.objects.create(flag=flag, tag_type_id="simple", value="ab")
+    FlagLink.objects.create(flag=flag, url="https://a.b")
+    FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
+    LifecycleStage.objects.create(flag=flag, stage="initial", entered_at=timezone.now())
+    FavouriteFlag.objects.create(flag=flag, user=people["member"])
+    return flag
+
+
+def test_everything_on_them_goes_and_other_flags_stay(people, callers):
+    gone = [furnished("a", people), furnished("b", people)]
+    depend(*gone)
+    kept = make_flag("kept")
+    add_strategy(kept)
+    with atomic():
+        remove_flags(gone, caller=callers("owner"))
+    assert list(Flag.objects.values_list("name", flat=True)) == ["kept"]
+    assert Strategy.objects.get().flag == kept
+    assert set(FlagEnvironment.objects.values_list("flag", flat=True)) == {kept.pk}
+    for model in (
+        StrategySegment,
+        FlagTag,
+        FlagLink,
+        FlagLastSeen,
+        LifecycleStage,
+        FavouriteFlag,
+        Dependency,
+    ):
+        assert not model.objects.exists(), model
+    assert Segment.objects.exists()
+
+
+def test_one_event_each(people, callers):
+    with atomic():
+        remove_flags([furnished("a", people), furnished("b", people)], caller=callers("owner"))
+    events = AuditEvent.objects.order_by("id")
+    assert [(e.type, e.feature, e.project, e.actor_name) for e in events] == [
+        ("feature-deleted", "a", "shop", "owner"),
+        ("feature-deleted", "b", "shop", "owner"),
+    ]
+    assert (events[0].before or {})["archived"] is True
+
+
+def test_a_parent_of_an_active_flag_stays(people, callers):
+    parent, child = furnished("parent", people), make_flag("child")
+    depend(child, parent)
+    with pytest.raises(InvalidOperation) as refused, atomic():
+        remove_flags([parent], caller=callers("owner"))
+    assert "parent" in refused.value.message
+    assert [p.as_dict() for p in refused.value.details] == [
+        {"path": "parent", "message": "child depends on it"}
+    ]
+    assert Flag.objects.filter(name="parent").exists()
+
+
+def test_an_archived_child_elsewhere_loses_its_parent(people, callers):
+    parent, child = furnished("parent", people), make_flag("child", archived=True)
+    depend(child, parent)
+    with atomic():
+        remove_flags([parent], caller=callers("owner"))
+    assert list(Flag.objects.values_list("name", flat=True)) == ["child"]
+    assert not Dependency.objects.exists()
+
+
+def statements(flags, caller):
+    with (
+        CaptureQueriesContext(
+            connection,
+        ) as captured,
+        atomic(),
+    ):
+        remove_flags(flags, caller=caller)
+    return len(captured)
+
+
+def test_the_number_of_statements_does_not_grow(people, callers):
+    one = statements([furnished("one", people)], callers("owner"))
+    many = statements([furnished(f"f{i}", people) for i in range(25)], callers("owner"))
+    assert many == one
+    assert one < 20
+
+
+def test_the_revision_rises(people, callers):
+    flag = furnished("a", people)
+    before = revisions(["shop"])["shop"]
+    with atomic():
+        remove_flags([flag], caller=callers("owner"))
+    assert revisions(["shop"])["shop"] > before

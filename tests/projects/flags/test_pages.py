@@ -1,0 +1,240 @@
+"""/projects/ID/features/NAME/: what it shows, its small forms, creating and editing a flag."""
+
+import re
+from html import unescape
+
+import pytest
+
+from projects.models import Dependency, FavouriteFlag, Flag, FlagLink, FlagTag, Strategy
+from tests.support.cast import make_project
+from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.records import events
+
+FLAG = "/projects/shop/features/cart/"
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+@pytest.fixture
+def cart(shop):
+    return make_flag("cart", description="The new cart")
+
+
+def test_strategies_are_told_in_sentences(browse, cart):
+    add_strategy(
+        cart,
+        "production",
+        "flexibleRollout",
+        parameters={"rollout": "25", "stickiness": "userId", "groupId": "cart"},
+        constraints=[{"contextName": "country", "operator": "IN", "values": ["DE", "NO"]}],
+        variants=[{"name": "blue", "weight": 1000}],
+    )
+    add_strategy(cart, "production", "hostGroup")
+
+    page = words(browse("reader").get(FLAG))
+
+    assert "On for 25 % by userId, where country is one of DE, NO." in page
+    assert "Variants: blue 100 %" in page
+    assert "Uses the custom strategy hostGroup; only your SDK can evaluate it." in page
+
+
+def test_many_conditions_stand_one_below_the_other(browse, cart):
+    conditions = [
+        {"contextName": "country", "operator": "IN", "values": [name], "value": ""}
+        for name in ("DE", "NO", "US")
+    ]
+    add_strategy(cart, "production", "default", constraints=conditions)
+
+    shown = browse("reader").get(FLAG).text
+    assert "<li>country is one of NO</li>" in shown
+
+
+def test_its_address_without_a_slash_leads_there(browse, cart):
+    answer = browse("reader").get(FLAG.removesuffix("/"))
+    assert (answer.status_code, answer["Location"]) == (301, FLAG)
+
+
+def test_a_flag_of_another_project_or_of_none_is_not_there(browse, cart):
+    assert browse("viewer").get("/projects/default/features/cart/").status_code == 404
+    assert browse("outsider").get(FLAG).status_code == 404
+
+
+def test_a_reader_is_offered_nothing_to_change(browse, cart):
+    add_strategy(cart)
+    page = browse("reader").get(FLAG).text
+
+    for verb in ("switch", "tags", "parents", "links", "clone", "move", "stale", "edit"):
+        assert f'{FLAG}{verb}"' not in page
+    assert "strategies/new" not in page
+    assert "View" in page
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"),
+    [
+        ("tags", {"type": "simple", "value": "shop"}),
+        ("parents", {"feature": "base"}),
+        ("links", {"url": "https://tickets.example/7"}),
+        ("clone", {"new_name": "cart-2"}),
+        ("move", {"project": "shop"}),
+        ("stale", {"stale": "yes"}),
+        ("order", {"environment": "production", "order": ""}),
+    ],
+)
+def test_who_may_not_is_told_why(browse, cart, verb, given):
+    make_flag("base")
+
+    refused = browse("reader").post(FLAG + verb, given)
+
+    assert refused.status_code == 403
+    assert "You need" in words(refused)
+
+
+def test_favourites(browse, cart, people):
+    browse("reader").post(f"{FLAG}favourite", {"favourite": "on"})
+    assert FavouriteFlag.objects.filter(user=people["reader"], flag=cart).exists()
+
+
+def test_tags(browse, cart):
+    browser = browse("member")
+
+    browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop"})
+    assert FlagTag.objects.get(flag=cart).value == "shop"
+    assert "simple:shop" in words(browser.get(FLAG))
+    browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop", "do": "remove"})
+    assert not FlagTag.objects.exists()
+
+
+def test_what_an_action_refuses_is_told_on_the_page(browse, cart):
+    browser = browse("member")
+
+    page = browser.post(f"{FLAG}tags", {"type": "simple", "value": "x"}, follow=True)
+
+    assert page.redirect_chain == [(FLAG, 302)]
+    assert "a tag's value has 2 to 50 characters" in words(page)
+
+
+def test_dependencies(browse, cart):
+    make_flag("base")
+    browser = browse("member")
+
+    browser.post(f"{FLAG}parents", {"feature": "base", "state": "on", "variants": "a, b"})
+    assert Dependency.objects.get(flag=cart).variants == ["a", "b"]
+    assert "Depends on base being on with a or b" in words(browser.get(FLAG))
+    browser.post(f"{FLAG}parents", {"feature": "base", "do": "remove"})
+    assert not Dependency.objects.exists()
+
+
+def test_what_depends_on_it_is_shown(browse, cart):
+    depend(make_flag("child"), cart)
+
+    assert "child depends on it" in words(browse("reader").get(FLAG))
+
+
+def test_links(browse, cart):
+    browser = browse("member")
+
+    browser.post(f"{FLAG}links", {"url": "https://tickets.example/7", "title": "Ticket"})
+    link = FlagLink.objects.get(flag=cart)
+    assert ">Ticket</a>" in browser.get(FLAG).text
+    changed = {"do": "save", "id": str(link.pk), "url": "https://tickets.example/8", "title": ""}
+    browser.post(f"{FLAG}links", changed)
+    assert ">https://tickets.example/8</a>" in browser.get(FLAG).text
+    browser.post(f"{FLAG}links", {"do": "remove", "id": str(link.pk)})
+    assert not FlagLink.objects.exists()
+
+
+def test_strategies_change_places(browse, cart):
+    first, second = add_strategy(cart, sort_order=0), add_strategy(cart, sort_order=1)
+
+    browse("member").post(f"{FLAG}order", {"environment": "development", "order": f"{second.pk},{first.pk}"})
+
+    assert list(Strategy.objects.filter(flag=cart)) == [second, first]
+
+
+def test_copying_and_moving(browse, cart):
+    copied = browse("member").post(f"{FLAG}clone", {"new_name": "cart-2"})
+    make_project("store")
+    moved = browse("admin").post(f"{FLAG}move", {"project": "store"})
+
+    assert copied["Location"] == "/projects/shop/features/cart-2/"
+    assert moved["Location"] == "/projects/store/features/cart/"
+    assert Flag.objects.get(name="cart").project_id == "store"
+
+
+def test_an_archived_flag_can_be_revived_and_nothing_else(browse, shop):
+    make_flag("cart", archived=True)
+    browser = browse("member")
+
+    page = browser.get(FLAG)
+
+    assert "cart is archived since" in words(page)
+    assert f"{FLAG}switch" not in page.text
+    answer = browser.post("/projects/shop/features/revive", {"name": "cart", "next": FLAG})
+    assert answer["Location"] == FLAG
+    assert not Flag.objects.get(name="cart").is_archived
+
+
+def test_creating_a_flag(browse, shop):
+    given = {"name": "cart", "type": "experiment", "description": "New", "tags": "simple:shop, simple:web"}
+
+    answer = browse("member").post("/projects/shop/features/new", given)
+
+    assert answer["Location"] == FLAG
+    flag = Flag.objects.get(name="cart")
+    assert (flag.type, flag.description) == ("experiment", "New")
+    assert sorted(flag.tags.values_list("value", flat=True)) == ["shop", "web"]
+    assert [event.feature for event in events("feature-created")] == ["cart"]
+
+
+def test_the_naming_pattern_is_shown_and_its_refusal_stands_beside_the_name(browse, shop):
+    shop.naming_pattern, shop.naming_example = "shop-.*", "shop-cart"
+    shop.save()
+    browser = browse("member")
+
+    assert "Pattern of this project: shop-.*, for example shop-cart" in words(
+        browser.get("/projects/shop/features/new")
+    )
+    refused = browser.post("/projects/shop/features/new", {"name": "cart", "type": "release"})
+    assert refused.status_code == 400
+    assert "does not match" in refused.context["form"].errors["name"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "words_of_it"),
+    [
+        ({"name": "apple pay"}, "name", "spaces are not allowed"),
+        ({"name": "x", "tags": "nosuch:shop"}, "tags", "there is no tag type nosuch"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(browse, shop, given, field, words_of_it):
+    refused = browse("member").post("/projects/shop/features/new", {"type": "release", **given})
+
+    assert words_of_it in refused.context["form"].errors[field][0]
+    assert 'aria-invalid="true"' in refused.text
+
+
+def test_a_name_that_is_taken_says_where(browse, cart):
+    refused = browse("member").post("/projects/shop/features/new", {"name": "cart", "type": "release"})
+
+    assert refused.status_code == 409
+    assert "A flag named cart already exists (in project shop)." in words(refused)
+
+
+def test_editing_a_flag(browse, cart):
+    browser = browse("member")
+
+    answer = browser.post(f"{FLAG}edit", {"type": "permission", "description": "", "stale": "on"})
+
+    assert answer["Location"] == FLAG
+    cart.refresh_from_db()
+    assert (cart.type, cart.description, cart.stale) == ("permission", None, True)
+
+
+@pytest.mark.parametrize("address", ["/projects/shop/features/new", f"{FLAG}edit"])
+def test_forms_are_for_those_who_may(browse, cart, address):
+    assert browse("reader").get(address).status_code == 403
+    assert browse("reader").post(address, {"name": "x", "type": "release"}).status_code == 403
+    assert browse("outsider").get(address).status_code == 404

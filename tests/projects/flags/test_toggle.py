@@ -1,0 +1,163 @@
+"""A flag's switch and variants in an environment."""
+
+import pytest
+
+from projects.models import FlagEnvironment, ProjectEnvironment
+from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.records import events, refused
+
+PATH = "/api/admin/projects/shop/features/cart/environments/development"
+BLUE = {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"}
+RED = {"name": "red", "weight": 500, "weightType": "variable", "stickiness": "default"}
+
+
+@pytest.fixture
+def cart(shop):
+    return make_flag("cart")
+
+
+def is_on(flag):
+    return FlagEnvironment.objects.get(flag=flag, environment="development").enabled
+
+
+def test_on_and_off(api, cart):
+    add_strategy(cart)
+    response = api["member"].post(f"{PATH}/on")
+    assert (response.status_code, response.content) == (200, b"")
+    assert is_on(cart)
+    assert api["member"].post(f"{PATH}/off", {}, format="json").status_code == 200
+    assert not is_on(cart)
+    kinds = [e.type for e in events("feature-environment-enabled", "feature-environment-disabled")]
+    assert kinds == ["feature-environment-enabled", "feature-environment-disabled"]
+
+
+def test_only_a_real_change_is_recorded(api, cart):
+    add_strategy(cart)
+    switch_on(cart)
+    api["member"].post(f"{PATH}/on")
+    assert events("feature-environment-enabled") == []
+    assert cart.strategies.count() == 1
+
+
+def test_without_a_strategy_it_gets_one_for_everyone(api, cart):
+    add_strategy(cart, disabled=True)
+    assert api["member"].post(f"{PATH}/on").status_code == 200
+    added = cart.strategies.get(disabled=False)
+    assert added.name == "flexibleRollout"
+    assert added.parameters == {"rollout": "100", "stickiness": "default", "groupId": "cart"}
+    assert [event.type for event in events("feature-strategy-add", "feature-environment-enabled")] == [
+        "feature-strategy-add",
+        "feature-environment-enabled",
+    ]
+
+
+def test_the_default_strategy_counts_for_the_limit(api, cart, settings):
+    settings.FLAG_ENVIRONMENT_STRATEGIES_LIMIT = 1
+    add_strategy(cart, disabled=True)
+    refused(api["member"].post(f"{PATH}/on"), 400, "ValidationError")
+    assert not is_on(cart)
+
+
+def test_without_a_strategy_it_gets_the_projects_default_one(api, cart, shop):
+    ProjectEnvironment.objects.filter(project=shop, environment="development").update(
+        default_strategy={
+            "name": "flexibleRollout",
+            "parameters": {"rollout": "10", "stickiness": "sessionId"},
+            "constraints": [{"contextName": "userId", "operator": "IN", "values": ["1"]}],
+        }
+    )
+    api["member"].post(f"{PATH}/on")
+    added = cart.strategies.get()
+    assert added.parameters == {"rollout": "10", "stickiness": "sessionId", "groupId": "cart"}
+    assert added.constraints == [{"contextName": "userId", "operator": "IN", "values": ["1"]}]
+
+
+def test_disabled_strategies_can_be_enabled_instead(api, cart):
+    strategy = add_strategy(cart, disabled=True)
+    assert api["member"].post(f"{PATH}/on?shouldActivateDisabledStrategies=true").status_code == 200
+    strategy.refresh_from_db()
+    assert not strategy.disabled
+    assert cart.strategies.count() == 1
+    assert is_on(cart)
+
+
+def test_reading_the_environment(api, cart):
+    add_strategy(cart)
+    record = api["reader"].get(PATH).json()
+    # As in the reference: the name is the flag's.
+    assert (record["name"], record["environment"]) == ("cart", "development")
+    assert (record["enabled"], len(record["strategies"])) == (False, 1)
+
+
+def test_who_may_not_switch(api, cart):
+    for role in ("editor", "viewer", "reader"):
+        for verb in ("on", "off"):
+            record = refused(api[role].post(f"{PATH}/{verb}"), 403, "NoAccessError")
+            assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT"]
+    refused(api["outsider"].post(f"{PATH}/on"), 404, "NotFoundError")
+
+
+def test_unknown_flags_and_environments(api, cart):
+    ProjectEnvironment.objects.filter(environment="production").delete()
+    for path in (PATH.replace("development", "nope"), PATH.replace("development", "production")):
+        refused(api["member"].post(f"{path}/on"), 404, "NotFoundError")
+        refused(api["member"].get(path), 404, "NotFoundError")
+    refused(api["member"].post(f"{PATH.replace('cart', 'nope')}/on"), 404, "NotFoundError")
+    make_flag("old", archived=True)
+    refused(api["member"].post(f"{PATH.replace('cart', 'old')}/on"), 404, "NotFoundError")
+
+
+# Variants -------------------------------------------------------------------------------------------------
+
+
+def put(client, variants):
+    return client.put(f"{PATH}/variants", variants, format="json")
+
+
+def test_variants_are_replaced_sorted_and_weighed(api, cart):
+    red = RED | {
+        "payload": {"type": "json", "value": "{}"},
+        "overrides": [{"contextName": "u", "values": [7]}],
+    }
+    response = put(api["member"], [red, BLUE | {"weight": 1}])
+    assert response.status_code == 200
+    expected = [BLUE, red | {"overrides": [{"contextName": "u", "values": ["7"]}]}]
+    assert response.json() == {"version": 1, "variants": expected}
+    assert api["reader"].get(f"{PATH}/variants").json()["variants"] == expected
+    [event] = events("feature-environment-variants-updated")
+    assert (event.before, event.after) == ({"variants": []}, {"variants": expected})
+    assert put(api["member"], []).json()["variants"] == []
+
+
+def test_variants_by_json_patch(api, cart):
+    put(api["member"], [BLUE])
+    operations = [
+        {"op": "add", "path": "/1", "value": RED},
+        {"op": "replace", "path": "/0/name", "value": "azure"},
+    ]
+    response = api["member"].patch(f"{PATH}/variants", operations, format="json")
+    assert [(v["name"], v["weight"]) for v in response.json()["variants"]] == [("azure", 500), ("red", 500)]
+
+
+@pytest.mark.parametrize(
+    ("variants", "path"),
+    [
+        ([BLUE, BLUE], "[1].name"),
+        ([BLUE | {"weightType": "fix"}], ""),
+        ([BLUE | {"weight": 1001}], "[0].weight"),
+        ([BLUE | {"payload": {"type": "json", "value": "{"}}], "[0].payload.value"),
+        ([BLUE | {"colour": "blue"}], "[0].colour"),
+        ([{"weight": 1}], "[0].name"),
+    ],
+)
+def test_variants_that_are_refused(api, cart, variants, path):
+    record = refused(put(api["member"], variants), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == [path]
+    assert FlagEnvironment.objects.filter(variants=[]).count() == 2
+
+
+def test_who_may_not_change_variants(api, cart):
+    for role in ("editor", "viewer", "reader"):
+        record = refused(put(api[role], [BLUE]), 403, "NoAccessError")
+        assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT_VARIANTS"]
+    refused(put(api["outsider"], [BLUE]), 404, "NotFoundError")

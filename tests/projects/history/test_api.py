@@ -1,0 +1,175 @@
+"""GET /api/admin/events: everybody sees what happened where they may read, and nothing else."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.record import Event, record
+from groups.access import Caller
+from groups.models import Role
+from tests.support.cast import make_project
+
+URL = "/api/admin/events"
+
+
+def happened(type_, actor=None, **fields):
+    with transaction.atomic():
+        record(Event(type=type_, **fields), actor=actor or Caller.system())
+
+
+@pytest.fixture
+def events(people):
+    make_project("secret")
+    happened(EventType.FEATURE_CREATED, project="shop", feature="cart", after={"name": "cart"})
+    happened(EventType.FEATURE_ENVIRONMENT_ENABLED, project="shop", environment="production", feature="cart")
+    happened(EventType.FEATURE_CREATED, project="secret", feature="stealth")
+    happened(EventType.SEGMENT_CREATED, subject="vip")
+    happened(EventType.USER_CREATED, Caller(user=people["admin"]), subject="anna")
+    happened(EventType.PROJECT_DELETED, project="gone", subject="gone")
+
+
+def types(response):
+    assert response.status_code == 200, response.json()
+    return [event["type"] for event in response.json()["events"]]
+
+
+def test_newest_first(api, events):
+    body = api["admin"].get(URL).json()
+    assert (body["total"], body["totalEvents"], body["version"]) == (6, 6, 1)
+    assert [event["id"] for event in body["events"]] == sorted(
+        (event["id"] for event in body["events"]), reverse=True
+    )
+
+
+def test_one_event(api, events):
+    event = api["admin"].get(f"{URL}?type=IS:feature-environment-enabled").json()["events"][0]
+    expected = {
+        "type": "feature-environment-enabled",
+        "createdBy": "flagadmin",
+        "createdByUserId": None,
+        "project": "shop",
+        "environment": "production",
+        "featureName": "cart",
+        "data": None,
+        "preData": None,
+        "label": "Feature environment enabled",
+        "summary": "flagadmin switched on cart in production",
+    }
+    assert event | expected == event
+    created = api["admin"].get(f"{URL}?type=feature-created&project=shop").json()["events"][0]
+    assert created["data"] == {"name": "cart"}
+
+
+def test_who_sees_what(api, events):
+    assert len(types(api["admin"].get(URL))) == len(types(api["admin_token"].get(URL))) == 6
+    assert "user-created" not in types(api["viewer"].get(URL))
+    assert len(types(api["viewer"].get(URL))) == 5
+    assert types(api["reader"].get(URL)) == ["feature-environment-enabled", "feature-created"]
+    assert types(api["outsider"].get(URL)) == []
+
+
+def test_login_history_is_a_right_of_its_own(api, people, events):
+    role = Role.objects.create(name="Auditor", type="root-custom")
+    role.permissions.create(permission="READ_LOGS")
+    people["viewer"].root_role = role
+    people["viewer"].save()
+    assert "user-created" in types(api["viewer"].get(URL))
+
+
+def test_a_project_out_of_sight_is_unknown(api, events):
+    for url in (
+        f"{URL}?project=secret",
+        f"{URL}?project=IS:secret",
+        "/api/admin/search/events?project=IS:nope",
+    ):
+        response = api["reader"].get(url)
+        assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
+        assert "There are: shop." in response.json()["message"]
+    assert types(api["reader"].get(f"{URL}/stealth")) == []
+    assert "stealth" not in api["reader"].get(f"{URL}?query=stealth").content.decode()
+
+
+def test_a_deleted_project(api, events):
+    assert types(api["viewer"].get(f"{URL}?project=IS:gone")) == ["project-deleted"]
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("project=IS:shop", 2),
+        ("project=IS_ANY_OF:shop,secret", 3),
+        ("type=IS:feature-created", 2),
+        ("type=IS_ANY_OF:feature-created,segment-created", 3),
+        ("type=IS_ANY_OF:feature-created,release-plan-added", 2),
+        ("type=IS:no-such-type", 0),
+        ("feature=IS:cart", 2),
+        ("environment=IS:production", 1),
+        ("query=STEAL", 1),
+        ("query=vip", 1),
+        ("query=%25", 0),
+        ("feature=IS:cart&type=IS:feature-created", 1),
+        ("from=IS:2020-01-01", 6),
+        ("to=IS:2020-01-01", 0),
+        ("from=2020-01-01T00:00:00Z&to=IS:2099-12-31", 6),
+    ],
+)
+def test_filters(api, events, query, count):
+    for path in (URL, "/api/admin/search/events"):
+        assert api["admin"].get(f"{path}?{query}").json()["total"] == count
+
+
+def test_today_counts_as_an_end(standing_clock, api, events):
+    today = standing_clock.date()
+    assert api["admin"].get(f"{URL}?from=IS:{today}&to=IS:{today}").json()["total"] == 6
+    assert api["admin"].get(f"{URL}?from=IS:{today + timedelta(days=1)}").json()["total"] == 0
+
+
+def test_by_person(api, people, events):
+    assert types(api["admin"].get(f"{URL}?createdBy=IS:{people['admin'].pk}")) == ["user-created"]
+
+
+def test_pages(api, events):
+    ids = [event["id"] for event in api["admin"].get(URL).json()["events"]]
+    page = api["admin"].get(f"{URL}?limit=2&offset=3").json()
+    assert ([event["id"] for event in page["events"]], page["total"]) == (ids[3:5], 6)
+    beyond = api["admin"].get(f"{URL}?offset=100").json()
+    assert (beyond["events"], beyond["total"]) == ([], 6)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "offset=-1",
+        "project=LIKE:shop",
+        "from=IS:yesterday",
+        "to=2026-13-40",
+        "createdBy=IS:anna",
+    ],
+)
+def test_refused(api, events, query):
+    response = api["admin"].get(f"{URL}?{query}")
+    assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
+    assert query.split("=")[0] in [problem["path"] for problem in response.json()["details"]]
+
+
+def test_of_one_flag(api, events):
+    body = api["reader"].get(f"{URL}/cart").json()
+    assert (body["toggleName"], body["total"]) == ("cart", 2)
+
+
+def test_older_search(api, events):
+    response = api["viewer"].post(f"{URL}/search", {"project": "shop", "limit": 1})
+    assert (response.json()["total"], len(response.json()["events"])) == (2, 1)
+    assert api["viewer"].post(f"{URL}/search", []).status_code == 400
+
+
+def test_no_event_can_be_changed(api, events):
+    for method in ("post", "put", "patch", "delete"):
+        assert getattr(api["admin"], method)(URL).status_code == 405
+    assert AuditEvent.objects.count() == 6

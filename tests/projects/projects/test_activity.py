@@ -1,0 +1,78 @@
+"""What the list and the overview of projects tell of their last weeks."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from projects.models import Flag, FlagLastSeen, LifecycleStage
+from tests.support.records import make_flag
+from tests.support.sdk import make_sdk
+
+LIST = "/api/admin/projects"
+OVERVIEW = "/api/admin/projects/shop/overview"
+
+
+def listed(client):
+    return next(project for project in client.get(LIST).json()["projects"] if project["id"] == "shop")
+
+
+def both(client):
+    return listed(client), client.get(OVERVIEW).json()
+
+
+def test_a_project_without_flags(api, shop):
+    for shown in both(api["viewer"]):
+        assert shown["onboardingStatus"] == {"status": "onboarding-started"}
+        assert (shown["lastReportedFlagUsage"], shown["lastUpdatedAt"]) == (None, None)
+        assert (shown["health"], shown["technicalDebt"]) == (100, 0)
+    assert shown["updatedAt"] == shown["createdAt"]
+
+
+def test_its_first_flag_is_named_until_an_sdk_asks(api, shop):
+    for name in ("first", "second"):
+        api["member"].post("/api/admin/projects/shop/features", {"name": name})
+    for shown in both(api["viewer"]):
+        assert shown["onboardingStatus"] == {"status": "first-flag-created", "feature": "first"}
+        assert shown["lastUpdatedAt"]
+    assert shown["updatedAt"] == shown["lastUpdatedAt"]
+    assert make_sdk(projects=["shop"]).count("web", ["second"]).status_code == 202
+    for shown in both(api["viewer"]):
+        assert shown["onboardingStatus"] == {"status": "onboarded"}
+        assert shown["lastReportedFlagUsage"]
+
+
+def test_stale_flags_are_debt(api, shop):
+    make_flag("shop", "live")
+    make_flag("shop", "tired", stale=True)
+    for shown in both(api["viewer"]):
+        assert (shown["health"], shown["technicalDebt"]) == (50, 50)
+
+
+@pytest.mark.parametrize(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
+def test_flags_of_this_window_and_the_one_before(api, shop, age, expected):
+    make_flag("shop", "old", archived=True)
+    then = timezone.now() - timedelta(days=age)
+    Flag.objects.update(created_at=then, archived_at=then)
+    stats = api["viewer"].get(OVERVIEW).json()["stats"]
+    names = ("createdCurrentWindow", "createdPastWindow", "archivedCurrentWindow", "archivedPastWindow")
+    assert tuple(stats[name] for name in names) == expected
+
+
+def test_activity_and_members(api, shop):
+    for name in ("first", "second"):
+        api["member"].post("/api/admin/projects/shop/features", {"name": name})
+    stats = api["viewer"].get(OVERVIEW).json()["stats"]
+    assert (stats["projectActivityCurrentWindow"], stats["projectActivityPastWindow"]) == (2, 0)
+    assert stats["projectMembersAddedCurrentWindow"] == 3  # owner, member and reader
+    assert stats["avgTimeToProdCurrentWindow"] == 0
+
+
+def test_days_to_production(api, shop):
+    now = timezone.now()
+    for name, age in (("quick", 2), ("slow", 5)):
+        flag = make_flag("shop", name)
+        Flag.objects.filter(pk=flag.pk).update(created_at=now - timedelta(days=age))
+        FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=now)
+    LifecycleStage.objects.filter(stage="live").update(entered_at=now)
+    assert api["viewer"].get(OVERVIEW).json()["stats"]["avgTimeToProdCurrentWindow"] == 3.5

@@ -1,0 +1,221 @@
+"""Projects: listed, created, changed, archived and revived."""
+
+import pytest
+
+from groups.models import Grant, Group, GroupMembership
+from groups.permissions import BuiltIn
+from projects.models import FavouriteProject, Project
+from tests.support.cast import make_project
+from tests.support.records import events, make_flag, refused
+
+URL = "/api/admin/projects"
+
+
+def test_listed_with_counts(api, people):
+    make_flag("shop", "live")
+    make_flag("shop", "tired", stale=True)
+    make_flag("shop", "old", archived=True)
+    group = Group.objects.create(name="crew")
+    for name in ("member", "outsider"):
+        GroupMembership.objects.create(group=group, user=people[name])
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="shop", group=group)
+    FavouriteProject.objects.create(project_id="shop", user=people["viewer"])
+    listed = api["viewer"].get(URL).json()
+    assert listed["version"] == 1
+    assert [project["id"] for project in listed["projects"]] == ["default", "shop"]
+    shop = listed["projects"][1]
+    assert (shop["featureCount"], shop["archivedFeatureCount"], shop["staleFeatureCount"]) == (2, 1, 1)
+    assert shop["memberCount"] == 4  # owner, member, reader and outsider; member once
+    assert (shop["health"], shop["favorite"]) == (50, True)
+    assert [owner["name"] for owner in shop["owners"]] == ["owner"]
+
+
+def test_a_list_takes_as_many_queries_for_many_projects(api, django_assert_max_num_queries):
+    api["viewer"].get(URL)
+    for number in range(20):
+        make_project(f"p{number}")
+    with django_assert_max_num_queries(8):
+        assert len(api["viewer"].get(URL).json()["projects"]) == 22
+
+
+def test_only_what_one_may_read_is_listed(api):
+    assert [project["id"] for project in api["reader"].get(URL).json()["projects"]] == ["shop"]
+    assert api["outsider"].get(URL).json()["projects"] == []
+    refused(api["outsider"].get(f"{URL}/shop"), 404, "NotFoundError")
+
+
+def test_archived_ones_are_listed_apart(api):
+    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
+    assert [project["id"] for project in api["viewer"].get(URL).json()["projects"]] == ["default"]
+    archived = api["viewer"].get(f"{URL}?archived=true").json()["projects"]
+    assert [project["id"] for project in archived] == ["shop"]
+    refused(api["viewer"].get(f"{URL}?archived=perhaps"), 400, "ValidationError")
+
+
+def test_created_with_all_there_is_to_say(api, people):
+    body = {
+        "id": "depot",
+        "name": "Depot",
+        "description": "Where things lie",
+        "mode": "open",
+        "defaultStickiness": "userId",
+        "featureLimit": 10,
+        "featureNaming": {"pattern": "depot-[a-z]+", "example": "depot-door", "description": "lower case"},
+        "environments": ["production"],
+    }
+    response = api["editor"].post(URL, body)
+    assert response.status_code == 201
+    shown = response.json()
+    assert shown.pop("createdAt")
+    assert shown == body | {"archivedAt": None}
+    overview = api["viewer"].get(f"{URL}/depot/overview").json()
+    assert overview["environments"] == [{"environment": "production"}]
+    assert overview["featureNaming"] == body["featureNaming"]
+    assert Grant.objects.get(project_id="depot").user == people["editor"]
+    assert events("project-created")[0].after["environments"] == ["production"]
+
+
+def test_created_by_a_token_it_has_no_owner(api):
+    assert api["admin_token"].post(URL, {"id": "depot", "name": "Depot"}).status_code == 201
+    assert not Grant.objects.filter(project_id="depot").exists()
+
+
+def test_an_id_is_made_from_the_name(api):
+    made = [api["editor"].post(URL, {"name": "My Größe!"}).json()["id"] for _ in range(3)]
+    assert made == ["my-groe", "my-groe-1", "my-groe-2"]
+    assert api["editor"].post(URL, {"name": "日本"}).json()["id"] == "project"
+    assert api["editor"].post(URL, {"name": "Archive", "id": ""}).json()["id"] == "archive-1"
+
+
+def test_without_environments_it_uses_every_enabled_one(api):
+    api["admin"].post("/api/admin/environments", {"name": "asleep", "type": "test", "enabled": False})
+    made = api["editor"].post(URL, {"id": "depot", "name": "Depot"}).json()
+    assert made["environments"] == ["development", "production"]
+
+
+@pytest.mark.parametrize("identifier", ["a b", "ä", "a/b", "..", "x" * 101, "archive", "validate"])
+def test_ids_that_are_refused(api, identifier):
+    record = refused(api["editor"].post(URL, {"id": identifier, "name": "X"}), 400, "ValidationError")
+    assert record["details"][0]["path"] == "id"
+    refused(api["editor"].post(f"{URL}/validate", {"id": identifier}), 400, "ValidationError")
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"environments": ["nosuch"]}, "environments[0]"),
+        ({"environments": []}, "environments"),
+        ({"mode": "private"}, "mode"),
+        ({"defaultStickiness": "nosuch"}, "defaultStickiness"),
+        ({"featureLimit": 0}, "featureLimit"),
+        ({"featureLimit": 2**31}, "featureLimit"),
+        ({"featureNaming": {"pattern": "("}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": "(?=a)"}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": "a" * 2_001}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": r"\p{L}{1,300}"}}, "featureNaming.pattern"),
+        ({"featureNaming": {"pattern": "a+", "example": "b"}}, "featureNaming.example"),
+        ({"featureNaming": {"pattern": None, "example": "b"}}, "featureNaming.example"),
+        ({"featureNaming": {"pattern": "", "description": "b"}}, "featureNaming.description"),
+        ({"name": " "}, "name"),
+    ],
+)
+def test_values_that_are_refused(api, change, path):
+    for response in (
+        api["editor"].post(URL, {"id": "depot", "name": "Depot"} | change),
+        api["admin"].put(f"{URL}/shop/settings", change) if "environments" not in change else None,
+    ):
+        if response is not None:
+            record = refused(response, 400, "ValidationError")
+            assert [problem["path"] for problem in record["details"]] == [path]
+    assert not Project.objects.filter(pk="depot").exists()
+
+
+def test_an_unknown_mode_names_the_valid_one(api):
+    record = refused(
+        api["admin"].put(f"{URL}/shop", {"name": "Shop", "mode": "private"}), 400, "ValidationError"
+    )
+    assert record["details"] == [{"path": "mode", "message": "must be open, not private"}]
+
+
+def test_all_problems_at_once(api):
+    body = {"id": "a b", "name": "X", "defaultStickiness": "nosuch", "environments": ["nosuch"]}
+    record = refused(api["editor"].post(URL, body), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == [
+        "id",
+        "defaultStickiness",
+        "environments[0]",
+    ]
+
+
+def test_a_taken_id(api):
+    refused(api["editor"].post(URL, {"id": "shop", "name": "Other"}), 409, "NameExistsError")
+    refused(api["editor"].post(f"{URL}/validate", {"id": "shop"}), 409, "NameExistsError")
+    assert api["editor"].post(f"{URL}/validate", {"id": "depot"}).status_code == 200
+
+
+def test_changed_leaving_what_is_not_given(api):
+    assert api["owner"].put(f"{URL}/shop", {"name": "The shop", "description": "sells"}).status_code == 200
+    settings = {"featureLimit": 5, "featureNaming": {"pattern": "shop\\..+"}}
+    assert api["owner"].put(f"{URL}/shop/settings", settings).status_code == 200
+    shop = Project.objects.get(pk="shop")
+    assert (shop.name, shop.flag_limit, shop.naming_pattern) == ("The shop", 5, "shop\\..+")
+    assert api["owner"].put(f"{URL}/shop/settings", {"featureNaming": None}).status_code == 200
+    assert Project.objects.get(pk="shop").naming_pattern == ""
+    first, *_ = events("project-updated")
+    assert (first.before["name"], first.after["name"]) == ("Shop", "The shop")
+
+
+def test_archived_and_revived(api):
+    make_flag("shop", "old", archived=True)
+    assert api["owner"].post(f"{URL}/archive/shop", {}).status_code == 200
+    assert api["owner"].post(f"{URL}/archive/shop", {}).status_code == 200
+    assert Project.objects.get(pk="shop").archived_at is not None
+    refused(api["owner"].put(f"{URL}/shop", {"name": "X"}), 404, "NotFoundError")
+    assert api["owner"].get(f"{URL}/shop/overview").json()["archivedAt"]
+    assert api["owner"].post(f"{URL}/revive/shop", {}).status_code == 200
+    assert Project.objects.get(pk="shop").archived_at is None
+    kinds = [event.type for event in events("project-archived", "project-revived")]
+    assert kinds == ["project-archived", "project-revived"]
+
+
+def test_not_archived_with_active_flags(api):
+    make_flag("shop", "live-b")
+    make_flag("shop", "live-a")
+    record = refused(api["owner"].post(f"{URL}/archive/shop", {}), 403, "InvalidOperationError")
+    assert [problem["path"] for problem in record["details"]] == ["live-a", "live-b"]
+    assert Project.objects.get(pk="shop").archived_at is None
+
+
+def test_the_default_project_is_never_archived(api):
+    refused(api["admin"].post(f"{URL}/archive/default", {}), 403, "InvalidOperationError")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", "nope"),
+        ("get", "nope/overview"),
+        ("put", "nope"),
+        ("put", "nope/settings"),
+        ("post", "archive/nope"),
+        ("post", "revive/nope"),
+    ],
+)
+def test_an_unknown_project(api, method, path):
+    for who in ("admin", "viewer", "outsider"):
+        refused(getattr(api[who], method)(f"{URL}/{path}", {}), 404, "NotFoundError")
+
+
+@pytest.mark.parametrize("who", ["viewer", "member", "reader"])
+def test_who_may_not(api, who):
+    refused(api[who].put(f"{URL}/shop", {"name": "X"}), 403, "NoAccessError")
+    refused(api[who].put(f"{URL}/shop/settings", {"nonsense": 1}), 403, "NoAccessError")
+    refused(api[who].post(f"{URL}/archive/shop", {}), 403, "NoAccessError")
+    refused(api[who].post(f"{URL}/revive/shop", {}), 403, "NoAccessError")
+    assert refused(api[who].post(URL, {}), 403, "NoAccessError")["permissions"] == ["CREATE_PROJECT"]
+    refused(api[who].post(f"{URL}/validate", {}), 403, "NoAccessError")
+
+
+def test_an_editor_may_in_the_default_project_only(api):
+    assert api["editor"].put(f"{URL}/default", {"description": "all"}).status_code == 200
+    refused(api["editor"].put(f"{URL}/shop", {"description": "all"}), 403, "NoAccessError")

@@ -1,0 +1,93 @@
+"""/projects/ID/environments/NAME/strategy: what a flag gets that is switched on without a strategy."""
+
+import pytest
+
+from projects.models import ProjectEnvironment
+from tests.projects.strategies.test_pages import words
+from tests.support.flags import make_flag
+from tests.support.scenery import make_vocabulary
+
+PAGE = "/projects/shop/environments/production/strategy"
+QUARTER = {
+    "do": "save", "name": "flexibleRollout", "was-name": "flexibleRollout",
+    "p-rollout": "25", "p-stickiness": "userId", "p-groupId": "",
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(shop):
+    make_vocabulary()
+    return ProjectEnvironment.objects.get(project=shop, environment="production")
+
+
+def test_it_is_saved_and_told_in_the_settings(browse, place):
+    browser = browse("owner")
+
+    assert browser.post(PAGE, QUARTER)["Location"] == "/projects/shop/settings/"
+
+    place.refresh_from_db()
+    assert place.default_strategy["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": ""}
+    assert "Switched on without a strategy: On for 25 % by userId." in words(
+        browser.get("/projects/shop/settings/")
+    )
+
+
+def test_a_flag_switched_on_without_a_strategy_gets_it(browse, place):
+    browse("owner").post(PAGE, QUARTER)
+    flag = make_flag("cart")
+    browse("owner").post(
+        "/projects/shop/features/cart/switch",
+        {"environment": "production", "enabled": "on", "confirmed": "yes"},
+    )
+
+    strategy = flag.strategies.get(environment="production")
+    assert strategy.parameters == {"rollout": "25", "stickiness": "userId", "groupId": "cart"}
+
+
+def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed(browse, place):
+    shown = browse("owner").get(PAGE)
+
+    assert "On for everyone." in words(shown)
+    assert "Remove default strategy" not in words(shown)
+
+
+def test_it_is_removed(browse, place):
+    browser = browse("owner")
+    browser.post(PAGE, QUARTER)
+    assert "Remove default strategy" in words(browser.get(PAGE))
+
+    browser.post(PAGE, {"do": "delete"})
+
+    place.refresh_from_db()
+    assert place.default_strategy is None
+
+
+def test_what_is_wrong_stands_on_the_page(browse, place):
+    refused = browse("owner").post(PAGE, QUARTER | {"p-rollout": "120"})
+
+    assert refused.status_code == 400
+    assert "Enter a number from 0 to 100" in words(refused)
+    place.refresh_from_db()
+    assert place.default_strategy is None
+
+
+def test_another_type_has_its_own_parameters(browse, place):
+    shown = browse("owner").post(PAGE, QUARTER | {"do": "refresh", "name": "userWithId"})
+    assert "User IDs" in words(shown)
+
+
+@pytest.mark.parametrize("who", ["reader", "viewer"])
+def test_who_may_not_change_it_is_told_why(browse, place, who):
+    shown = browse(who).get(PAGE)
+    assert 'You need "' in words(shown)
+    assert "Save default strategy" not in words(shown)
+
+    assert browse(who).post(PAGE, QUARTER).status_code == 403
+    assert browse(who).post(PAGE, {"do": "delete"}).status_code == 403
+
+
+def test_what_is_not_there(browse, place):
+    browser = browse("owner")
+    assert browser.get("/projects/shop/environments/nosuch/strategy").status_code == 404
+    assert browser.get("/projects/nosuch/environments/production/strategy").status_code == 404
+    assert browse("outsider").get(PAGE).status_code == 404

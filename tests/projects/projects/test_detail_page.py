@@ -1,0 +1,217 @@
+"""/projects/ID/: the flags, their switches, archiving and reviving from the list."""
+
+import csv
+import io
+import re
+from html import unescape
+
+import pytest
+from django.utils import timezone
+
+from projects.models import Application, Flag, FlagEnvironment, FlagTag, FlagUsage, Strategy, TagType
+from tests.support.flags import add_strategy, depend, make_flag, switch_on
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+def names(browser, query=""):
+    response = browser.get(f"/projects/shop/?format=csv&{query}")
+    return [line[0] for line in csv.reader(io.StringIO(b"".join(response.streaming_content).decode()))][1:]
+
+
+def archived():
+    return sorted(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
+
+
+def used(flag, application="portal-web"):
+    row, _ = Application.objects.get_or_create(name=application, defaults={"created_at": timezone.now()})
+    FlagUsage.objects.create(
+        application_id=row.pk, flag_id=flag.pk, environment="production", last_used_at=timezone.now()
+    )
+
+
+@pytest.fixture
+def flags(shop):
+    return [make_flag("cart", type="kill-switch"), make_flag("search", stale=True, description="Finds goods")]
+
+
+def test_active_and_archived_flags_are_listed_apart(browse, flags):
+    make_flag("old", archived=True)
+
+    assert names(browse("reader")) == ["cart", "search"]
+    assert names(browse("reader"), "show=archived") == ["old"]
+    assert "Archived 1" in browse("reader").get("/projects/shop/").text
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=GOODS", ["search"]),
+        ("type=kill-switch", ["cart"]),
+        ("state=stale", ["search"]),
+        ("state=active", ["cart"]),
+        ("tag=simple:shop", ["cart"]),
+        ("sort=-name", ["search", "cart"]),
+    ],
+)
+def test_flags_are_searched_filtered_and_sorted(browse, flags, query, found):
+    FlagTag.objects.create(flag=flags[0], tag_type=TagType.objects.get(pk="simple"), value="shop")
+
+    assert names(browse("reader"), query) == found
+
+
+def test_a_project_one_may_not_see_is_not_there(browse, flags):
+    assert browse("outsider").get("/projects/shop/").status_code == 404
+
+
+def test_switching_on_gives_a_strategy_and_comes_back(browse, flags):
+    given = {"environment": "production", "enabled": "on", "next": "/projects/shop/?type=release"}
+
+    answer = browse("member").post("/projects/shop/features/cart/switch", {**given, "confirmed": "yes"})
+
+    assert answer["Location"] == "/projects/shop/?type=release"
+    assert FlagEnvironment.objects.get(flag=flags[0], environment="production").enabled
+    assert Strategy.objects.filter(flag=flags[0], environment="production").count() == 1
+
+
+def test_production_is_switched_after_a_page_that_says_what_changes(browse, flags):
+    used(flags[0])
+    depend(flags[1], flags[0])
+    given = {"environment": "production", "enabled": "on", "next": "/projects/shop/"}
+
+    page = words(browse("member").post("/projects/shop/features/cart/switch", given))
+
+    assert "Turn on cart in production" in page
+    assert "On for everyone." in page
+    assert "portal-web asked for it here just now." in page
+    assert "Depending on it: search." in page
+    assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
+
+
+def test_what_was_switched_can_be_undone(browse, flags):
+    browser, switch = browse("member"), "/projects/shop/features/cart/switch"
+    told = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
+    assert "Turned on cart in development." in words(told)
+    form = told.text[told.text.index(f'action="{switch}"') :]
+    undo = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("Undo")]))
+    browser.post(switch, undo)
+
+    assert undo["enabled"] == "off"
+    assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
+
+
+@pytest.mark.parametrize("query", ["", "?environment=nosuch", "?environment=staging&enabled=on"])
+def test_an_environment_that_is_not_there_is_not_switched(browse, flags, query):
+    assert browse("member").get(f"/projects/shop/features/cart/switch{query}").status_code == 404
+
+
+def test_switching_off(browse, flags):
+    add_strategy(flags[0])
+    switch_on(flags[0])
+
+    browse("member").post(
+        "/projects/shop/features/cart/switch", {"environment": "development", "enabled": "off"}
+    )
+
+    assert not FlagEnvironment.objects.get(flag=flags[0], environment="development").enabled
+
+
+def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
+    reader = browse("reader")
+
+    assert "/switch" not in reader.get("/projects/shop/").text
+    refused = reader.post(
+        "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}
+    )
+    assert refused.status_code == 403
+    assert 'You need "enable/disable flags" in shop / production.' in words(refused)
+
+
+def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
+    answer = browse("reader").post(
+        "/projects/shop/features/cart/switch",
+        {"environment": "development", "enabled": "on"},
+        headers={"HX-Request": "true"},
+    )
+
+    assert answer["HX-Redirect"] == "/projects/shop/features/cart/"
+
+
+def test_flags_that_nobody_asks_for_are_archived_at_once(browse, flags):
+    answer = browse("member").post("/projects/shop/features/archive", {"name": ["cart", "search"]})
+
+    assert answer["Location"] == "/projects/shop/"
+    assert archived() == ["cart", "search"]
+
+
+def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags):
+    used(flags[0])
+
+    asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"})
+
+    expected = 'cart was asked for by portal-web just now. Once archived, applications get "off".'
+    assert expected in words(asked)
+    assert archived() == []
+    browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
+    assert archived() == ["cart"]
+
+
+def test_a_parent_is_not_archived_from_under_its_child(browse, flags):
+    depend(flags[1], flags[0])
+
+    shown = browse("member").get("/projects/shop/features/archive?name=cart")
+    refused = browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
+
+    assert "search depends on cart." in words(shown)
+    assert "search would lose what it depends on" in words(refused)
+    assert archived() == []
+
+
+def test_reviving_flags(browse, flags):
+    make_flag("old", archived=True)
+
+    browse("member").post("/projects/shop/features/revive", {"name": "old"})
+
+    assert archived() == []
+
+
+def test_archived_flags_are_deleted_once_that_is_known(browse, flags):
+    make_flag("old", archived=True)
+
+    asked = browse("member").post("/projects/shop/features/delete", {"name": ["old", "cart"]})
+
+    assert "Delete flag old" in words(asked)
+    assert Flag.objects.filter(name="old").exists()
+    answer = browse("member").post(
+        "/projects/shop/features/delete", {"name": ["old", "cart"], "known": "yes"}
+    )
+    assert answer["Location"] == "/projects/shop/?show=archived"
+    assert sorted(Flag.objects.values_list("name", flat=True)) == ["cart", "search"]
+
+
+@pytest.mark.parametrize("verb", ["archive", "delete"])
+def test_who_may_not_archive_or_delete_is_told_why(browse, flags, verb):
+    make_flag("old", archived=True)
+    reader = browse("reader")
+
+    assert "Archive selected" not in reader.get("/projects/shop/").text
+    given = {"name": ["cart", "old"], "known": "yes"}
+    assert reader.post(f"/projects/shop/features/{verb}", given).status_code == 403
+    assert archived() == ["old"]
+
+
+def test_choosing_nothing_is_told(browse, flags):
+    answer = browse("member").post("/projects/shop/features/archive", {}, follow=True)
+
+    assert answer.redirect_chain == [("/projects/shop/", 302)]
+    assert "Select an active flag of this project first." in words(answer)
+
+
+def test_a_project_is_exported_as_a_file(browse, flags):
+    answer = browse("reader").get("/projects/shop/export?environment=production")
+
+    assert answer["Content-Disposition"] == 'attachment; filename="shop-production.json"'
+    assert [flag["name"] for flag in answer.json()["features"]] == ["cart", "search"]
+    assert browse("outsider").get("/projects/shop/export?environment=production").status_code == 404

@@ -1,0 +1,90 @@
+"""/projects/: who sees which, what is counted, and creating one."""
+
+import csv
+import io
+
+from projects.models import FavouriteProject, Project
+from tests.support.flags import make_flag
+
+
+def lines(response):
+    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+
+def test_projects_are_listed_with_their_counts(browse, shop):
+    make_flag("cart", shop)
+    make_flag("old-cart", shop, archived=True)
+
+    listed = lines(browse("viewer").get("/projects/?format=csv"))
+
+    assert listed[0] == ["Project", "Active flags", "Archived flags", "Environments"]
+    assert ["shop", "1", "1", "development, production"] in listed
+
+
+def test_only_readable_projects_are_listed(browse):
+    assert [line[0] for line in lines(browse("member").get("/projects/?format=csv"))[1:]] == ["shop"]
+    assert "You have no projects." in browse("outsider").get("/projects/").text
+
+
+def test_projects_are_searched_and_sorted(browse):
+    found = lines(browse("viewer").get("/projects/?format=csv&q=SHO"))
+    backwards = lines(browse("viewer").get("/projects/?format=csv&sort=-name"))
+
+    assert [line[0] for line in found[1:]] == ["shop"]
+    assert [line[0] for line in backwards[1:]] == ["shop", "default"]
+
+
+def test_archived_projects_have_a_list_of_their_own(browse, api):
+    api["admin"].post("/api/admin/projects/archive/shop")
+
+    assert "/projects/shop/" not in browse("viewer").get("/projects/").text
+    assert "/projects/shop/" in browse("viewer").get("/projects/?show=archived").text
+
+
+def test_favourites_come_first(browse, people):
+    browser = browse("viewer")
+
+    answer = browser.post("/projects/shop/favourite", {"favourite": "on", "next": "/projects/"})
+
+    assert answer["Location"] == "/projects/"
+    assert FavouriteProject.objects.filter(user=people["viewer"], project="shop").exists()
+    assert [line[0] for line in lines(browser.get("/projects/?format=csv"))[1:]] == ["shop", "default"]
+    browser.post("/projects/shop/favourite", {"favourite": "off"})
+    assert not FavouriteProject.objects.exists()
+
+
+def test_an_action_leads_to_no_other_host(browse):
+    answer = browse("viewer").post("/projects/shop/favourite", {"favourite": "on", "next": "//evil.example/"})
+
+    assert answer["Location"] == "/projects/shop/"
+
+
+def test_creating_a_project(browse):
+    given = {"name": "Web shop", "id": "", "description": "", "environments": ["production"]}
+
+    answer = browse("editor").post("/projects/new/", given)
+
+    assert answer["Location"] == "/projects/web-shop/"
+    assert list(Project.objects.get(pk="web-shop").environments.values_list("name", flat=True)) == [
+        "production"
+    ]
+
+
+def test_a_refused_id_is_told_beside_its_field(browse):
+    answer = browse("editor").post(
+        "/projects/new/", {"name": "X", "id": "a b", "environments": ["production"]}
+    )
+
+    assert answer.status_code == 400
+    assert "spaces are not allowed" in answer.text
+    assert answer.context["form"].errors["id"]
+
+
+def test_who_may_not_create_a_project_is_not_offered_it_and_is_told_why(browse):
+    viewer = browse("viewer")
+
+    assert 'href="/projects/new/"' not in viewer.get("/projects/").text
+    assert viewer.get("/projects/new/").status_code == 403
+    refused = viewer.post("/projects/new/", {"name": "X", "environments": ["production"]})
+    assert refused.status_code == 403
+    assert "You need &quot;create projects&quot;." in refused.text

@@ -1,0 +1,100 @@
+"""/projects/ID/settings/: the project's own settings, its environments, and putting it away."""
+
+import re
+from html import unescape
+
+import pytest
+
+from projects.models import Project
+from tests.support.flags import add_strategy, make_flag, switch_on
+
+PAGE = "/projects/shop/settings/"
+GIVEN = {
+    "name": "Shop",
+    "default_stickiness": "userId",
+    "naming_pattern": "shop-.*",
+    "naming_example": "shop-a",
+}
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+def test_settings_are_saved(browse, shop):
+    answer = browse("owner").post(PAGE, GIVEN | {"flag_limit": "10"})
+
+    assert answer["Location"] == "/projects/shop/"
+    shop.refresh_from_db()
+    assert (shop.default_stickiness, shop.flag_limit, shop.naming_pattern) == ("userId", 10, "shop-.*")
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "problem"),
+    [
+        ({"naming_pattern": "("}, "naming_pattern", "is not a valid regular expression"),
+        ({"naming_example": "cart"}, "naming_example", "does not match the pattern"),
+        ({"flag_limit": "0"}, "flag_limit", "greater than or equal to 1"),
+        ({"name": ""}, "name", "required"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(browse, shop, changed, field, problem):
+    refused = browse("owner").post(PAGE, GIVEN | changed)
+
+    assert refused.status_code == 400
+    assert problem in refused.context["form"].errors[field][0]
+    assert Project.objects.get(pk="shop").naming_pattern == ""
+
+
+def test_environments_are_used_and_no_longer_used(browse, shop):
+    browser = browse("owner")
+
+    browser.post("/projects/shop/environments", {"environment": "development", "do": "remove"})
+    assert list(shop.environments.values_list("name", flat=True)) == ["production"]
+    browser.post("/projects/shop/environments", {"environment": "development", "do": "add"})
+    assert shop.environments.count() == 2
+
+
+def test_an_environment_with_flags_on_is_kept(browse, shop):
+    flag = make_flag("cart")
+    add_strategy(flag)
+    switch_on(flag)
+
+    page = browse("owner").post(
+        "/projects/shop/environments", {"environment": "development", "do": "remove"}, follow=True
+    )
+
+    assert "Flags are still on in development: cart." in words(page)
+    assert shop.environments.count() == 2
+
+
+def test_a_project_is_put_away_and_taken_back(browse, shop):
+    browser = browse("owner")
+
+    assert "Archived project Shop." in words(browser.post("/projects/shop/archive", follow=True))
+    assert "is archived since" in words(browser.get(PAGE))
+    browser.post("/projects/shop/revive")
+    shop.refresh_from_db()
+    assert shop.archived_at is None
+
+
+def test_a_project_with_active_flags_is_not_put_away_and_says_why(browse, shop):
+    make_flag("cart")
+    browser = browse("owner")
+
+    assert "1 flag is still active. Archive it first." in words(browser.get(PAGE))
+    assert "1 flag is still active in project shop: cart." in words(
+        browser.post("/projects/shop/archive", follow=True)
+    )
+
+
+def test_settings_are_for_those_who_may(browse, shop):
+    assert 'href="/projects/shop/settings/"' not in browse("reader").get("/projects/shop/").text
+    assert browse("reader").get(PAGE).status_code == 403
+    assert browse("reader").post(PAGE, GIVEN).status_code == 403
+    assert browse("outsider").get(PAGE).status_code == 404
+    for action in ("environments", "archive", "revive"):
+        assert (
+            browse("reader").post(f"/projects/shop/{action}", {"environment": "production"}).status_code
+            == 403
+        )

@@ -1,0 +1,208 @@
+"""Segments: constraints that strategies share."""
+
+import uuid
+
+import pytest
+
+from projects.models import Project, Segment, StrategySegment
+from projects.revision import revisions
+from tests.support.cast import make_project
+from tests.support.records import events, make_flag, make_strategy, refused
+
+URL = "/api/admin/segments"
+CONSTRAINT = {"contextName": "country", "operator": "IN", "values": ["DE", "FR"]}
+
+
+@pytest.fixture
+def eu(api):
+    return (
+        api["editor"].post(URL, {"name": "eu", "description": "Europe", "constraints": [CONSTRAINT]}).json()
+    )
+
+
+def use(segment_id, flag):
+    strategy = make_strategy(flag)
+    StrategySegment.objects.create(strategy=strategy, segment_id=segment_id)
+    return strategy
+
+
+def test_created_as_the_reference_shows_it(api, eu):
+    shown = api["viewer"].get(f"{URL}/{eu['id']}").json()
+    assert shown.pop("createdAt")
+    assert shown == {
+        "id": eu["id"],
+        "name": "eu",
+        "description": "Europe",
+        "constraints": [CONSTRAINT],
+        "createdBy": "editor",
+        "usedInFeatures": 0,
+        "usedInProjects": 0,
+    }
+    assert events("segment-created")[0].after["constraints"] == [CONSTRAINT]
+
+
+def test_listed_with_how_often_it_is_used(api, eu):
+    flag = make_flag("default", "live")
+    use(eu["id"], flag)
+    use(eu["id"], make_flag("shop", "cart"))
+    (shown,) = api["viewer"].get(URL).json()["segments"]
+    assert (shown["usedInFeatures"], shown["usedInProjects"]) == (2, 2)
+    # A reader of shop alone counts only what it can see.
+    (shown,) = api["reader"].get(URL).json()["segments"]
+    assert (shown["usedInFeatures"], shown["usedInProjects"]) == (1, 1)
+    used = api["reader"].get(f"{URL}/{eu['id']}/strategies").json()["strategies"]
+    assert [item["featureName"] for item in used] == ["cart"]
+
+
+def test_segments_of_a_strategy(api, eu):
+    strategy = use(eu["id"], make_flag("shop", "cart"))
+    shown = api["reader"].get(f"{URL}/strategies/{strategy.pk}").json()["segments"]
+    assert [segment["name"] for segment in shown] == ["eu"]
+    refused(api["outsider"].get(f"{URL}/strategies/{strategy.pk}"), 404, "NotFoundError")
+    refused(api["reader"].get(f"{URL}/strategies/{uuid.uuid4()}"), 404, "NotFoundError")
+    refused(api["reader"].get(f"{URL}/strategies/nonsense"), 404, "NotFoundError")
+
+
+def test_put_on_a_strategy(api, eu):
+    strategy = make_strategy(make_flag("shop", "cart"))
+    body = {
+        "projectId": "shop",
+        "environmentId": "development",
+        "strategyId": str(strategy.pk),
+        "segmentIds": [eu["id"]],
+    }
+    url = f"{URL}/strategies"
+    response = api["member"].post(url, body)
+    assert (response.status_code, response.json()) == (201, body)
+    assert [segment.name for segment in strategy.segments.all()] == ["eu"]
+    assert api["member"].post(url, body | {"segmentIds": []}).status_code == 201
+    assert not strategy.segments.exists()
+    refused(api["member"].post(url, body | {"segmentIds": [4711]}), 400, "ValidationError")
+    refused(api["member"].post(url, body | {"strategyId": str(uuid.uuid4())}), 404, "NotFoundError")
+    refused(api["member"].post(url, body | {"projectId": "default"}), 404, "NotFoundError")
+    refused(api["viewer"].post(url, body), 403, "NoAccessError")
+
+
+def test_a_change_reaches_the_evaluations(api, eu):
+    use(eu["id"], make_flag("default", "live"))
+    before = revisions(["default", "shop"])
+    changed = [{"contextName": "country", "operator": "NOT_IN", "values": ["US"]}]
+    response = api["editor"].put(f"{URL}/{eu['id']}", {"name": "eu", "constraints": changed})
+    assert response.status_code == 204
+    after = revisions(["default", "shop"])
+    assert after["default"] > before["default"]
+    assert after["shop"] == before["shop"]
+    (event,) = events("segment-updated")
+    assert (event.before["constraints"], event.after["constraints"]) == ([CONSTRAINT], changed)
+    assert Segment.objects.get(pk=eu["id"]).description == "Europe"
+
+
+def test_numbers_become_texts(api):
+    constraint = {"contextName": "age", "operator": "NUM_GT", "value": 18}
+    made = api["editor"].post(URL, {"name": "adults", "constraints": [constraint]}).json()
+    assert made["constraints"] == [{"contextName": "age", "operator": "NUM_GT", "value": "18", "values": []}]
+
+
+def test_deleted_when_no_strategy_has_it(api, eu):
+    strategy = use(eu["id"], make_flag("default", "live"))
+    record = refused(api["editor"].delete(f"{URL}/{eu['id']}"), 409, "ConflictError")
+    assert "live" in record["message"]
+    strategy.delete()
+    assert api["editor"].delete(f"{URL}/{eu['id']}").status_code == 204
+    assert events("segment-deleted")[0].before["name"] == "eu"
+
+
+@pytest.mark.parametrize("method", ["get", "put", "delete"])
+@pytest.mark.parametrize("who", ["viewer", "editor", "outsider", "admin_token", "service"])
+def test_an_unknown_id_is_answered(api, who, method):
+    """The reference's process ends when a person asks for a segment that is not there."""
+    refused(getattr(api[who], method)(f"{URL}/4711", {"name": "x", "constraints": []}), 404, "NotFoundError")
+    assert api[who].get(f"{URL}/4711/strategies").status_code == 404
+    assert api[who].get(URL).status_code == 200
+
+
+@pytest.mark.parametrize("identifier", ["abc", "1.5"])
+def test_an_id_that_is_no_number(api, identifier):
+    refused(api["editor"].delete(f"{URL}/{identifier}"), 400, "ValidationError")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "path"),
+    [
+        ({"contextName": "a", "operator": "NOPE", "values": ["x"]}, "constraints[0].operator"),
+        ({"contextName": "a", "operator": "NUM_EQ", "value": "abc"}, "constraints[0].value"),
+        ({"contextName": "a", "operator": "IN", "values": []}, "constraints[0].values"),
+        ({"operator": "IN", "values": ["x"]}, "constraints[0].contextName"),
+        ({"contextName": "a", "operator": "IN", "values": "x"}, "constraints[0].values"),
+    ],
+)
+def test_constraints_that_are_refused(api, constraint, path):
+    response = api["editor"].post(URL, {"name": "odd", "constraints": [constraint]})
+    record = refused(response, 400, "ValidationError")
+    assert path in [problem["path"] for problem in record["details"]]
+
+
+def test_values_outside_the_legal_ones(api):
+    api["editor"].post("/api/admin/context", {"name": "country", "legalValues": [{"value": "DE"}]})
+    record = refused(
+        api["editor"].post(URL, {"name": "eu", "constraints": [CONSTRAINT]}), 400, "ValidationError"
+    )
+    assert record["details"][0]["path"] == "constraints[0].values[1]"
+
+
+def test_a_taken_name(api, eu):
+    refused(api["editor"].post(URL, {"name": "eu", "constraints": []}), 409, "NameExistsError")
+    refused(api["editor"].post(f"{URL}/validate", {"name": "eu"}), 409, "NameExistsError")
+    assert api["editor"].post(f"{URL}/validate", {"name": "us"}).status_code == 204
+    other = api["editor"].post(URL, {"name": "us", "constraints": []}).json()
+    refused(
+        api["editor"].put(f"{URL}/{other['id']}", {"name": "eu", "constraints": []}), 409, "NameExistsError"
+    )
+
+
+@pytest.mark.parametrize("who", ["viewer", "owner", "outsider"])
+def test_global_segments_need_root_permissions(api, eu, who):
+    record = refused(api[who].post(URL, {"name": "x", "constraints": []}), 403, "NoAccessError")
+    assert record["permissions"] == ["CREATE_SEGMENT"]
+    refused(api[who].put(f"{URL}/{eu['id']}", {"name": "x", "constraints": []}), 403, "NoAccessError")
+    refused(api[who].delete(f"{URL}/{eu['id']}"), 403, "NoAccessError")
+
+
+def test_a_segment_of_one_project(api):
+    body = {"name": "baskets", "constraints": [CONSTRAINT], "project": "shop"}
+    made = api["owner"].post(URL, body)
+    assert made.status_code == 201
+    one = f"{URL}/{made.json()['id']}"
+    assert api["reader"].get(one).json()["project"] == "shop"
+    refused(api["outsider"].get(one), 404, "NotFoundError")
+    refused(api["outsider"].delete(one), 404, "NotFoundError")
+    refused(api["member"].delete(one), 403, "NoAccessError")
+    assert api["owner"].delete(one).status_code == 204
+
+
+def test_moved_into_a_project_only_when_no_other_uses_it(api, eu):
+    use(eu["id"], make_flag("default", "live"))
+    change = {"name": "eu", "constraints": [CONSTRAINT], "project": "shop"}
+    record = refused(api["admin"].put(f"{URL}/{eu['id']}", change), 400, "ValidationError")
+    assert "default" in record["message"]
+    StrategySegment.objects.all().delete()
+    assert api["admin"].put(f"{URL}/{eu['id']}", change).status_code == 204
+
+
+def test_a_project_nobody_may_see(api):
+    make_project("depot")
+    body = {"name": "crates", "constraints": [], "project": "depot"}
+    refused(api["owner"].post(URL, body), 403, "NoAccessError")
+
+
+def test_not_in_an_archived_project(api, shop):
+    segment = Segment.objects.create(name="vip", project=shop)
+    free = Segment.objects.create(name="free")
+    Project.objects.filter(pk="shop").update(archived_at="2026-01-01T00:00:00Z")
+    body = {"name": "new", "constraints": [], "project": "shop"}
+    refused(api["admin"].post("/api/admin/segments", body, format="json"), 404, "NotFoundError")
+    for pk in (segment.pk, free.pk):
+        url = f"/api/admin/segments/{pk}"
+        refused(api["admin"].put(url, body, format="json"), 404, "NotFoundError")
+    refused(api["admin"].delete(f"/api/admin/segments/{segment.pk}"), 404, "NotFoundError")
+    assert sorted(Segment.objects.values_list("name", "project")) == [("free", None), ("vip", "shop")]

@@ -1,0 +1,131 @@
+"""/segments/: the list, creating, changing, and what stands against deleting one."""
+
+import csv
+import io
+import re
+from html import unescape
+
+import pytest
+
+from projects.models import Segment, StrategySegment
+from tests.support.flags import add_strategy, make_flag
+from tests.support.scenery import make_vocabulary
+
+
+def words(response):
+    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+
+
+def form(**fields):
+    sent = {"name": "eu", "c": "0", "c-0-field": "country", "c-0-operator": "IN", "c-0-choice": ["DE", "NO"]}
+    return sent | fields
+
+
+@pytest.fixture
+def vip(shop):
+    make_vocabulary()
+    return Segment.objects.get(name="vip-users")
+
+
+@pytest.fixture
+def used(vip):
+    StrategySegment.objects.create(strategy=add_strategy(make_flag("lounge")), segment=vip)
+    return vip
+
+
+def test_segments_are_listed_in_words(browse, used):
+    response = browse("reader").get("/segments/?format=csv")
+    rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+    assert rows[2] == ["vip-users", "plan is one of enterprise", "", "1"]
+
+
+def test_segments_of_other_projects_are_not_listed(browse, vip):
+    Segment.objects.filter(pk=vip.pk).update(project="default")
+
+    assert "vip-users" not in browse("reader").get("/segments/").text
+    assert browse("reader").get(f"/segments/{vip.pk}/").status_code == 404
+
+
+def test_creating(browse, vip):
+    answer = browse("editor").post("/segments/new", form())
+
+    assert answer["Location"] == "/segments/"
+    assert Segment.objects.get(name="eu").constraints[0]["values"] == ["DE", "NO"]
+
+
+def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
+    browse("owner").post("/segments/new", form(project="shop"))
+
+    assert Segment.objects.get(name="eu").project_id == "shop"
+    assert browse("owner").post("/segments/new", form(name="eu-2")).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("changed", "place", "problem"),
+    [
+        ({"name": ""}, "name-error", "a name is needed"),
+        ({"c-0-choice": "XX"}, "c-0-error", "XX is not a legal value of country"),
+        ({"project": "nosuch"}, "project-error", "There is no project nosuch"),
+    ],
+)
+def test_what_is_wrong_stands_in_its_place(browse, vip, changed, place, problem):
+    refused = browse("editor").post("/segments/new", form(**changed))
+
+    assert refused.status_code in (400, 403)
+    assert problem in unescape(refused.text.split(f'id="{place}"')[1][:300])
+
+
+def test_a_name_that_is_taken(browse, vip):
+    refused = browse("editor").post("/segments/new", form(name="vip-users"))
+
+    assert refused.status_code == 409
+    assert "A segment named vip-users already exists." in words(refused)
+
+
+def test_changing(browse, vip):
+    browse("editor").post(f"/segments/{vip.pk}/", form(name="vip"))
+
+    vip.refresh_from_db()
+    assert (vip.name, vip.constraints[0]["contextName"]) == ("vip", "country")
+
+
+def test_rows_are_added_and_removed_without_saving(browse, vip):
+    browser, page = browse("editor"), f"/segments/{vip.pk}/"
+
+    assert 'name="c-1-field"' in browser.post(page, form(do="add-constraint")).text
+    assert 'name="c-0-field"' not in browser.post(page, form(do="remove-constraint-0")).text
+    vip.refresh_from_db()
+    assert vip.constraints[0]["contextName"] == "plan"
+
+
+def test_who_uses_it_is_shown_and_stands_against_deleting_it(browse, used):
+    browser = browse("editor")
+
+    assert "lounge in development, project shop" in words(browser.get(f"/segments/{used.pk}/"))
+    page = browser.get(f"/segments/{used.pk}/delete")
+    assert "is in use on 1 flag: lounge. Take it off these first." in words(page)
+    assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
+    assert Segment.objects.filter(pk=used.pk).exists()
+
+
+def test_deleting(browse, vip):
+    assert browse("editor").post(f"/segments/{vip.pk}/delete")["Location"] == "/segments/"
+    assert not Segment.objects.filter(pk=vip.pk).exists()
+
+
+def test_who_may_not_is_not_offered_it_and_is_told_why(browse, vip):
+    reader = browse("reader")
+
+    assert 'href="/segments/new"' not in reader.get("/segments/").text
+    assert 'You need "edit segments" to change it.' in words(reader.get(f"/segments/{vip.pk}/"))
+    assert reader.get("/segments/new").status_code == 403
+    assert reader.post("/segments/new", form()).status_code == 403
+    assert reader.post(f"/segments/{vip.pk}/", form()).status_code == 403
+    assert reader.get(f"/segments/{vip.pk}/delete").status_code == 403
+    assert reader.post(f"/segments/{vip.pk}/delete").status_code == 403
+
+
+@pytest.mark.parametrize(("address", "status"), [("/segments/999999/", 404), ("/segments/x/", 400)])
+def test_what_is_not_there(browse, vip, address, status):
+    assert browse("editor").get(address).status_code == status

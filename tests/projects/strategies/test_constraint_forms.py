@@ -1,0 +1,185 @@
+"""Values of conditions in forms: what is shown is what is saved, and what was not touched stays as it is stored."""
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from projects.models import StrategyType
+from projects.strategies.value_list import read_values, values_text
+from tests.support.flags import add_strategy, make_flag
+from tests.support.scenery import make_vocabulary
+
+FLAG = "/projects/shop/features/cart/"
+ODD = [
+    "US, DE",
+    "  blank first",
+    "line\u2028separator",
+    'quote " inside',
+    '"quoted"',
+    "two\nlines",
+    "a\rb",
+    "é,ü",
+    "",
+]
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("US, DE", ["US", "DE"]),
+        ("US\r\nDE\r\n\r\n", ["US", "DE"]),
+        (" US ,\u00a0DE\t", ["US", "DE"]),
+        ('"US, DE", NO', ["US, DE", "NO"]),
+        ('"  x"', ["  x"]),
+        ('5" disk, a"b', ['5" disk', 'a"b']),
+        ('"open, x', ['"open', "x"]),
+        ('"not \\d JSON"', ['"not \\d JSON"']),
+        ("a\u2028b", ["a\u2028b"]),
+        (",,\n ,", []),
+    ],
+)
+def test_typed_values(typed, values):
+    assert read_values(typed) == values
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.text(st.one_of(st.sampled_from(' ,"\\\n\r\t\u2028\u00a0'), st.characters(codec="utf-8")))))
+def test_every_list_of_values_can_be_typed(values):
+    typed = values_text(values)
+
+    assert read_values(typed) == values
+    assert read_values(typed.replace("\n", "\r\n")) == values  # as a browser sends it
+
+
+class Form(HTMLParser):
+    """What a browser without JavaScript would send of the form #editor."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.sent: dict[str, list[str]] = {}
+        self.inside = False
+        self.select: str | None = None
+        self.area: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        name, value = given.get("name"), given.get("value") or ""
+        if tag == "form":
+            self.inside = given.get("id") == "editor"
+        elif not self.inside:
+            return
+        elif (
+            tag == "input" and name and (given.get("type") not in ("checkbox", "radio") or "checked" in given)
+        ):
+            hidden = given.get("type") == "hidden"
+            self.add(
+                name, value.replace("\n", "\r\n") if hidden else value.replace("\n", "").replace("\r", "")
+            )
+        elif tag == "select":
+            self.select = name
+        elif tag == "option" and self.select and "selected" in given:
+            self.add(self.select, value)
+        elif tag == "textarea":
+            self.area, self.text = name, ""
+
+    def handle_endtag(self, tag):
+        if tag == "textarea" and self.area:
+            lines = self.text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\n")
+            self.add(self.area, lines.replace("\n", "\r\n"))
+            self.area = None
+        elif tag == "form":
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.area:
+            self.text += data
+
+    def add(self, name, value):
+        self.sent.setdefault(name, []).append(value)
+
+
+@pytest.fixture
+def cart(shop):
+    make_vocabulary()
+    return make_flag("cart")
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {"contextName": "city", "operator": "IN", "values": ODD},
+        {"contextName": "city", "operator": "IN", "values": ["b", "a", "b"]},
+        {"contextName": "country", "operator": "NOT_IN", "values": ["SE", " DE", "NO"]},
+        {"contextName": "city", "operator": "NUM_GT", "values": [], "value": " 5 "},
+        {"contextName": "city", "operator": "SEMVER_GT", "values": [], "value": "\u20281.2.3"},
+        {"contextName": "city", "operator": "REGEX", "values": [], "value": "^a\nb "},
+        {"contextName": "country", "operator": "SEMVER_EQ", "values": [], "value": " 1.0.0"},
+    ],
+    ids=lambda constraint: f"{constraint['contextName']} {constraint['operator']}",
+)
+def test_an_edit_of_something_else_leaves_values_as_they_are_stored(browse, cart, constraint):
+    strategy = add_strategy(
+        cart, "production", "flexibleRollout",
+        parameters={"rollout": "25", "stickiness": "userId", "groupId": "cart"}, constraints=[constraint],
+    )  # fmt: skip
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    sent = Form(browse("member").get(address).text).sent
+
+    page = browse("member").post(address, sent | {"title": "New", "do": "refresh"})
+
+    again = Form(page.text).sent
+    assert again["title"] == ["New"]
+    assert {name: again[name] for name in again if name.startswith("c-0-")} == {
+        name: sent[name] for name in sent if name.startswith("c-0-")
+    }
+    values = constraint["values"] or [constraint["value"]]
+    assert json.loads(sent["c-0-was"][0]) == values
+
+
+def test_stored_values_survive_saving_a_title(browse, cart):
+    StrategyType.objects.create(name="userWithId", parameters=[{"name": "userIds", "type": "list"}])
+    values = [value for value in ODD if value]
+    strategy = add_strategy(
+        cart, "production", "userWithId", parameters={"userIds": "7, 8,9"},
+        constraints=[{"contextName": "city", "operator": "IN", "values": values}],
+    )  # fmt: skip
+    address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    sent = Form(browse("member").get(address).text).sent
+
+    answer = browse("member").post(address, sent | {"title": "New"})
+
+    assert answer.status_code == 302
+    strategy.refresh_from_db()
+    assert strategy.title == "New"
+    assert strategy.constraints[0]["values"] == values
+    assert strategy.parameters["userIds"] == "7, 8,9"
+
+
+def test_values_between_commas_are_several(browse, cart):
+    address = f"{FLAG}strategies/new?environmentId=production"
+    sent = {
+        "name": "default",
+        "c": "0",
+        "c-0-field": "city",
+        "c-0-operator": "IN",
+        "c-0-values": "Oslo, Bergen",
+    }
+
+    page = browse("member").post(address, sent | {"do": "refresh"})
+    browse("member").post(address, sent)
+
+    assert "city is one of Oslo, Bergen" in page.text
+    assert cart.strategies.get().constraints[0]["values"] == ["Oslo", "Bergen"]
+
+
+def test_the_sentence_tells_a_comma_in_a_value_from_one_between_values(browse, cart):
+    address = f"{FLAG}strategies/new?environmentId=production"
+    sent = {"name": "default", "c": "0", "c-0-field": "city", "c-0-operator": "IN", "do": "refresh"}
+
+    page = browse("member").post(address, sent | {"c-0-values": '"Paris, Texas", Oslo'})
+
+    assert "city is one of &quot;Paris, Texas&quot;, Oslo" in page.text

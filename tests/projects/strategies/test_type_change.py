@@ -1,0 +1,79 @@
+"""Another type in the form of a strategy: what means the same is carried over, and nothing is wrong before it is typed."""
+
+import pytest
+
+from projects.models import StrategyType
+from tests.projects.strategies.test_constraint_forms import Form
+from tests.support.flags import make_flag
+
+NEW = "/projects/shop/features/cart/strategies/new?environmentId=production"
+ROLLOUT = {"p-rollout": "35", "p-stickiness": "sessionId", "p-groupId": "checkout"}
+
+
+@pytest.fixture(autouse=True)
+def cart(shop):
+    parameters = [{"name": "percentage", "type": "percentage"}, {"name": "groupId", "type": "string"}]
+    StrategyType.objects.create(name="gradualRolloutUserId", parameters=parameters)
+    return make_flag("cart")
+
+
+def change(browse, name, sent):
+    """The page and its form after the type is changed to ``name``."""
+    page = browse("admin").post(NEW, sent | {"name": name, "do": "refresh", "left": "name"})
+    return page, Form(page.text).sent
+
+
+def test_rollout_and_group_become_those_of_the_older_type(browse):
+    _, form = change(browse, "gradualRolloutUserId", ROLLOUT | {"was-name": "flexibleRollout"})
+
+    assert form["p-percentage"] == ["35"]
+    assert form["p-groupId"] == ["checkout"]
+
+
+def test_the_older_types_rollout_group_and_stickiness_come_back(browse):
+    sent = {"was-name": "gradualRolloutUserId", "p-percentage": "40", "p-groupId": "checkout"}
+
+    _, form = change(browse, "flexibleRollout", sent)
+
+    assert form["p-rollout"] == ["40"]
+    assert form["p-groupId"] == ["checkout"]
+    assert form["p-stickiness"] == ["userId"]
+
+
+def test_a_type_without_parameters_in_between_loses_nothing(browse):
+    _, between = change(browse, "default", ROLLOUT | {"was-name": "flexibleRollout"})
+
+    _, form = change(browse, "flexibleRollout", between)
+
+    assert {name: [form[name]] for name in ROLLOUT} == {name: [[value]] for name, value in ROLLOUT.items()}
+
+
+def test_no_problem_is_shown_before_anything_is_typed(browse):
+    page, _ = change(browse, "gradualRolloutUserId", {"was-name": "default"})
+
+    assert 'class="small fault"' not in page.text
+    assert "aria-invalid" not in page.text
+
+
+@pytest.mark.parametrize(("left", "shown"), [("title", False), ("title\np-rollout", True), (None, True)])
+def test_a_problem_is_shown_when_its_input_was_left(browse, left, shown):
+    sent = ROLLOUT | {
+        "name": "flexibleRollout",
+        "was-name": "flexibleRollout",
+        "p-rollout": "150",
+        "do": "refresh",
+    }
+
+    page = browse("admin").post(NEW, sent | ({} if left is None else {"left": left}))
+
+    assert ('class="small fault"' in page.text) is shown
+
+
+def test_a_new_condition_is_not_wrong_before_its_values_are_left(browse):
+    sent = {"name": "default", "c": "0", "c-0-field": "city", "c-0-operator": "IN", "do": "refresh"}
+
+    before = browse("admin").post(NEW, sent | {"left": "c-0-field"})
+    after = browse("admin").post(NEW, sent | {"left": "c-0-field\nc-0-values"})
+
+    assert 'class="small fault"' not in before.text
+    assert 'class="small fault"' in after.text

@@ -1,0 +1,96 @@
+"""…/variants: the variants of a flag itself in an environment."""
+
+import pytest
+
+from tests.support.flags import make_flag
+
+PAGE = "/projects/shop/features/cart/variants?environmentId=production"
+OVERRIDES = [{"contextName": "userId", "values": ["7"]}]
+
+
+@pytest.fixture
+def place(shop):
+    row = make_flag("cart").environments.get(environment="production")
+    row.variants = [{"name": "old", "weight": 1000, "weightType": "variable", "overrides": OVERRIDES}]
+    row.save()
+    return row
+
+
+def test_variants_are_replaced_and_overrides_stay_with_theirs(browse, place):
+    sent = {"v": ["0", "1"], "v-0-name": "renamed", "v-0-was": "old", "v-1-name": "new"}
+
+    answer = browse("member").post(PAGE, sent)
+
+    assert answer["Location"] == "/projects/shop/features/cart/"
+    place.refresh_from_db()
+    assert [(v["name"], v["weight"], v.get("overrides")) for v in place.variants] == [
+        ("new", 500, None),
+        ("renamed", 500, OVERRIDES),
+    ]
+
+
+def test_the_overrides_are_shown(browse, place):
+    assert "Always for userId 7" in browse("member").get(PAGE).text
+
+
+def test_rows_are_added_and_removed_without_saving(browse, place):
+    row = {"v": "0", "v-0-name": "old", "v-0-was": "old"}
+
+    assert 'name="v-1-name"' in browse("member").post(PAGE, row | {"do": "add-variant"}).text
+    assert 'name="v-0-name"' not in browse("member").post(PAGE, row | {"do": "remove-variant-0"}).text
+    place.refresh_from_db()
+    assert len(place.variants) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "problem"),
+    [
+        ({"v-0-name": ""}, "a variant needs a name"),
+        ({"v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "101"}, "Enter a percentage from 0 to 100."),
+        ({"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}, "this is not a number"),
+    ],
+)
+def test_what_is_wrong_is_told_in_its_row(browse, place, sent, problem):
+    refused = browse("member").post(PAGE, {"v": "0", **sent})
+
+    assert refused.status_code == 400
+    assert problem in refused.text.split('id="v-0-error"')[1]
+
+
+ALL_FIXED = {"v": "0", "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "100"}
+TOO_MUCH = {
+    "v": ["0", "1", "2"], "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "80",
+    "v-1-name": "b", "v-1-fixed": "on", "v-1-percent": "60.5", "v-2-name": "c",
+}  # fmt: skip
+ABOVE = [
+    (ALL_FIXED, "Leave at least one variant without a fixed percentage. It takes the rest."),
+    (TOO_MUCH, "The fixed percentages add up to 140.5 %. The maximum is 100 %."),
+]
+
+
+@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+def test_problems_of_all_variants_are_shown_above_them_in_percent(browse, place, sent, problem):
+    refused = browse("member").post(PAGE, sent)
+
+    assert refused.status_code == 400
+    assert problem in refused.text
+    assert "weight" not in refused.text.split("</form>")[0]
+
+
+@pytest.mark.parametrize(("sent", "problem"), ABOVE)
+def test_a_strategys_variants_are_refused_in_percent(browse, place, sent, problem):
+    strategy = {"name": "default", "v-0-was": ""} | sent
+
+    refused = browse("member").post(
+        "/projects/shop/features/cart/strategies/new?environmentId=production", strategy
+    )
+
+    assert refused.status_code == 400
+    assert problem in refused.text
+    assert "weightType" not in refused.text
+
+
+def test_it_is_for_those_who_may(browse, place):
+    assert browse("reader").get(PAGE).status_code == 403
+    assert browse("reader").post(PAGE, {}).status_code == 403
+    assert browse("outsider").get(PAGE).status_code == 404

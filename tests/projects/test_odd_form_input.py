@@ -1,0 +1,85 @@
+"""What nobody types but somebody sends: refused in words, never a fault of ours."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from projects.models import Segment
+from tests.support.flags import add_strategy, make_flag
+
+FLAG = "/projects/shop/features/cart"
+ODD = ["a\x00b", "\ud800", "9" * 30, "-1", "²", "' OR 1=1", "<script>", "x" * 5000]
+
+
+@pytest.fixture
+def strategy(shop):
+    Segment.objects.create(name="vip")
+    make_flag("base")
+    return add_strategy(make_flag("cart"), "production")
+
+
+def post(browser, address, given):
+    body = urlencode(given, errors="surrogatepass")
+    return browser.post(address, body, content_type="application/x-www-form-urlencoded").status_code
+
+
+@pytest.mark.parametrize("odd", ODD, ids=ascii)
+def test_odd_texts_in_forms(browse, strategy, odd):
+    browser, segment = browse("admin"), Segment.objects.get()
+    text = odd
+    edit = f"{FLAG}/strategies/edit?environmentId=production&strategyId={strategy.pk}"
+    rows = {
+        "c": text, "v": text, "name": "flexibleRollout", "title": text, "segment": text, "p-rollout": text,
+        "p-groupId": text, "c-0-field": text, "c-0-operator": text,
+    }  # fmt: skip
+    row = {"c": "0", "c-0-field": text, "c-0-operator": "STR_CONTAINS", "c-0-values": text, "c-0-was": text}
+    variant = {"v": "0", "v-0-name": text, "v-0-payload": text, "v-0-payload-type": text, "v-0-was": text}
+    share = {"v": "0", "v-0-name": "a", "v-0-fixed": "on", "v-0-percent": text, "variants-stickiness": text}
+    sent = [
+        (edit, rows), (edit, row), (edit, variant), (edit, share), (edit, {"do": text}), (edit, {"next": text}),
+        (f"{FLAG}/strategies/new?environmentId=production", {"name": text}),
+        (f"{FLAG}/variants?environmentId=production", variant),
+        (f"{FLAG}/variants?environmentId=production", {"v": "0", "do": text}),
+        (f"/segments/{segment.pk}/", {"name": text, "project": text}),
+        ("/segments/new", row | {"name": text}),
+        (f"{FLAG}/tags", {"type": text, "value": text}),
+        (f"{FLAG}/tags", {"type": "simple", "value": text}),
+        (f"{FLAG}/parents", {"feature": text}),
+        (f"{FLAG}/parents", {"feature": "base", "variants": text}),
+        (f"{FLAG}/links", {"url": text, "title": text}),
+        (f"{FLAG}/links", {"url": "https://a.example/", "title": text}),
+        (f"{FLAG}/links", {"do": "remove", "id": text}),
+        (f"{FLAG}/order", {"environment": text, "order": text}),
+        (f"{FLAG}/order", {"environment": "production", "order": text}),
+        (f"{FLAG}/clone", {"new_name": text}),
+        (f"{FLAG}/move", {"project": text}),
+        (f"{FLAG}/switch", {"environment": text, "enabled": "on"}),
+        (f"{FLAG}/edit", {"type": text, "description": text}),
+        ("/projects/shop/features/new", {"name": text, "type": "release", "tags": text}),
+        ("/projects/shop/features/archive", {"name": text}),
+        ("/projects/shop/features/delete", {"name": text}),
+        ("/projects/shop/features/revive", {"name": text}),
+        ("/projects/shop/environments", {"environment": text}),
+        ("/projects/shop/settings/", {"name": text, "default_stickiness": text, "naming_pattern": text}),
+        ("/projects/new/", {"name": text, "id": text, "environments": text}),
+        ("/context-fields/new", {"name": text, "legal_values": text, "sort_order": text}),
+    ]  # fmt: skip
+    faults = [(address, given) for address, given in sent if post(browser, address, given) >= 500]
+
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/projects/?q={}", "/projects/?sort={}&page={}&show={}", "/projects/shop/?q={}&tag={}&type={}&state={}",
+        "/projects/shop/?tag=simple", "/projects/{}/", "/projects/shop/features/{}/", "/segments/{}/",
+        "/projects/shop/features/archive?name={}", "/projects/shop/export?environment={}",
+        FLAG + "/strategies/edit?environmentId={}&strategyId={}", FLAG + "/strategies/new?environmentId={}",
+        FLAG + "/strategies/new?environmentId=production&name={}", FLAG + "/variants?environmentId={}",
+        "/segments/?q={}", "/segments/new?project={}", "/context-fields/{}/", "/context-fields/?q={}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("odd", ["a%00b", "%ED%A0%80", "9" * 30, "%27%22", "%F0%9F"])
+def test_odd_texts_in_addresses(browse, strategy, address, odd):
+    assert browse("admin").get(address.replace("{}", odd)).status_code < 500

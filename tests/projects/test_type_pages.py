@@ -1,0 +1,141 @@
+"""/tag-types/ and /strategy-types/: the lists, creating, changing, and what stands against deleting one."""
+
+import csv
+import io
+
+import pytest
+
+from projects.models import FlagTag, StrategyType, TagType
+from tests.support.flags import add_strategy, make_flag
+
+HOSTS = {"name": "hosts", "type": "list", "description": "the hosts", "required": True}
+
+
+def lines(response):
+    return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+
+@pytest.fixture
+def hosts(shop):
+    return StrategyType.objects.create(name="hostGroup", parameters=[HOSTS])
+
+
+def test_tag_types_are_listed_with_their_use(browse, shop):
+    FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
+
+    assert lines(browse("reader").get("/tag-types/?format=csv"))[1][0::2] == ["simple", "1"]
+
+
+def test_a_tag_type_is_created_changed_and_deleted(browse, shop):
+    browser = browse("editor")
+
+    assert browser.post("/tag-types/new", {"name": "team"})["Location"] == "/tag-types/"
+    browser.post("/tag-types/team/", {"description": "Who owns it", "color": "#00FF00"})
+    assert TagType.objects.get(pk="team").description == "Who owns it"
+    browser.post("/tag-types/team/delete")
+    assert not TagType.objects.filter(pk="team").exists()
+
+
+def test_one_of_them_is_counted_as_one(browse, shop):
+    TagType.objects.exclude(pk="simple").delete()
+    assert "1 tag type ·" in browse("reader").get("/tag-types/").text
+
+
+def test_a_tag_type_in_use_is_kept(browse, shop):
+    FlagTag.objects.create(flag=make_flag("cart"), tag_type_id="simple", value="shop")
+    browser = browse("editor")
+
+    assert "Delete<" not in browser.get("/tag-types/").text
+    page = browser.post("/tag-types/simple/delete", follow=True)
+    assert "Tag type simple is in use on 1 flag: cart." in page.text
+
+
+def test_a_wrong_colour_is_told_beside_it(browse, shop):
+    refused = browse("editor").post("/tag-types/new", {"name": "team", "color": "green"})
+
+    assert refused.status_code == 400
+    assert "is no colour" in refused.context["form"].errors["color"][0]
+
+
+def test_strategy_types_are_listed_with_what_they_take(browse, hosts):
+    add_strategy(make_flag("cart"), name="hostGroup")
+
+    assert ["hostGroup", "", "hosts", "1"] in lines(browse("reader").get("/strategy-types/?format=csv"))
+
+
+def test_only_types_that_sdks_alone_evaluate_are_custom(browse, hosts):
+    StrategyType.objects.get_or_create(name="userWithId")
+
+    rows = {
+        row.name: mark for row, _, _, (mark, _) in browse("reader").get("/strategy-types/").context["rows"]
+    }
+    assert (rows["hostGroup"], rows["userWithId"], rows["flexibleRollout"]) == ("custom", "older", "")
+
+
+def test_a_strategy_type_is_created_with_parameters(browse, shop):
+    sent = {"name": "hostGroup", "parameters": "hosts :: list* :: the hosts\r\nwith spaces\r\nmost :: number"}
+
+    browse("editor").post("/strategy-types/new", sent)
+
+    stored = StrategyType.objects.get(pk="hostGroup").parameters
+    assert stored[0] == HOSTS
+    assert [(item["name"], item["type"]) for item in stored[1:]] == [
+        ("with spaces", "string"),
+        ("most", "number"),
+    ]
+
+
+def test_what_the_form_shows_is_what_it_stores(browse, hosts):
+    browser = browse("editor")
+    shown = browser.get("/strategy-types/hostGroup/").context["form"].initial
+
+    browser.post("/strategy-types/hostGroup/", shown)
+
+    hosts.refresh_from_db()
+    assert hosts.parameters == [HOSTS]
+
+
+def test_a_wrong_parameter_is_told_beside_it(browse, shop):
+    refused = browse("editor").post("/strategy-types/new", {"name": "x", "parameters": "hosts :: nosuch"})
+
+    assert refused.status_code == 400
+    assert "must be one of" in refused.context["form"].errors["parameters"][0]
+
+
+def test_deprecating_reactivating_and_deleting(browse, hosts):
+    browser = browse("editor")
+
+    browser.post("/strategy-types/hostGroup/deprecate")
+    assert StrategyType.objects.get(pk="hostGroup").deprecated
+    page = browser.post("/strategy-types/hostGroup/reactivate", follow=True)
+    assert "Reactivated strategy type hostGroup." in page.text
+    browser.post("/strategy-types/hostGroup/delete")
+    assert not StrategyType.objects.filter(pk="hostGroup").exists()
+
+
+def test_built_in_types_stay_as_they_are(browse, shop):
+    assert browse("editor").get("/strategy-types/flexibleRollout/").status_code == 403
+    page = browse("editor").post("/strategy-types/flexibleRollout/delete", follow=True)
+    assert StrategyType.objects.filter(pk="flexibleRollout").exists()
+    assert page.redirect_chain == [("/strategy-types/", 302)]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/tag-types/new", "/tag-types/simple/", "/tag-types/simple/delete", "/strategy-types/new",
+        "/strategy-types/hostGroup/", "/strategy-types/hostGroup/deprecate", "/strategy-types/hostGroup/delete",
+    ],
+)  # fmt: skip
+def test_who_may_not_is_told_why(browse, hosts, address):
+    refused = browse("reader").post(address, {"name": "x"})
+
+    assert refused.status_code == 403
+    assert "You need &quot;" in refused.text
+
+
+def test_nothing_is_offered_to_those_who_may_not(browse, hosts):
+    for page in ("/tag-types/", "/strategy-types/"):
+        shown = browse("reader").get(page).text
+        assert f"{page}new" not in shown
+        assert "Delete<" not in shown

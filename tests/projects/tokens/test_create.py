@@ -1,0 +1,186 @@
+"""POST /api/admin/api-tokens: a token reaches what was said, and nothing where nothing was said."""
+
+import pytest
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken
+from tests.support.cast import client, make_project
+
+URL = "/api/admin/api-tokens"
+BACKEND = {"tokenName": "checkout", "type": "backend", "environment": "production", "projects": ["shop"]}
+
+
+def check_problem(response, path):
+    record = response.json()
+    assert response.status_code == 400, record
+    assert record["name"] == "ValidationError"
+    assert path in [problem["path"] for problem in record["details"]]
+    return record
+
+
+def test_backend_token(api):
+    response = api["admin"].post(URL, BACKEND)
+    assert response.status_code == 201
+    token = response.json()
+    assert token["secret"].startswith("shop:production.")
+    assert len(token["secret"].partition(".")[2]) == 56
+    expected = {
+        "tokenName": "checkout",
+        "type": "backend",
+        "environment": "production",
+        "projects": ["shop"],
+        "project": "shop",
+        "alias": None,
+        "expiresAt": None,
+    }
+    assert token | expected == token
+    assert client(token["secret"]).get("/api/admin/x").status_code == 404  # known: else it were 401
+
+
+@pytest.mark.parametrize("given", ["client", "CLIENT", "Backend"])
+def test_client_is_the_older_name_of_backend(api, given):
+    response = api["admin"].post(URL, BACKEND | {"type": given})
+    assert response.json()["type"] == given.lower()
+    assert ApiToken.objects.get(name="checkout").kind == "backend"
+    (listed,) = api["admin"].get(f"{URL}/checkout").json()["tokens"]
+    assert listed["type"] == given.lower()
+
+
+def test_a_single_project_is_honoured(api):
+    body = {"tokenName": "one", "type": "backend", "environment": "production", "project": "shop"}
+    assert api["admin"].post(URL, body).json()["projects"] == ["shop"]
+
+
+def test_several_projects(api):
+    response = api["admin"].post(URL, BACKEND | {"projects": ["shop", "default", "shop"]})
+    token = response.json()
+    assert token["projects"] == ["default", "shop"]
+    assert token["project"] == "default,shop"
+    assert token["secret"].startswith("[]:production.")
+
+
+@pytest.mark.parametrize("said", [{"projects": ["*"]}, {"projects": "*"}, {"project": "*", "projects": None}])
+def test_every_project_is_said_in_so_many_words(api, said):
+    token = api["admin"].post(URL, BACKEND | said).json()
+    assert token["projects"] == ["*"]
+    assert token["secret"].startswith("*:production.")
+    assert ApiToken.objects.get(id=token["id"]).all_projects
+
+
+@pytest.mark.parametrize("said", [{}, {"projects": None}, {"project": None, "environment": None}])
+def test_without_projects_and_environment(api, said):
+    response = api["admin"].post(URL, {"tokenName": "none", "type": "frontend"} | said)
+    assert response.status_code == 201
+    token = response.json()
+    assert (token["projects"], token["environment"]) == (["*"], "development")
+    assert token["secret"].startswith("*:development.")
+
+
+def test_no_project_at_all_is_refused(api):
+    check_problem(api["admin"].post(URL, BACKEND | {"projects": []}), "projects")
+    assert not ApiToken.objects.filter(name="checkout").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"projects": ["*", "shop"]}, "projects"),
+        ({"project": "default"}, "project"),
+        ({"projects": ["nosuch"]}, "projects[0]"),
+        ({"environment": "nosuch"}, "environment"),
+        ({"environment": "*"}, "environment"),
+        ({"type": "robot"}, "type"),
+        ({"tokenName": ""}, "tokenName"),
+        ({"expiresAt": "tomorrow"}, "expiresAt"),
+        ({"type": "admin"}, "projects"),
+    ],
+)
+def test_refused(api, change, path):
+    check_problem(api["admin"].post(URL, BACKEND | change), path)
+
+
+def test_unknown_names_come_together_and_name_the_choices(api):
+    record = api["admin"].post(URL, BACKEND | {"environment": "nosuch", "projects": ["nope"]}).json()
+    messages = {problem["path"]: problem["message"] for problem in record["details"]}
+    assert "development, production" in messages["environment"]
+    assert "default, shop" in messages["projects[0]"]
+
+
+def test_archived_project(api, shop):
+    shop.archived_at = timezone.now()
+    shop.save()
+    check_problem(api["admin"].post(URL, BACKEND), "projects[0]")
+
+
+def test_admin_token(api):
+    token = api["admin"].post(URL, {"tokenName": "ops", "type": "admin"}).json()
+    assert (token["environment"], token["projects"]) == ("*", ["*"])
+    assert client(token["secret"]).get(URL).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name", ["editor", "viewer", "owner", "member", "reader", "outsider", "service", "nobody"]
+)
+def test_who_may_not(api, name):
+    response = api[name].post(URL, BACKEND)
+    assert response.status_code == (401 if name == "nobody" else 403)
+    if name != "nobody":
+        assert "CREATE_CLIENT_API_TOKEN" in response.json()["permissions"]
+
+
+def test_who_may_make_one_kind_may_not_make_another(api, people):
+    from groups.models import Role, RolePermission
+
+    role = Role.objects.create(name="SDK keys", type="root-custom")
+    RolePermission.objects.create(role=role, permission="CREATE_CLIENT_API_TOKEN")
+    people["viewer"].root_role = role
+    people["viewer"].save()
+    assert api["viewer"].post(URL, BACKEND).status_code == 201
+    assert api["viewer"].post(URL, BACKEND | {"type": "frontend"}).status_code == 403
+    assert api["viewer"].post(URL, {"tokenName": "ops", "type": "admin"}).status_code == 403
+
+
+def test_the_secret_is_kept_nowhere(api):
+    secret = api["admin"].post(URL, BACKEND).json()["secret"]
+    token = ApiToken.objects.get(name="checkout")
+    assert secret not in repr(vars(token))
+    assert secret not in api["admin"].get(URL).content.decode()
+    event = AuditEvent.objects.get(type="api-token-created")
+    assert (event.project, event.environment, event.subject) == ("shop", "production", "checkout")
+    assert secret not in repr(vars(event))
+
+
+def test_project_token(api):
+    url = "/api/admin/projects/shop/api-tokens"
+    body = {"tokenName": "mine", "type": "frontend", "environment": "development"}
+    for name in ("owner", "member", "admin", "admin_token"):
+        response = api[name].post(url, body)
+        assert response.status_code == 201
+        assert response.json()["projects"] == ["shop"]
+    for name, status in {"reader": 403, "viewer": 403, "editor": 403, "outsider": 404, "nobody": 401}.items():
+        assert api[name].post(url, body).status_code == status
+
+
+@pytest.mark.parametrize("projects", [["default"], ["shop", "default"], ["*"], []])
+def test_project_token_for_more_than_the_project(api, projects):
+    body = {"tokenName": "mine", "type": "frontend", "environment": "development", "projects": projects}
+    response = api["admin"].post("/api/admin/projects/shop/api-tokens", body)
+    check_problem(response, "projects")
+
+
+def test_project_token_of_kind_admin(api):
+    response = api["admin"].post("/api/admin/projects/shop/api-tokens", {"tokenName": "x", "type": "admin"})
+    check_problem(response, "type")
+
+
+def test_editor_makes_tokens_for_the_default_project(api):
+    body = {"tokenName": "mine", "type": "backend", "environment": "development"}
+    assert api["editor"].post("/api/admin/projects/default/api-tokens", body).status_code == 201
+
+
+def test_a_project_in_a_path_that_is_not_there(api):
+    make_project("other")
+    body = {"tokenName": "mine", "type": "backend", "environment": "development"}
+    assert api["admin"].post("/api/admin/projects/nosuch/api-tokens", body).status_code == 404
+    assert api["owner"].post("/api/admin/projects/other/api-tokens", body).status_code == 404

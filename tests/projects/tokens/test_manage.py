@@ -1,0 +1,140 @@
+"""Listing, changing and revoking API tokens."""
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken, Role, RolePermission
+from tests.support.cast import client, make_project, make_token
+
+URL = "/api/admin/api-tokens"
+
+
+@pytest.fixture
+def tokens(shop):
+    """Name → secret: one of each kind, all for shop but the admin one."""
+    return {
+        "sdk": make_token("backend", projects=["shop"], environment="production", name="sdk"),
+        "web": make_token("frontend", projects=["shop"], environment="production", name="web"),
+        "both": make_token("backend", projects=["default", "shop"], environment="production", name="both"),
+        "every": make_token("backend", environment="production", name="every"),
+        "ops": make_token("admin", name="ops"),
+    }
+
+
+def names(response):
+    assert response.status_code == 200, response.json()
+    return {token["tokenName"] for token in response.json()["tokens"]}
+
+
+def test_list(api, tokens):
+    assert names(api["admin"].get(URL)) == set(tokens)
+    assert names(api["editor"].get(URL)) == {"sdk", "web", "both", "every"}
+    for name in ("viewer", "owner", "outsider"):
+        assert api[name].get(URL).status_code == 403
+
+
+def test_list_shows_the_start_of_a_key_only(api, tokens):
+    by_name = {token["tokenName"]: token for token in api["admin"].get(URL).json()["tokens"]}
+    shown = by_name["sdk"]["secret"]
+    assert shown.endswith("…")
+    assert tokens["sdk"].startswith(shown[:-1])
+    assert len(shown) < 30
+
+
+def test_list_by_name(api, tokens):
+    assert names(api["admin"].get(f"{URL}/web")) == {"web"}
+    assert names(api["editor"].get(f"{URL}/ops")) == set()
+
+
+def test_list_of_a_project(api, tokens):
+    url = "/api/admin/projects/shop/api-tokens"
+    for name in ("member", "owner", "admin"):
+        assert names(api[name].get(url)) == {"sdk", "web", "both"}
+    assert api["reader"].get(url).status_code == 403
+    assert api["outsider"].get(url).status_code == 404
+
+
+def test_projects_out_of_sight_are_not_named(api, tokens):
+    listed = api["member"].get("/api/admin/projects/shop/api-tokens").json()["tokens"]
+    assert {token["tokenName"]: token["projects"] for token in listed}["both"] == ["shop"]
+
+
+@pytest.mark.parametrize("key", ["id", "secret", "prefix"])
+def test_revoke(api, tokens, key):
+    token = ApiToken.objects.get(name="sdk")
+    named = {"id": token.pk, "secret": tokens["sdk"], "prefix": token.prefix + "…"}[key]
+    assert client(tokens["sdk"]).get("/api/admin/x").status_code == 404
+    response = api["admin"].delete(f"{URL}/{named}")
+    assert (response.status_code, response.content) == (200, b"")
+    assert client(tokens["sdk"]).get("/api/admin/x").status_code == 401
+    event = AuditEvent.objects.get(type="api-token-deleted")
+    assert event.project == "shop"
+    assert event.before["tokenName"] == "sdk"
+    assert tokens["sdk"] not in repr(vars(event))
+
+
+def test_revoke_refused(api, tokens):
+    token = ApiToken.objects.get(name="sdk")
+    for name in ("viewer", "editor", "owner", "outsider"):
+        assert api[name].delete(f"{URL}/{token.pk}").status_code == 403
+    for unknown in ("999999", "9" * 40, "nosuch", "user:abc"):
+        assert api["admin"].delete(f"{URL}/{unknown}").status_code == 404
+    personal = ApiToken.objects.filter(kind="personal").first()
+    assert api["admin"].delete(f"{URL}/{personal.pk}").status_code == 404
+    assert ApiToken.objects.filter(pk=token.pk).exists()
+
+
+def test_revoking_one_kind_gives_no_power_over_another(api, people, tokens):
+    role = Role.objects.create(name="Revoker", type="root-custom")
+    RolePermission.objects.create(role=role, permission="DELETE_CLIENT_API_TOKEN")
+    RolePermission.objects.create(role=role, permission="READ_FRONTEND_API_TOKEN")
+    people["viewer"].root_role = role
+    people["viewer"].save()
+    ids = dict(ApiToken.objects.values_list("name", "id"))
+    assert api["viewer"].delete(f"{URL}/{ids['ops']}").status_code == 404
+    assert api["viewer"].delete(f"{URL}/{ids['web']}").status_code == 403
+    assert api["viewer"].delete(f"{URL}/{ids['sdk']}").status_code == 200
+
+
+def test_change_expiry(api, tokens):
+    url = f"{URL}/{tokens['sdk']}"
+    assert api["admin"].put(url, {"expiresAt": "2020-01-01T00:00:00Z"}).status_code == 200
+    assert client(tokens["sdk"]).get("/api/admin/x").status_code == 401
+    assert api["admin"].put(url, {"expiresAt": None}).status_code == 200
+    assert client(tokens["sdk"]).get("/api/admin/x").status_code == 404
+    events = AuditEvent.objects.filter(type="api-token-updated")
+    assert {(e.before["expiresAt"], e.after["expiresAt"]) for e in events} == {
+        (None, "2020-01-01T00:00:00.000Z"),
+        ("2020-01-01T00:00:00.000Z", None),
+    }
+
+
+def test_change_expiry_refused(api, tokens):
+    url = f"{URL}/{tokens['sdk']}"
+    assert api["admin"].put(url, {}).status_code == 400
+    assert api["admin"].put(url, {"expiresAt": "soon"}).status_code == 400
+    assert api["admin"].put(f"{URL}/12345678", {"expiresAt": None}).status_code == 404
+    assert api["editor"].put(url, {"expiresAt": None}).status_code == 403
+
+
+def test_revoke_in_a_project(api, tokens):
+    token = ApiToken.objects.get(name="sdk")
+    url = f"/api/admin/projects/shop/api-tokens/{token.pk}"
+    assert api["reader"].delete(url).status_code == 403
+    assert api["outsider"].delete(url).status_code == 404
+    assert api["member"].delete(url).status_code == 200
+    assert api["member"].delete(url).status_code == 404
+
+
+def test_a_project_cannot_revoke_what_others_use(api, tokens):
+    ids = dict(ApiToken.objects.values_list("name", "id"))
+    url = "/api/admin/projects/shop/api-tokens"
+    assert api["owner"].delete(f"{url}/{ids['both']}").status_code == 403
+    assert api["owner"].delete(f"{url}/{ids['every']}").status_code == 404
+    assert api["admin"].delete(f"{url}/{ids['both']}").status_code == 200
+
+
+def test_a_token_of_another_project(api, tokens):
+    make_project("other")
+    secret = make_token("backend", projects=["other"], environment="production", name="theirs")
+    assert api["owner"].delete(f"/api/admin/projects/shop/api-tokens/{secret}").status_code == 404

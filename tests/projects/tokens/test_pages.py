@@ -1,0 +1,134 @@
+"""/access/tokens/: who sees which tokens, a secret shown once, revoking."""
+
+import re
+
+import pytest
+
+from groups.models import ApiToken
+from tests.support.cast import client, make_project, make_token
+from tests.support.page_text import words
+
+NEW = {"tokenName": "checkout", "type": "backend", "projects": ["shop"], "environment": "production"}
+
+
+def secret_of(answer):
+    return re.search(r'id="secret">([^<]+)<', answer.text)[1]
+
+
+def names(browser, query=""):
+    lines = b"".join(browser.get(f"/access/tokens/?format=csv&{query}").streaming_content).decode()
+    return [line.split(",")[0] for line in lines.splitlines()[1:]]
+
+
+def test_a_new_token_is_shown_once_and_works(browse, people, shop):
+    admin = browse("admin")
+
+    answer = admin.post("/access/tokens/new/", NEW, follow=True)
+
+    assert answer.redirect_chain == [("/access/tokens/new/?created", 302)]
+    assert "It reaches shop · production." in words(answer)
+    secret = secret_of(answer)
+    assert secret.startswith("shop:production.")
+    assert f"-H 'Authorization: {secret}'" in words(answer)
+    assert "no-store" in answer["Cache-Control"]
+    assert client(secret).get("/api/client/features").status_code == 200
+    assert secret not in admin.get("/access/tokens/").text
+
+
+def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
+    admin = browse("admin")
+    secret = secret_of(admin.post("/access/tokens/new/", NEW, follow=True))
+    address = f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"
+
+    page = words(admin.get(address))
+    assert "checkout was never used. Clients still using it get 401 immediately" in page
+    assert client(secret).get("/api/client/features").status_code == 200
+    assert admin.post(address)["Location"] == "/access/tokens/"
+    assert client(secret).get("/api/client/features").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"projects": []}, "Choose the projects this token can access."),
+        ({"projects": ["*", "shop"]}, "All projects stands alone"),
+        ({"environment": ""}, "Choose the environment this token can access."),
+        ({"environment": "*"}, "A backend token is for one environment."),
+        ({"type": "admin", "environment": "*"}, "An admin token reaches all projects"),
+        ({"type": "admin", "projects": ["*"]}, "An admin token reaches all environments"),
+        ({"type": ""}, "This field is required."),
+        ({"expiresAt": "2020-01-01"}, "Enter a date in the future."),
+    ],
+)
+def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed, told):
+    answer = browse("admin").post("/access/tokens/new/", NEW | changed)
+
+    assert answer.status_code == 400
+    assert told in words(answer)
+    assert not ApiToken.objects.exists()
+
+
+def test_all_projects_is_a_choice_of_its_own(browse, people, shop):
+    browse("admin").post("/access/tokens/new/", NEW | {"projects": ["*"]})
+
+    assert ApiToken.objects.get().all_projects
+
+
+def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people, shop):
+    make_project("other")
+    make_token("backend", name="elsewhere", projects=["other"], environment="production")
+    make_token("backend", name="both", projects=["other", "shop"], environment="production")
+    member = browse("member")
+
+    assert member.post("/access/tokens/new/", NEW).status_code == 302
+    assert names(member) == ["both", "checkout"]
+    assert member.post("/access/tokens/new/", NEW | {"projects": ["other"]}).status_code == 400
+    assert "shop, 1 other · production" in words(member.get("/access/tokens/"))
+    both = ApiToken.objects.get(name="both")
+    assert f"/access/tokens/{both.pk}/revoke/" not in member.get("/access/tokens/").text
+    assert member.post(f"/access/tokens/{both.pk}/revoke/").status_code == 403
+    elsewhere = ApiToken.objects.get(name="elsewhere")
+    assert member.get(f"/access/tokens/{elsewhere.pk}/revoke/").status_code == 404
+
+
+def test_a_member_revokes_a_token_of_the_project(browse, people, shop):
+    make_token("frontend", name="web", projects=["shop"], environment="production")
+
+    browse("member").post(f"/access/tokens/{ApiToken.objects.get().pk}/revoke/")
+
+    assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", ["alpha", "beta"]),
+        ("q=ALP", ["alpha"]),
+        ("kind=frontend", ["beta"]),
+        ("environment=development", ["beta"]),
+        ("sort=-name", ["beta", "alpha"]),
+        ("use=expired", []),
+    ],
+)
+def test_tokens_are_filtered_and_sorted(browse, people, shop, query, found):
+    make_token("backend", name="alpha", projects=["shop"], environment="production")
+    make_token("frontend", name="beta", environment="development")
+    make_token("personal", name="mine", user=people["admin"])
+
+    assert names(browse("admin"), query) == found
+
+
+@pytest.mark.parametrize("who", ["viewer", "outsider", "reader"])
+def test_others_neither_see_nor_make_one(browse, people, shop, who):
+    make_token("backend", name="hidden-key", projects=["shop"], environment="production")
+    browser = browse(who)
+
+    for answer in (
+        browser.get("/access/tokens/"),
+        browser.get("/access/tokens/new/"),
+        browser.post("/access/tokens/new/", NEW),
+        browser.post(f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"),
+    ):
+        assert answer.status_code == 403
+        assert "hidden-key" not in answer.text
+    assert ApiToken.objects.count() == 1

@@ -1,0 +1,92 @@
+"""Making a token while its project is deleted: every order ends in one of the serial outcomes."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+from django.db import connection, transaction
+
+from flagadmin.errors import NotFound, ValidationError
+from groups.access import Caller
+from groups.models import ApiToken, ApiTokenProject
+from groups.permissions import Permission
+from projects.access import access_project_for_update, lock_projects
+from projects.deletion.execute import delete_project
+from projects.models import Project
+from projects.tokens.actions import NewToken, create_project_token, create_token, delete_token
+from tests.support.cast import make_project
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SYSTEM = Caller.system()
+NEW = NewToken(name="new", kind="backend", projects=("shop", "other"), environment="production")
+
+
+@pytest.fixture(autouse=True)
+def projects(transactional_db):
+    make_project("shop")
+    make_project("other")
+
+
+def in_thread(work) -> Future:
+    def run():
+        try:
+            return work()
+        finally:
+            connection.close()
+
+    return ThreadPoolExecutor(1).submit(run)
+
+
+def test_deleted_first_then_it_is_unknown():
+    with transaction.atomic():
+        access_project_for_update(SYSTEM, "shop", Permission.DELETE_PROJECT, for_deletion=True)
+        making = in_thread(lambda: create_token(NEW, caller=SYSTEM))
+        in_project = in_thread(
+            lambda: create_project_token(
+                "shop",
+                NewToken(name="x", kind="backend", projects=("shop",), environment="production"),
+                caller=SYSTEM,
+            )
+        )
+        delete_project("shop", caller=SYSTEM)
+        assert not making.done()
+    assert isinstance(making.exception(timeout=60), ValidationError)
+    assert isinstance(in_project.exception(timeout=60), NotFound)
+    assert not ApiToken.objects.exists()
+
+
+def test_made_first_then_it_loses_the_project():
+    with transaction.atomic():
+        lock_projects(SYSTEM, ["shop", "other"])
+        deleting = in_thread(lambda: delete_project("shop", caller=SYSTEM))
+        create_token(NEW, caller=SYSTEM)
+        assert not deleting.done()
+    deleting.result(timeout=60)
+    token = ApiToken.objects.get()
+    assert not token.all_projects
+    assert [scope.project_id for scope in token.scopes.all()] == ["other"]
+
+
+def test_revoked_while_the_project_is_deleted():
+    token, _ = create_token(
+        NewToken(name="own", kind="backend", projects=("shop",), environment="production"), caller=SYSTEM
+    )
+    revoking = in_thread(lambda: delete_token(str(token.pk), caller=SYSTEM))
+    deleting = in_thread(lambda: delete_project("shop", caller=SYSTEM))
+    deleting.result(timeout=60)
+    assert revoking.exception(timeout=60) is None or isinstance(revoking.exception(), NotFound)
+    assert not ApiToken.objects.exists()
+    assert not ApiTokenProject.objects.exists()
+    assert not Project.objects.filter(id="shop").exists()
+
+
+def test_many_at_once():
+    work = [lambda: create_token(NEW, caller=SYSTEM)] * 4 + [
+        lambda: delete_project("shop", caller=SYSTEM)
+    ] * 2
+    for future in [in_thread(one) for one in work]:
+        error = future.exception(timeout=60)
+        assert error is None or isinstance(error, NotFound | ValidationError)
+    assert not ApiTokenProject.objects.filter(project_id="shop").exists()
+    assert not ApiToken.objects.filter(all_projects=True).exists()
+    for token in ApiToken.objects.all():
+        assert [scope.project_id for scope in token.scopes.all()] == ["other"]

@@ -1,0 +1,137 @@
+"""INIT_*_API_TOKENS and `manage.py token create`."""
+
+from io import StringIO
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import transaction
+
+from groups.access import Caller
+from groups.models import ApiToken
+from groups.tokens import hash_secret, visible_prefix
+from projects.tokens.actions import delete_token
+from projects.tokens.start_up import create_init_tokens
+from tests.support.cast import client, make_user
+
+ADMIN, BACKEND, FRONTEND = (
+    "*:*.unleash-admin-secret",
+    "*:development.one-long-secret-0001",
+    "default:production.two-long-secret-0002",
+)
+
+
+def test_each_variable_makes_its_kind(db):
+    environ = {
+        "INIT_ADMIN_API_TOKENS": ADMIN,
+        "INIT_CLIENT_API_TOKENS": f"{BACKEND}, default:production.three-long-secret-0003",
+        "INIT_BACKEND_API_TOKENS": "*:development.four-long-secret-0004",
+        "INIT_FRONTEND_API_TOKENS": FRONTEND,
+    }
+    assert create_init_tokens(environ) == 5
+    kinds = ApiToken.objects.order_by("prefix").values_list("kind", flat=True)
+    assert sorted(kinds) == ["admin", "backend", "backend", "backend", "frontend"]
+    assert client(ADMIN).get("/api/admin/api-tokens").status_code == 200
+    token = ApiToken.objects.get(kind="frontend")
+    assert (token.environment_id, token.all_projects) == ("production", False)
+    assert [scope.project_id for scope in token.scopes.all()] == ["default"]
+
+
+def test_a_second_start_changes_nothing(db):
+    environ = {"INIT_ADMIN_API_TOKENS": f"{ADMIN},{ADMIN}"}
+    assert create_init_tokens(environ) == 1
+    assert create_init_tokens(environ) == 0
+
+
+def test_nothing_given(db):
+    assert create_init_tokens({"INIT_ADMIN_API_TOKENS": " , "}) == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [
+        ("INIT_ADMIN_API_TOKENS", "topsecret-topsecret"),
+        ("INIT_ADMIN_API_TOKENS", "default:*.topsecret-topsecret"),
+        ("INIT_ADMIN_API_TOKENS", "*:development.topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "*:topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "*:*.topsecret-topsecret"),
+        ("INIT_CLIENT_API_TOKENS", "[]:development.topsecret-topsecret"),
+        ("INIT_FRONTEND_API_TOKENS", "nosuch:development.topsecret-topsecret"),
+        ("INIT_FRONTEND_API_TOKENS", "*:nosuch.topsecret-topsecret"),
+        ("INIT_FRONTEND_API_TOKENS", "*:development."),
+    ],
+)
+def test_malformed(db, variable, key):
+    with pytest.raises(ImproperlyConfigured) as caught, transaction.atomic():
+        create_init_tokens(
+            {variable: f"{'*:*' if 'ADMIN' in variable else '*:development'}.fine-and-long-enough,{key}"}
+        )
+    assert f"{variable}, token 2" in str(caught.value)
+    assert "topsecret-topsecret" not in str(caught.value)
+    assert not ApiToken.objects.exists()
+
+
+def test_one_key_of_two_kinds(db):
+    with pytest.raises(ImproperlyConfigured, match="as a backend token"):
+        create_init_tokens({"INIT_CLIENT_API_TOKENS": BACKEND, "INIT_FRONTEND_API_TOKENS": BACKEND})
+
+
+def test_a_revoked_key_stays_revoked(db, caplog):
+    environ = {"INIT_ADMIN_API_TOKENS": ADMIN}
+    create_init_tokens(environ)
+    delete_token(ADMIN, caller=Caller.system())
+    assert create_init_tokens(environ) == 0
+    assert client(ADMIN).get("/api/admin/api-tokens").status_code == 401
+    assert "INIT_ADMIN_API_TOKENS, token 1 was revoked" in caplog.text
+    assert ADMIN not in caplog.text
+
+
+def test_a_short_key_is_refused(db):
+    with pytest.raises(ImproperlyConfigured, match="token 1: the part after the dot must have at least 16"):
+        create_init_tokens({"INIT_ADMIN_API_TOKENS": "*:*.fifteen-letters"})
+
+
+def test_a_short_key_of_an_earlier_version_still_works(db):
+    short = "*:*.abc"
+    make = ApiToken.objects.create
+    make(kind="admin", name="from INIT_ADMIN_API_TOKENS", secret_hash=hash_secret(short), all_projects=True)
+    assert create_init_tokens({"INIT_ADMIN_API_TOKENS": short}) == 0
+    assert visible_prefix(short) == "*:*."
+
+
+def token(*args):
+    out = StringIO()
+    call_command("token", "create", *args, stdout=out)
+    return out.getvalue().strip()
+
+
+def test_command(db):
+    secret = token("--kind", "admin", "--name", "ops")
+    assert client(secret).get("/api/admin/api-tokens").status_code == 200
+    secret = token("--kind", "client", "--name", "x", "--projects", "default", "--environment", "production")
+    assert secret.startswith("default:production.")
+    secret = token("--kind", "frontend", "--name", "x", "--projects", "*", "--environment", "production")
+    assert secret.startswith("*:production.")
+
+
+def test_command_for_a_person(db):
+    make_user("anna", email="anna@example.org")
+    for given in ("anna", "Anna@Example.org"):
+        secret = token("--kind", "personal", "--name", f"of {given}", "--user", given)
+        assert client(secret).get("/api/admin/user/tokens").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--kind", "backend", "--environment", "production"], "Say --projects"),
+        (["--kind", "backend", "--projects", "default"], "one environment"),
+        (["--kind", "backend", "--projects", "nope", "--environment", "production"], "no project nope"),
+        (["--kind", "personal"], "Say --user"),
+        (["--kind", "personal", "--user", "nobody"], "no account nobody"),
+    ],
+)
+def test_command_refuses(db, args, words):
+    with pytest.raises(CommandError, match=words):
+        token("--name", "x", *args)

@@ -1,0 +1,181 @@
+"""What the pages are looked at with: projects, flags of every reason, activity. Rows only, no HTTP."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from groups.access import Caller
+from groups.models import Grant, Group, GroupMembership
+from groups.permissions import BuiltIn
+from projects.applications.store_report import keep_report
+from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.models import (
+    ContextField,
+    Dependency,
+    Environment,
+    Flag,
+    FlagEnvironment,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    Strategy,
+    StrategySegment,
+    StrategyType,
+)
+from tests.support.cast import make_token, make_user
+
+PAYMENT = [
+    {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"},
+    {"name": "green", "weight": 500, "weightType": "variable", "stickiness": "default"},
+]
+
+
+def make_project(project_id: str, name: str) -> Project:
+    project, _ = Project.objects.get_or_create(id=project_id, defaults={"name": name})
+    ProjectEnvironment.objects.bulk_create(
+        [ProjectEnvironment(project=project, environment=e) for e in Environment.objects.all()],
+        ignore_conflicts=True,
+    )
+    return project
+
+
+def make_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fields: Any) -> Flag:
+    """A flag, on in every environment but those given, without strategies."""
+    flag = Flag.objects.create(project=project, name=name, created_at=timezone.now(), **fields)
+    FlagEnvironment.objects.bulk_create(
+        FlagEnvironment(flag=flag, environment=environment, enabled=environment.name not in off_in)
+        for environment in Environment.objects.all()
+    )
+    return flag
+
+
+def make_strategy(
+    flag: Flag, *, rollout: int = 100, segments: tuple[Segment, ...] = (), **fields: Any
+) -> None:
+    """The same strategy in every environment, gradual rollout by userId unless ``name`` says otherwise."""
+    fields.setdefault("name", "flexibleRollout")
+    if fields["name"] == "flexibleRollout":
+        fields.setdefault(
+            "parameters", {"rollout": str(rollout), "stickiness": "userId", "groupId": flag.name}
+        )
+    for environment in Environment.objects.all():
+        strategy = Strategy.objects.create(flag=flag, environment=environment, **fields)
+        StrategySegment.objects.bulk_create(
+            StrategySegment(strategy=strategy, segment=segment) for segment in segments
+        )
+
+
+def constraint(name: str, operator: str, *values: str) -> dict[str, Any]:
+    single = operator.startswith(("NUM", "SEMVER", "DATE"))
+    return {
+        "contextName": name, "operator": operator, "values": [] if single else list(values),
+        "value": values[0] if single else "", "inverted": False, "caseInsensitive": False,
+    }  # fmt: skip
+
+
+@transaction.atomic
+def make_scenery() -> None:
+    """Projects checkout, legacy-portal and many more, with a flag for each reason a result can have."""
+    make_vocabulary()
+    checkout = make_project("checkout", "Checkout")
+    make_flags(checkout)
+    portal = make_project("legacy-portal", "Legacy portal")
+    make_flag(portal, "portal-banner")
+    make_flag(portal, "portal-read-only")
+    for name in ("portal-login", "portal-export"):
+        make_flag(portal, name, archived_at=timezone.now())
+    events = [Event(type=EventType.PROJECT_CREATED, project="checkout", after={"name": "Checkout"})]
+    events += [
+        Event(
+            type=EventType.FEATURE_CREATED, project="checkout", feature=flag.name, after={"name": flag.name}
+        )
+        for flag in checkout.flags.all()
+    ]
+    events.append(
+        Event(
+            type=EventType.FEATURE_STRATEGY_UPDATE, project="checkout", feature="dark-theme",
+            environment="production", before={"rollout": "25"}, after={"rollout": "50"},
+        )
+    )  # fmt: skip
+    events.append(Event(type=EventType.FEATURES_IMPORTED, project="checkout", environment="production"))
+    record_all(events, actor=Caller.system())
+    make_applications()
+    make_access(checkout)
+
+
+def make_applications() -> None:
+    """web-shop uses checkout in two versions of its SDK, ios-app too; portal-web uses legacy-portal."""
+    now, report = timezone.now(), Report()
+    for application, environment, sdk, flags in (
+        ("web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme")),
+        ("web-shop", "development", "unleash-node-sdk:6.11.0", ("dark-theme",)),
+        ("ios-app", "production", "unleash-ios-sdk:2.3.0", ("apple-pay",)),
+        ("portal-web", "production", "unleash-java-sdk:10.2.2", ("portal-read-only",)),
+    ):
+        instance = Instance(sdk_version=sdk, sdk_type="backend")
+        report.saw(Place(application, f"{application}-{environment}", environment), instance)
+        for flag in flags:
+            at = now - timedelta(minutes=3)
+            report.counted(Use(application, flag, environment), at, Count(yes=12, no=5), now=now)
+    keep_report(report)
+
+
+def make_access(project: Project) -> None:
+    """A group of one person and a service account, each holding something, and a key for applications."""
+    maria, robot = make_user("maria", name="Maria Olsen"), make_user("ci-pipeline", is_service=True)
+    team = Group.objects.create(name="Checkout team", description="Owns the checkout.")
+    GroupMembership.objects.create(group=team, user=maria)
+    Grant.objects.create(role_id=BuiltIn.OWNER, project=project, group=team)
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project=project, user=robot)
+    make_token("personal", user=robot, name="nightly builds")
+    make_token("backend", projects=[project.pk], environment="production", name="checkout in production")
+
+
+def make_vocabulary() -> None:
+    fields = {
+        "plan": ["free", "pro", "enterprise"], "country": ["DE", "NO", "US"], "appVersion": [], "region": [],
+    }  # fmt: skip
+    for order, (name, values) in enumerate(fields.items(), start=10):
+        ContextField.objects.update_or_create(
+            name=name,
+            defaults={"sort_order": order, "legal_values": [{"value": value} for value in values]},
+        )
+    hosts = {"name": "hosts", "type": "list", "description": "", "required": True}
+    StrategyType.objects.create(name="hostGroup", description="By group of hosts", parameters=[hosts])
+    Segment.objects.create(name="beta-testers", constraints=[constraint("userId", "IN", "7", "42")])
+    Segment.objects.create(name="vip-users", constraints=[constraint("plan", "IN", "enterprise")])
+
+
+def make_flags(project: Project) -> None:
+    beta, vip = Segment.objects.get(name="beta-testers"), Segment.objects.get(name="vip-users")
+    make_strategy(
+        make_flag(project, "apple-pay"),
+        constraints=[constraint("appVersion", "SEMVER_GT", "5.0.0"), constraint("country", "IN", "US", "DE")],
+    )
+    make_strategy(make_flag(project, "beta-dashboard"), segments=(beta,))
+    make_strategy(make_flag(project, "vip-lounge"), segments=(vip,))
+    make_strategy(
+        make_flag(project, "dark-theme"), rollout=50, title="Half of the paying ones",
+        constraints=[constraint("plan", "IN", "pro", "enterprise")],
+    )  # fmt: skip
+    parent = make_flag(project, "checkout-redesign")
+    make_strategy(parent, rollout=10)
+    gifts = make_flag(project, "gift-cards")
+    make_strategy(gifts)
+    gifts.environments.update(variants=PAYMENT)
+    Dependency.objects.create(flag=gifts, parent=parent)
+    make_strategy(make_flag(project, "image-cdn-switch"), name="hostGroup", parameters={"hosts": "a,b"})
+    make_strategy(make_flag(project, "new-date-picker", off_in=("production",)))
+    make_strategy(make_flag(project, "search-v2"), rollout=60, variants=PAYMENT)
+    make_strategy(
+        make_flag(project, "sampling"),
+        parameters={"rollout": "30", "stickiness": "random", "groupId": "sampling"},
+    )
+    make_strategy(
+        make_flag(project, "winter-sale"),
+        constraints=[constraint("currentTime", "DATE_AFTER", "2030-12-01T00:00:00Z")],
+    )

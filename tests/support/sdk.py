@@ -1,0 +1,77 @@
+"""A project as SDKs meet it: flags in two environments, keys, and the posts that SDKs send."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from projects.models import Flag, FlagEnvironment, Strategy, StrategySegment
+from tests.support.cast import client, make_token
+
+
+def make_flag(name: str, *, project: str = "default", enabled: bool = False, **fields: Any) -> Flag:
+    """A flag, switched in environment development; ``strategies`` are fields of Strategy."""
+    strategies = fields.pop("strategies", [])
+    variants = fields.pop("variants", [])
+    flag = Flag.objects.create(name=name, project_id=project, created_at=timezone.now(), **fields)
+    FlagEnvironment.objects.create(
+        flag=flag, environment_id="development", enabled=enabled, variants=variants
+    )
+    for order, strategy in enumerate(strategies):
+        segments = strategy.pop("segments", [])
+        made = Strategy.objects.create(
+            flag=flag, environment_id="development", sort_order=order, **({"name": "default"} | strategy)
+        )
+        StrategySegment.objects.bulk_create(StrategySegment(strategy=made, segment=s) for s in segments)
+    return flag
+
+
+def registration(app: str, instance: str | None = "i-1", **more: Any) -> dict[str, Any]:
+    body = {"appName": app, "instanceId": instance, "started": "2026-11-21T03:07:13.000Z", "interval": 10}
+    return body | {"strategies": ["default"]} | more
+
+
+def metrics(
+    app: str,
+    flags: list[str],
+    instance: str | None = "i-1",
+    *,
+    yes: int = 3,
+    no: int = 1,
+    at: datetime | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    at = at or timezone.now()
+    toggles = {flag: {"yes": yes, "no": no, "variants": {}} for flag in flags}
+    bucket = {"start": at.isoformat(), "stop": at.isoformat(), "toggles": toggles}
+    return {"appName": app, "instanceId": instance, "bucket": bucket} | more
+
+
+class Sdk:
+    """An SDK's side of the client API, with one backend key."""
+
+    def __init__(self, api: APIClient) -> None:
+        self.api = api
+
+    def register(self, *args: Any, **more: Any) -> Any:
+        return self.api.post("/api/client/register", registration(*args, **more))
+
+    def count(self, *args: Any, **more: Any) -> Any:
+        return self.api.post("/api/client/metrics", metrics(*args, **more))
+
+    def features(self, query: str = "", **headers: str) -> Any:
+        return self.api.get(
+            f"/api/client/features{query}", headers={"Unleash-Client-Spec": "5.2.0"} | headers
+        )
+
+
+def make_sdk(environment: str = "development", projects: list[str] | None = None) -> Sdk:
+    return Sdk(client(make_token("backend", projects=projects, environment=environment)))
+
+
+@pytest.fixture
+def sdk(db: None) -> Sdk:
+    """With a backend key for project ``default`` in ``development``."""
+    return make_sdk(projects=["default"])
