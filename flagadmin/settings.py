@@ -177,7 +177,6 @@ MIDDLEWARE = [
     "flagadmin.http.middleware.RequestIdMiddleware",
     "flagadmin.http.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "flagadmin.packing.PackedStaticFilesMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flagadmin.http.middleware.ErrorMiddleware",
     "flagadmin.http.request_bodies.FreedBodiesMiddleware",
@@ -236,12 +235,14 @@ USE_I18N = False
 DATE_FORMAT, DATETIME_FORMAT = "Y-m-d", "Y-m-d H:i:s"
 
 STATIC_URL = "/static/"
+# `serve` collects them (flagadmin/server/static_files.py); with DEBUG they are served from the source.
+STATIC_ROOT: Path | None = DATA_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = True  # served from where they lie: no collecting step before a start
-WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True
+WHITENOISE_SKIP_COMPRESS_EXTENSIONS = ("png", "map")
 
 # API ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ os.environ.setdefault("FLAGADMIN_LOG_LEVEL", "WARNING")
 os.environ.pop("FLAGADMIN_DEBUG", None)
 
 from flagadmin.settings import *  # noqa: F403
-from flagadmin.settings import BASE_DIR, DATABASE_URL, DATABASES, datadir
+from flagadmin.settings import BASE_DIR, DATABASE_URL, DATABASES, STORAGES, datadir
 
 if not DATABASE_URL:
     # Its own directory: `flush` and killed servers must never come near anybody's data.
@@ -22,3 +22,8 @@ IMPORT_PROCESS_BYTES = 1_000_000_000
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
+
+# Static files are served from the source; tests/serving/test_static_files.py collects them.
+STATIC_ROOT = None
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+WHITENOISE_USE_FINDERS = True

@@ -1,6 +1,6 @@
 """The data directory: who owns it, and files that come to be in it.
 
-It holds `postgres/` (the bundled database), `secret_key`, lock files and the database's log. Started as
+It holds `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log. Started as
 root inside somebody's folder, everything in it is given to that folder's owner, so that a start as root
 never locks its owner out later. Only what is made here is ever given away or re-moded.
 """

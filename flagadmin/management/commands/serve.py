@@ -22,6 +22,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from flagadmin.server import background_tasks as runtime
+from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SECONDS_TO_FINISH
 
 # Any number: servers that start at once on one database migrate one after the other.
@@ -54,6 +55,7 @@ class Command(BaseCommand):
         try:
             check_database()
             migrate()
+            collect_static_files()
             runtime.run_at_start()
         except OperationalError as error:
             raise CommandError(f"The database is not available: {error}") from error
