@@ -255,7 +255,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["flagadmin.http.request_bodies.OrjsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["flagadmin.http.request_bodies.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "flagadmin.http.request_bodies.AlwaysJson",
-    "DEFAULT_SCHEMA_CLASS": "flagadmin.http.openapi.BoundedSchema",
+    "DEFAULT_SCHEMA_CLASS": "flagadmin.http.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "flagadmin.http.error_responses.exception_handler",
     "LIST_SERIALIZER_ERRORS_AS_DICT": True,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -278,7 +278,6 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "flagadmin.http.openapi.usual_refusals",
         "flagadmin.http.openapi.main_operations_first",
     ],
     "CAMELIZE_NAMES": True,  # path parameters as the specification spells them

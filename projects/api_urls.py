@@ -2,6 +2,12 @@
 
 from django.urls import include, path
 
+from flagadmin.http.routers import Router
+from projects.tag_types.api import TagTypeViewSet
+
+router = Router()
+router.register("tag-types", TagTypeViewSet)
+
 urlpatterns = [
     path("", include("projects.applications.metrics_api")),
     path("", include("projects.applications.overview_api")),
@@ -25,7 +31,7 @@ urlpatterns = [
     path("", include("projects.segments.api")),
     path("", include("projects.strategies.api")),
     path("", include("projects.strategies.strategy_types_api")),
-    path("", include("projects.tag_types.api")),
     path("", include("projects.flags.tags_api")),
     path("", include("projects.tokens.api")),
+    *router.urls,
 ]

@@ -33,6 +33,16 @@ def _alternatives(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+class NullableText(serializers.CharField):
+    """A string that may be empty, or null for an empty one."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(allow_null=True, allow_blank=True, **kwargs)
+
+    def run_validation(self, data: Any = serializers.empty) -> str:
+        return super().run_validation(data) or ""
+
+
 class Body(serializers.Serializer):
     """An object of a request body. A list of them (``many=True``) takes ``max_length`` items, and none that is null."""
 

@@ -1,6 +1,8 @@
-"""What the descriptions of all operations share: the security scheme, the error record, the refusals.
+"""What the descriptions of all operations share: the security scheme, the error record, the usual 4xx answers.
 
->>> @extend_schema(responses={200: None} | refusals(400, 403, 404))
+An operation describes a 4xx answer itself only where there is more to say:
+
+>>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
 """
 
 from collections.abc import Mapping
@@ -8,6 +10,7 @@ from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import is_list_serializer
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
@@ -23,8 +26,31 @@ NUMBERED = frozenset(
 """Ids that count rows: strings in an address, as the specification says, but of digits alone."""
 
 
-class BoundedSchema(AutoSchema):
-    """Says how long lists of objects in request bodies may be, and which ids in addresses are numbers."""
+class ApiSchema(AutoSchema):
+    """Adds the usual 4xx answers, how long lists of objects in request bodies may be, and which ids are numbers.
+
+    ``tags`` of a view set hold for all of its operations.
+    """
+
+    def get_operation(self, path: str, *args: Any) -> dict[str, Any] | None:
+        operation: dict[str, Any] | None = super().get_operation(path, *args)
+        if operation is not None:
+            answers = operation["responses"]
+            for status in usual_statuses(path, has_body="requestBody" in operation):
+                if str(status) not in answers:
+                    answers[str(status)] = self._get_response_for_code(refusal(status), str(status))
+            operation["responses"] = dict(sorted(answers.items()))
+        return operation
+
+    def get_tags(self) -> list[str]:
+        return list(getattr(self.view, "tags", ())) or super().get_tags()
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        """``many=True`` says that an answer is a list. The framework takes that of every ``list`` for one."""
+        answer = self.get_response_serializers() if serializer is None else serializer
+        if isinstance(answer, dict) and answer:
+            answer = min(answer.items(), key=lambda item: str(item[0]))[1]
+        return is_list_serializer(answer)
 
     def _get_parameters(self) -> list[dict[str, Any]]:
         parameters = super()._get_parameters()
@@ -115,21 +141,10 @@ def refusal(status: int, description: str | None = None, *, name: str | None = N
     )
 
 
-def usual_refusals(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A postprocessing hook: what any operation may answer, where its own description does not say more."""
-    for path, item in result["paths"].items():
-        for operation in item.values():
-            statuses = [400, 401, 403, 404, 409] if path.startswith("/api/admin") else [400, 401, 403]
-            if "requestBody" in operation:
-                statuses += [413, 415]
-            for status in statuses:
-                operation["responses"].setdefault(str(status), _usual(status))
-    return result
-
-
-def _usual(status: int) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/ErrorRecord"}
-    return {"description": _KINDS[status][1], "content": {"application/json": {"schema": schema}}}
+def usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
+    """The 4xx statuses that any operation of this path may answer."""
+    statuses = (400, 401, 403, 404, 409) if path.startswith("/api/admin") else (400, 401, 403)
+    return (*statuses, 413, 415) if has_body else statuses
 
 
 # What this is for; a reader finds these without scrolling.

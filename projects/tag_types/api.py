@@ -1,27 +1,23 @@
 """/api/admin/tag-types: the kinds of tags that flags may have."""
 
-from typing import Any
-
-from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists
-from flagadmin.http.fields import Body, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import Body, NullableText
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.models import TagType
 from projects.tag_types import actions
 from projects.tag_types.documents import tag_type_document
 
-TAGS = ["Tags"]
-
 
 class TagTypeChanges(Body):
-    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    description = NullableText(required=False)
     icon = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     color = serializers.CharField(required=False, allow_null=True, help_text="As #FFFFFF.")
 
@@ -45,80 +41,61 @@ class TagTypeVerdict(serializers.Serializer):
     tagType = TagTypeBody()
 
 
-def _values(body: serializers.Serializer) -> dict[str, Any]:
-    values = validated(body)
-    if "description" in values:
-        values["description"] = values["description"] or ""
-    return values
+class TagTypeViewSet(ViewSet):
+    tags = ("Tags",)
+    lookup_url_kwarg = "name"
+    permissions = {
+        "create": Permission.CREATE_TAG_TYPE,
+        "validate": Permission.CREATE_TAG_TYPE,
+        "update": Permission.UPDATE_TAG_TYPE,
+        "destroy": Permission.DELETE_TAG_TYPE,
+    }
+    tag_type: TagType
 
+    def authorise(self, name: str | None = None) -> None:
+        if name is not None:
+            self.tag_type = actions.access_tag_type(name)
+        self.check_permission()
 
-class TagTypesView(APIView):
-    @extend_schema(operation_id="getTagTypes", tags=TAGS, responses={200: TagTypeList} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
+    @extend_schema(operation_id="getTagTypes", responses={200: TagTypeList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the tag types."""
         tag_types = [tag_type_document(tag_type) for tag_type in TagType.objects.all()]
         return Response({"version": 1, "tagTypes": tag_types})
 
-    @extend_schema(
-        operation_id="createTagType",
-        tags=TAGS,
-        request=TagTypeBody,
-        responses={201: TagTypeBody} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        request.user.check(Permission.CREATE_TAG_TYPE)
-        created = actions.create_tag_type(_values(TagTypeBody(data=request.data)), caller=request.user)
+    @extend_schema(operation_id="createTagType", request=TagTypeBody, responses={201: TagTypeBody})
+    def create(self, request: ApiRequest) -> Response:
+        """Create a tag type."""
+        created = actions.create_tag_type(self.validated(TagTypeBody), caller=self.caller)
         headers = {"Location": f"tag-types/{created.name}"}
         return Response(tag_type_document(created), status=201, headers=headers)
 
-
-class ValidateTagTypeView(APIView):
-    @extend_schema(
-        operation_id="validateTagType",
-        tags=TAGS,
-        request=TagTypeBody,
-        responses={200: TagTypeVerdict} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether this tag type could be created."""
-        request.user.check(Permission.CREATE_TAG_TYPE)
-        tag_type = TagType(**_values(TagTypeBody(data=request.data)))
+    @extend_schema(operation_id="validateTagType", request=TagTypeBody, responses={200: TagTypeVerdict})
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether this tag type could be created."""
+        tag_type = TagType(**self.validated(TagTypeBody))
         actions.check_tag_type(tag_type)
         if TagType.objects.filter(pk=tag_type.name).exists():
             raise NameExists(f"There already exists a tag type with the name {tag_type.name}.")
         return Response({"valid": True, "tagType": tag_type_document(tag_type)})
 
+    @extend_schema(operation_id="getTagType", responses={200: OneTagType})
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        """Get one tag type."""
+        return Response({"version": 1, "tagType": tag_type_document(self.tag_type)})
 
-class TagTypeView(APIView):
-    @extend_schema(operation_id="getTagType", tags=TAGS, responses={200: OneTagType} | refusals(403, 404))
-    def get(self, request: ApiRequest, name: str) -> Response:
-        return Response({"version": 1, "tagType": tag_type_document(actions.access_tag_type(name))})
-
-    @extend_schema(
-        operation_id="updateTagType",
-        tags=TAGS,
-        request=TagTypeChanges,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, name: str) -> Response:
-        """Change what is given; the name stays."""
-        actions.access_tag_type(name)
-        request.user.check(Permission.UPDATE_TAG_TYPE)
-        actions.update_tag_type(name, _values(TagTypeChanges(data=request.data)), caller=request.user)
+    @extend_schema(operation_id="updateTagType", request=TagTypeChanges, responses={200: None})
+    def update(self, request: ApiRequest, name: str) -> Response:
+        """Change the members that are given. The name cannot be changed."""
+        actions.update_tag_type(name, self.validated(TagTypeChanges), caller=self.caller)
         return Response()
 
     @extend_schema(
         operation_id="deleteTagType",
-        tags=TAGS,
-        responses={200: None}
-        | refusals(403, 404, descriptions={409: "Flags have tags of this type; the message names them."}),
+        responses={200: None, 409: refusal(409, "Flags have tags of this type; the message names them.")},
     )
-    def delete(self, request: ApiRequest, name: str) -> Response:
-        actions.delete_tag_type(name, caller=request.user)
+    def destroy(self, request: ApiRequest, name: str) -> Response:
+        """Delete the tag type, unless flags have tags of this type."""
+        actions.delete_tag_type(name, caller=self.caller)
         return Response()
-
-
-urlpatterns = [
-    path("tag-types", TagTypesView.as_view()),
-    path("tag-types/validate", ValidateTagTypeView.as_view()),
-    path("tag-types/<str:name>", TagTypeView.as_view()),
-]

@@ -1,0 +1,30 @@
+"""From view sets to URLs."""
+
+from typing import Any
+
+from rest_framework.routers import DynamicRoute, Route, SimpleRouter
+
+
+class Router(SimpleRouter):
+    """Django's path converters, and no slash at the end: ``features``, ``features/<str:name>``.
+
+    ``prefix`` may have placeholders of its own (``projects/<str:project_id>/features``). A list answers three methods
+    more than with DRF: PUT replaces all of it, PATCH edits it, and DELETE clears it.
+    """
+
+    routes: list[Route | DynamicRoute] = [
+        Route(
+            url=r"{prefix}{trailing_slash}",
+            mapping={"get": "list", "post": "create", "put": "replace", "patch": "edit", "delete": "clear"},
+            name="{basename}-list",
+            detail=False,
+            initkwargs={"suffix": "List"},
+        ),
+        *SimpleRouter.routes[1:],
+    ]
+
+    def __init__(self) -> None:
+        super().__init__(trailing_slash=False, use_regex_path=False)
+
+    def get_default_basename(self, viewset: Any) -> str:
+        return viewset.__name__
