@@ -4,8 +4,8 @@
    ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy`` where they fit, and ``@action``
    for the rest. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of the whole list.)
 2. Name in ``permissions`` what each action that changes something needs; ``None`` if everybody may who gets as far
-   as there. A tuple is for "any of these". What lies in a project, or on a flag, extends ``ProjectViewSet`` or
-   ``FlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere, override ``authorise``.
+   as there. A tuple is for "any of these". What lies in a project, or on a flag, extends ``InProjectViewSet`` or
+   ``OnFlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere, override ``authorise``.
 3. Write the action as a recipe: ``self.validated(Body)``, one call of ``actions``, ``Response``. By then 401, 404 and
    403 are behind us; ``actions`` checks again under its locks, because rights and rows may have changed meanwhile.
 4. Describe it with ``extend_schema``: ``operation_id``, ``request``, ``responses`` of success, and a 4xx answer only

@@ -8,7 +8,7 @@ from projects.flags.toggle import project_environment
 from projects.models import Flag, Project
 
 
-class ProjectViewSet(ViewSet):
+class InProjectViewSet(ViewSet):
     """Below ``projects/<str:project_id>``. A project that the caller may not read is not found."""
 
     project: Project
@@ -18,7 +18,7 @@ class ProjectViewSet(ViewSet):
         self.check_permission(project=project_id)
 
 
-class FlagViewSet(ViewSet):
+class OnFlagViewSet(ViewSet):
     """Below ``projects/<str:project_id>/features/<str:name>``: an active flag, and the environment if one is named."""
 
     flag: Flag
