@@ -151,6 +151,16 @@ class Conflict(AppError):
     name = "ConflictError"
 
 
+class EditConflict(Conflict):
+    """409: what was to be changed is no longer what the caller has read. ``current``: its document now."""
+
+    default_message = "This has changed since you opened this page. Nothing was saved."
+
+    def __init__(self, current: Any, message: str | None = None) -> None:
+        super().__init__(message)
+        self.current = current
+
+
 class PayloadTooLarge(AppError):
     status = 413
     name = "PayloadTooLargeError"

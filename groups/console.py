@@ -15,6 +15,7 @@ from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django_htmx.http import HttpResponseClientRedirect
 
+from flagadmin.console.edit_conflicts import EditConflictMixin, differences
 from flagadmin.console.lists import Column, Filter, Listing, add_problems, csv_response
 from flagadmin.errors import (
     AppError,
@@ -160,9 +161,39 @@ class FormPage(ConsolePage):
             except NotFound:
                 raise
             except AppError as error:
-                add_problems(form, error, fields=self.problem_fields)
+                self.refused(error, form)
                 status = error.status
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
+
+    def refused(self, error: AppError, form: BaseForm) -> None:
+        """By the action: the form shows why."""
+        add_problems(form, error, fields=self.problem_fields)
+
+
+class EditPage(EditConflictMixin, FormPage):
+    """A form that changes what is stored. ``submit`` hands ``version.expected`` to the action."""
+
+    def find(self) -> None:
+        """Loads what is edited; again where somebody else has changed it. Raises NotFound, NoAccess."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.find()
+        self.note_version()
+        return super().get(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.find()
+        self.note_version()
+        return super().post(request, *args, **kwargs)
+
+    def refused(self, error: AppError, form: BaseForm) -> None:
+        super().refused(error, form)
+        self.entered = form
+        self.show_conflict(error)
+
+    def sentences_now(self) -> list[str]:
+        self.find()
+        return differences(self.get_form(), self.entered)
 
 
 def uncut(form: BaseForm) -> BaseForm:

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership, User
@@ -75,16 +76,19 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
 
 
 @transactional
-def update_group(group_id: int, changes: dict[str, Any], *, caller: Caller) -> Group:
+def update_group(
+    group_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller
+) -> Group:
     """``changes``: some of ``name, description, mappings_sso, root_role, users``; what is not named stays.
 
     A group kept by an identity provider (SCIM) has its name and members from there.
-    Raises NoAccess, NotFound, ValidationError, NameExists, InvalidOperation.
+    Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation.
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
         before = document(group)
+        check_expected(expected, before)
         _apply(group, changes, caller)
     after = document(group)
     if after != before:
@@ -108,15 +112,17 @@ def change_members(
 
 
 @transactional
-def delete_group(group_id: int, *, caller: Caller) -> None:
+def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Its memberships and grants go with it; people, projects and roles stay.
 
-    Raises NoAccess, NotFound, InvalidOperation (it is the last that gives the Admin role).
+    Raises NoAccess, NotFound, EditConflict, InvalidOperation (it is the last that gives the Admin role).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id, for_deletion=True)
-        before = document(group) | {
+        current = document(group)
+        check_expected(expected, current)
+        before = current | {
             "grants": list(group.grants.order_by("project_id", "role_id").values("project_id", "role_id"))
         }
         group.delete()

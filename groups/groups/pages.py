@@ -9,8 +9,10 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
-from groups.console import ActionPage, ConfirmPage, ConsolePage, FormPage, ListPage
+from groups.console import ActionPage, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import NewGroup
 from groups.groups.deletion_summary import deletion_sentence, names_of
@@ -157,15 +159,25 @@ class NewGroupPage(FormPage):
         return curl_for(self.request, "POST", "/api/admin/groups", {"name": "Checkout team", "users": []})
 
 
-class EditGroupPage(OneGroup, NewGroupPage):
+class EditGroupPage(EditPage, OneGroup, NewGroupPage):
+    def find(self) -> None:
+        self.caller.check(Permission.ADMIN)
+        self.edited = self.group()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        return AuditEvent.objects.filter(type=EventType.GROUP_UPDATED, after__id=self.group_id)
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.edited)
+
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (GROUPS, (self.group().name, group_url(self.group_id)))
+        return (GROUPS, (self.edited.name, group_url(self.group_id)))
 
     def get_title(self) -> str:
-        return f"Edit {self.group().name}"
+        return f"Edit {self.edited.name}"
 
     def get_initial(self) -> dict[str, Any]:
-        group = self.group()
+        group = self.edited
         return {
             "name": group.name,
             "description": group.description,
@@ -175,13 +187,14 @@ class EditGroupPage(OneGroup, NewGroupPage):
 
     def get_form(self, data: Any = None) -> forms.BaseForm:
         form = super().get_form(data)
-        if self.group().scim_id:
+        if self.edited.scim_id:
             form.fields["name"].disabled = True
             form.fields["name"].help_text = "This name comes from the identity provider."
         return form
 
     def submit(self, form: Any) -> str:
-        group = actions.update_group(self.group_id, form.values(), caller=self.caller)
+        expected = self.version.expected
+        group = actions.update_group(self.group_id, form.values(), expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed group {group.name}.")
         return group_url(group.pk)
 
@@ -189,7 +202,7 @@ class EditGroupPage(OneGroup, NewGroupPage):
         return super().get_context_data(button="Save group", cancel=group_url(self.group_id), **kwargs)
 
     def curl(self) -> str:
-        body = {"name": self.group().name, "rootRole": None}
+        body = {"name": self.edited.name, "rootRole": None}
         return curl_for(self.request, "PUT", f"/api/admin/groups/{self.group_id}", body)
 
 

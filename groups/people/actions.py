@@ -11,6 +11,7 @@ from django.core.validators import validate_email
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from groups.access import Caller
 from groups.login.passwords import problems_of_password
@@ -82,15 +83,18 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
 
 
 @transactional
-def update_account(user_id: int, changes: dict[str, Any], *, is_service: bool, caller: Caller) -> User:
+def update_account(
+    user_id: int, changes: dict[str, Any], *, is_service: bool, expected: Expected = None, caller: Caller
+) -> User:
     """``changes``: some of ``name, email, root_role, is_active``; what is not named stays.
 
-    Raises NoAccess, NotFound, ValidationError, NameExists, InvalidOperation (the last admin, or oneself).
+    Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation (the last admin, or oneself).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = _locked(user_id, is_service)
         before = document(user)
+        check_expected(expected, before)
         _apply(user, changes)
         user.save()
     after = document(user)
@@ -101,12 +105,14 @@ def update_account(user_id: int, changes: dict[str, Any], *, is_service: bool, c
 
 
 @transactional
-def delete_account(user_id: int, *, is_service: bool, caller: Caller) -> None:
-    """Its tokens, grants and memberships go with it. Raises NoAccess, NotFound, InvalidOperation."""
+def delete_account(user_id: int, *, is_service: bool, expected: Expected = None, caller: Caller) -> None:
+    """Its tokens, grants and memberships go with it. Raises NoAccess, NotFound, EditConflict, InvalidOperation."""
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = _locked(user_id, is_service)
-        before = document(user) | {
+        current = document(user)
+        check_expected(expected, current)
+        before = current | {
             "tokens": [token.name for token in user.tokens.all()],
             "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
             "grants": list(user.grants.order_by("project_id").values("project_id", "role_id")),

@@ -6,11 +6,14 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import curl_for
-from groups.console import ActionPage, ConfirmPage, FormPage
+from groups.console import ActionPage, ConfirmPage, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, create_login_link
 from groups.models import User
@@ -104,12 +107,22 @@ def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -
     return {"title": f"Link for {user}", "secret": secret, "back": back, "lead": lead}
 
 
-class EditAccountPage(OneAccount, NewAccountPage):
+class EditAccountPage(EditPage, OneAccount, NewAccountPage):
+    def find(self) -> None:
+        self.user = self.account()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        kinds = (EventType.USER_UPDATED, EventType.SERVICE_ACCOUNT_UPDATED)
+        return AuditEvent.objects.filter(type__in=kinds, after__id=self.user_id)
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.user)
+
     def get_title(self) -> str:
-        return f"Edit {self.account().display_name}"
+        return f"Edit {self.user.display_name}"
 
     def get_initial(self) -> dict[str, Any]:
-        user = self.account()
+        user = self.user
         return {
             "username": user.username,
             "name": user.name,
@@ -127,7 +140,13 @@ class EditAccountPage(OneAccount, NewAccountPage):
         data = form.cleaned_data
         changes = {"name": data["name"], "root_role": data["rootRole"]}
         changes |= {} if self.is_service else {"email": data["email"]}
-        user = actions.update_account(self.user_id, changes, is_service=self.is_service, caller=self.caller)
+        user = actions.update_account(
+            self.user_id,
+            changes,
+            is_service=self.is_service,
+            expected=self.version.expected,
+            caller=self.caller,
+        )
         messages.success(self.request, f"Changed {user}.")
         return self.url
 

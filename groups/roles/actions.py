@@ -10,6 +10,7 @@ from django.apps import apps
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import (
     AppError,
     InvalidOperation,
@@ -76,13 +77,14 @@ def create_role(
 
 
 @transactional
-def update_role(role_id: int, changes: dict[str, Any], *, caller: Caller) -> Role:
+def update_role(role_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller) -> Role:
     """``changes``: some of ``name, description, permissions``; its type stays.
 
-    Raises NoAccess, NotFound, InvalidOperation (built in), ValidationError, NameExists.
+    Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, ValidationError, NameExists.
     """
     role = access_role_for_update(caller, role_id)
     before = document(role)
+    check_expected(expected, before)
     role.name = changes.get("name", role.name).strip()
     role.description = changes.get("description", role.description)
     permissions = changes.get("permissions")
@@ -99,11 +101,12 @@ def update_role(role_id: int, changes: dict[str, Any], *, caller: Caller) -> Rol
 
 
 @transactional
-def delete_role(role_id: int, *, caller: Caller) -> None:
-    """Raises NoAccess, NotFound, InvalidOperation (built in), RoleInUse."""
+def delete_role(role_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, RoleInUse."""
     role = access_role_for_update(caller, role_id)
-    check_role_is_unused(role)
     before = document(role)
+    check_expected(expected, before)
+    check_role_is_unused(role)
     role.delete()
     record(Event(type=EventType.ROLE_DELETED, subject=before["name"], before=before), actor=caller)
 

@@ -8,9 +8,10 @@ from django.contrib import messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import InvalidOperation
-from groups.console import ConfirmPage, FormPage, ListPage
+from groups.console import ConfirmPage, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
 from groups.roles import actions
@@ -173,26 +174,29 @@ class NewRolePage(FormPage):
         return curl_for(self.request, "POST", "/api/admin/roles", body)
 
 
-class EditRolePage(NewRolePage):
-    def role(self) -> Role:
+class EditRolePage(EditPage, NewRolePage):
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        role = actions.access_role(self.caller, self.kwargs["role_id"])
-        if role.is_built_in:
-            raise InvalidOperation(f"{role.name} is a built-in role and cannot be changed.")
-        return role
+        self.role = actions.access_role(self.caller, self.kwargs["role_id"])
+        actions.check_not_built_in(self.role, "changed")
+
+    def events(self) -> QuerySet[AuditEvent]:
+        return AuditEvent.objects.filter(type=EventType.ROLE_UPDATED, after__id=self.role.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.role)
 
     def is_root(self) -> bool:
-        return self.role().is_root
+        return self.role.is_root
 
     def get_title(self) -> str:
-        return f"Edit {self.role().name}"
+        return f"Edit {self.role.name}"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        role = self.role()
-        return (ROLES, (role.name, role_url(role.pk)))
+        return (ROLES, (self.role.name, role_url(self.role.pk)))
 
     def get_initial(self) -> dict[str, Any]:
-        role = self.role()
+        role = self.role
         held = actions.permissions_of(role)
         return {
             "name": role.name,
@@ -205,7 +209,8 @@ class EditRolePage(NewRolePage):
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
         changes = {"name": data["name"], "description": data["description"], "permissions": form.held()}
-        role = actions.update_role(self.kwargs["role_id"], changes, caller=self.caller)
+        expected = self.version.expected
+        role = actions.update_role(self.role.pk, changes, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed role {role.name}. It holds at once.")
         return role_url(role.pk)
 

@@ -9,6 +9,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NotFound, Problem, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
@@ -41,11 +42,20 @@ def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> Contex
 
 @transactional
 def update_context_field(
-    name: str, changes: Mapping[str, Any], *, caller: Caller, project: str | None = None
+    name: str,
+    changes: Mapping[str, Any],
+    *,
+    expected: Expected = None,
+    caller: Caller,
+    project: str | None = None,
 ) -> ContextField:
-    """Changes those model fields that are given; the name and the project stay. Raises NotFound, NoAccess."""
+    """Changes those model fields that are given; the name and the project stay.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    """
     field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
     before = context_field_document(field)
+    check_expected(expected, before)
     for key, value in changes.items():
         setattr(field, key, value)
     check_context_field(field)
@@ -89,10 +99,14 @@ def _change_legal_values(name: str, change: Any, *, caller: Caller, project: str
 
 
 @transactional
-def delete_context_field(name: str, *, caller: Caller, project: str | None = None) -> None:
+def delete_context_field(
+    name: str, *, expected: Expected = None, caller: Caller, project: str | None = None
+) -> None:
     """Deletes the field. Constraints that name it go on working: they compare what the context brings."""
     field = access_context_field_for_update(caller, name, Permission.DELETE_CONTEXT_FIELD, project=project)
-    record(_event(EventType.CONTEXT_FIELD_DELETED, field, before=context_field_document(field)), actor=caller)
+    before = context_field_document(field)
+    check_expected(expected, before)
+    record(_event(EventType.CONTEXT_FIELD_DELETED, field, before=before), actor=caller)
     field.delete()
 
 

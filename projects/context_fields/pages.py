@@ -7,17 +7,20 @@ from urllib.parse import quote
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Q
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import choices
-from groups.console import ConsolePage, FormPage, ListPage
+from groups.console import ConsolePage, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.context_fields import actions
 from projects.context_fields.documents import context_field_document
+from projects.history.queries import readable_events
 from projects.models import ContextField
 from projects.project_scope import visible
 from projects.used_by import Uses, context_field_uses
@@ -162,25 +165,25 @@ class NewContextField(ContextFieldPage):
         return curl_for(self.request, "POST", "/api/admin/context", body)
 
 
-class EditContextField(ContextFieldPage):
+class EditContextField(EditPage, ContextFieldPage):
     template_name = "projects/context_field.html"
 
     def find(self) -> None:
         self.field = actions.access_context_field(self.caller, self.kwargs["name"])
+        if self.request.method == "POST":
+            actions.access_context_field_with(self.caller, self.field.pk, Permission.UPDATE_CONTEXT_FIELD)
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.CONTEXT_FIELD_UPDATED, subject=self.field.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return context_field_document(self.field)
 
     def may(self, permission: Permission) -> bool:
         project = self.field.project_id
         own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
         return own or self.caller.can(permission)
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.find()
-        return super().get(request, *args, **kwargs)
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        actions.access_context_field_with(self.caller, self.field.pk, Permission.UPDATE_CONTEXT_FIELD)
-        return super().post(request, *args, **kwargs)
 
     def get_form(self, data: Any = None) -> ContextFieldForm:
         initial = {
@@ -193,7 +196,8 @@ class EditContextField(ContextFieldPage):
 
     def submit(self, form: ContextFieldForm) -> str:
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
-        actions.update_context_field(self.field.pk, changes, caller=self.caller)
+        expected = self.version.expected
+        actions.update_context_field(self.field.pk, changes, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed context field {self.field.name}.")
         return "/context-fields/"
 

@@ -4,39 +4,41 @@ Everything happens in one transaction under the project's strongest lock, set by
 not depend on how much there is. A token that named other projects too keeps those; none ever reaches more than before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable
 from typing import Any
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, Problem, choices
+from flagadmin.edit_conflicts import Expected, check_expected
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.context_fields.documents import context_field_document
-from projects.flags.bulk_delete import check_no_children, remove_flag_rows, remove_rows
-from projects.models import ContextField, Flag, Project, Segment, StrategySegment
-from projects.projects.actions import check_no_active_flags, check_not_default
+from projects.deletion.blockers import deletion_checks
+from projects.deletion.plan import Scopes, is_own, plan_project_deletion, scopes_of
+from projects.flags.bulk_delete import remove_flag_rows, remove_rows
+from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.queries import project_environment_documents, settings_document
 from projects.segments.documents import segment_document
 from projects.tokens.actions import document as token_document
 
-Scopes = dict[int, list[str]]
-
 
 @transactional
-def delete_project(project_id: str, *, caller: Caller) -> None:
+def delete_project(project_id: str, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a project with its archived flags and everything that is its alone. Events stay.
 
-    Raises NotFound, NoAccess, and InvalidOperation for the default project, naming flags that are still active, or
-    naming flags elsewhere that depend on what it has.
+    ``expected`` is about the deletion plan. Raises NotFound, NoAccess, EditConflict, and InvalidOperation for the
+    default project, naming flags that are still active, or naming flags elsewhere that depend on what it has.
     """
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
     )
+    if expected is not None:
+        plan = plan_project_deletion(project_id, caller=caller)
+        changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
+        check_expected(expected, plan.document, f"{changed} This is how it is now.")
     for check in deletion_checks(project):
         check()
     before = removed_project_document(project)
@@ -47,27 +49,6 @@ def delete_project(project_id: str, *, caller: Caller) -> None:
         Event(type=EventType.PROJECT_DELETED, project=project.pk, subject=project.pk, before=before),
         actor=caller,
     )
-
-
-def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
-    """What has to hold for a project to be deleted. They read only."""
-    yield partial(check_not_default, project, "deleted")
-    yield partial(check_no_active_flags, project, "deleted")
-    yield partial(check_no_borrowers, project)
-    yield partial(check_no_children, Flag.objects.filter(project=project), "deleted")
-
-
-def check_no_borrowers(project: Project) -> None:
-    """Raises InvalidOperation naming flags of other projects whose strategies have one of its segments."""
-    links = StrategySegment.objects.filter(segment__project=project)
-    elsewhere = links.exclude(strategy__flag__project=project)
-    rows = elsewhere.order_by("segment__name", "strategy__flag__name")
-    pairs = list(rows.values_list("segment__name", "strategy__flag__name").distinct())
-    if pairs:
-        raise InvalidOperation(
-            f"Flags of other projects use segments of {project.pk}: {choices({flag for _, flag in pairs})}.",
-            details=[Problem(segment, f"{flag} uses it") for segment, flag in pairs],
-        )
 
 
 def removed_project_document(project: Project) -> dict[str, Any]:
@@ -100,20 +81,6 @@ def _remove_tokens(project: Project, caller: Caller) -> None:
     ApiTokenProject.objects.filter(project=project).delete()
     remove_rows(ApiToken.objects.filter(pk__in=[token.pk for token in own]))
     record_all([*_deleted(own, project, scopes), *_narrowed(shared, project, scopes)], actor=caller)
-
-
-def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
-    """Whether this project is all that the token reaches."""
-    return not token.all_projects and scopes[token.pk] == [project.pk]
-
-
-def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
-    """The projects that each token names, by id."""
-    found: Scopes = {token.pk: [] for token in tokens}
-    rows = ApiTokenProject.objects.filter(token_id__in=list(found)).order_by("project_id")
-    for token_id, project_id in rows.values_list("token_id", "project_id"):
-        found[token_id].append(project_id)
-    return found
 
 
 def _deleted(tokens: list[ApiToken], project: Project, scopes: Scopes) -> Iterable[Event]:

@@ -1,6 +1,6 @@
 """/projects/ID/delete/: what has to be archived first, then deleting the project by typing its id.
 
-The form sends the fingerprint of the plan that the page showed: what has changed since is refused, and told.
+The form sends the version of the plan that the page showed: a project that has changed since is not deleted.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,9 @@ from django.urls import path
 from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import FormVersion, last_event
 from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.edit_conflicts import fingerprint
 from flagadmin.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
 from groups.access import missing
 from groups.console import ConsolePage, ListPage
@@ -25,9 +27,8 @@ from projects.access import access_project
 from projects.console import api_path, flag_url, project_crumbs, project_url
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
-from projects.deletion.confirmed import delete_as_planned
+from projects.deletion.execute import delete_project
 from projects.deletion.plan import ActiveFlag, DeletionPlan, Use, plan_project_deletion
-from projects.edit_conflict_pages import Seen
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
 
@@ -119,17 +120,17 @@ class DeleteProjectPage(ListPage):
             lost=words.lost(plan),
             names=words.lost_names(plan),
             blocked=words.blocked_because(plan),
-            seen=Seen.now(plan.fingerprint, self.events()),
+            expected=FormVersion(fingerprint(plan.document), last_event(self.events())),
             refusal=self.refusal,
-            changes=self.seen.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
+            changes=self.version.events_since(self.events()) if isinstance(self.refusal, Conflict) else [],
             confirm_error=self.confirm_error,
             **kwargs,
         )
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.seen = Seen.sent(request.POST)
+        self.version = FormVersion.sent(request.POST)
         try:
-            return HttpResponseRedirect(self.delete_project())
+            return HttpResponseRedirect(self.delete_confirmed())
         except (NoAccess, NotFound):
             raise
         except AppError as error:
@@ -137,12 +138,14 @@ class DeleteProjectPage(ListPage):
             listing = self.listing()
             return self.render_to_response(self.get_context_data(listing=listing), status=error.status)
 
-    def delete_project(self) -> str:
+    def delete_confirmed(self) -> str:
         project_id, typed = self.kwargs["project_id"], self.request.POST.get("confirm", "").strip()
-        if typed != self.plan().project.pk:
+        plan = self.plan()
+        if typed != plan.project.pk:
             self.confirm_error = f"Type {project_id} to confirm" + (f"; you typed {typed}." if typed else ".")
             raise ValidationError.at("confirm", self.confirm_error)
-        plan = delete_as_planned(project_id, self.seen.fingerprint, caller=self.caller)
+        shown = frozenset([self.version.fingerprint])
+        delete_project(project_id, expected=shown, caller=self.caller)
         messages.success(self.request, f"Deleted {words.lost(plan)}.")
         return "/projects/"
 

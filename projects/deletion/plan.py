@@ -1,18 +1,17 @@
 """What stands against deleting a project, and what would be lost with it. Reads only."""
 
-import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-import orjson
 from django.db.models import Max, QuerySet
 
 from flagadmin.errors import raised_by
 from groups.access import DEFAULT_PROJECT, Caller
-from groups.models import ApiToken, Grant
+from groups.models import ApiToken, ApiTokenProject, Grant
 from projects.access import access_project
-from projects.deletion.execute import deletion_checks, is_own, scopes_of
+from projects.deletion.blockers import deletion_checks
 from projects.models import (
     Application,
     ContextField,
@@ -95,13 +94,13 @@ class DeletionPlan:
         return [flag.name for flag in self.active]
 
     @property
-    def fingerprint(self) -> str:
-        """Differs when anything of it does but the times: what somebody saw is still so while this is the same."""
+    def document(self) -> dict[str, Any]:
+        """All of it but the times: what somebody was shown still holds while this is the same."""
         told = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
         told["active"] = [
             (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
         ]
-        return hashlib.sha256(orjson.dumps(told)).hexdigest()
+        return told
 
 
 def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
@@ -191,3 +190,20 @@ def _access(project: Project) -> tuple[list[Access], list[Access]]:
         elif grant.group is not None:
             groups.append(Access(grant.group.pk, grant.group.name, grant.role.name))
     return groups, people
+
+
+Scopes = dict[int, list[str]]
+
+
+def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
+    """Whether this project is all that the token reaches."""
+    return not token.all_projects and scopes[token.pk] == [project.pk]
+
+
+def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
+    """The projects that each token names, by id."""
+    found: Scopes = {token.pk: [] for token in tokens}
+    rows = ApiTokenProject.objects.filter(token_id__in=list(found)).order_by("project_id")
+    for token_id, project_id in rows.values_list("token_id", "project_id"):
+        found[token_id].append(project_id)
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.models import ApiToken
@@ -34,10 +35,16 @@ def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environm
 
 
 @transactional
-def update_environment(name: str, changes: Mapping[str, Any], *, caller: Caller) -> Environment:
-    """Changes those model fields that are given; the name stays. Raises NotFound, NoAccess, ValidationError."""
+def update_environment(
+    name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> Environment:
+    """Changes those model fields that are given; the name stays.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    """
     environment = access_environment_for_update(caller, name)
     before = environment_document(environment)
+    check_expected(expected, before)
     for key, value in changes.items():
         setattr(environment, key, value)
     check_environment_values(environment)
@@ -68,14 +75,15 @@ def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
 
 
 @transactional
-def delete_environment(name: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, and Conflict naming the projects and tokens that still use it.
+def delete_environment(name: str, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, EditConflict, and Conflict naming the projects and tokens that still use it.
 
     What flags of projects that left it had there goes with it.
     """
     environment = access_environment_for_update(caller, name)
-    check_environment_is_unused(environment)
     before = environment_document(environment)
+    check_expected(expected, before)
+    check_environment_is_unused(environment)
     remove_rows(Strategy.objects.filter(environment=environment))
     remove_rows(FlagEnvironment.objects.filter(environment=environment))
     environment.delete()

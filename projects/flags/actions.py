@@ -10,6 +10,7 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NameExists, Problem, check_problems, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -133,21 +134,29 @@ def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
         yield from tag_problems(kind, value, f"tags[{index}]", vocabulary=vocabulary)
 
 
-def update_flag(project_id: str, name: str, changes: Mapping[str, Any], *, caller: Caller) -> Flag:
+def update_flag(
+    project_id: str, name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> Flag:
     """Changes those of ``type description stale impression_data`` that are given.
 
-    A type that an import brought stays until it is changed. Raises NotFound, NoAccess, ValidationError.
+    A type that an import brought stays until it is changed. Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
-    return edit_flag(project_id, name, lambda before: changes, caller=caller)
+    return edit_flag(project_id, name, lambda before: changes, expected=expected, caller=caller)
 
 
 @transactional
 def edit_flag(
-    project_id: str, name: str, edit: Callable[[dict[str, Any]], Mapping[str, Any]], *, caller: Caller
+    project_id: str,
+    name: str,
+    edit: Callable[[dict[str, Any]], Mapping[str, Any]],
+    *,
+    expected: Expected = None,
+    caller: Caller,
 ) -> Flag:
-    """The same with changes that depend on what is there: ``edit`` is given the metadata, read under the lock."""
+    """Like ``update_flag``, with changes that ``edit`` derives from the metadata, read under the lock."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     before = metadata_document(flag)
+    check_expected(expected, before)
     changes = edit(before)
     changed = {key: value for key, value in changes.items() if getattr(flag, key) != value}
     if not changed:

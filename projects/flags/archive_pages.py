@@ -125,7 +125,7 @@ class ArchivePage(ChosenFlags):
             dependants=list(dict.fromkeys(here)),
             elsewhere=len(held) > len(here),
             all=self.all,
-            seen=digest(flags),
+            expected=digest(flags),
             listed=choices(flag.name for flag in flags),
             **more,
         )
@@ -140,7 +140,7 @@ class ArchivePage(ChosenFlags):
             return self.shown(flags, status=error.status, refusal=error)
 
     def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
-        if self.all and self.request.POST.get("seen") != digest(flags):
+        if self.all and self.request.POST.get("expected") != digest(flags):
             raise Conflict(
                 "The flags of this project changed since you opened this page. Nothing was archived."
             )

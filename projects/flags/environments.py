@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -64,13 +65,21 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
 
 
 def set_variants(
-    project_id: str, name: str, environment: str, given: Variants, *, caller: Caller
+    project_id: str,
+    name: str,
+    environment: str,
+    given: Variants,
+    *,
+    expected: Expected = None,
+    caller: Caller,
 ) -> list[dict[str, Any]]:
     """Replaces the flag's variants in the environment; answers them as stored. An empty list clears them.
 
-    Raises NotFound, NoAccess, ValidationError.
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
-    return edit_variants(project_id, name, environment, lambda before: given, caller=caller)
+    return edit_variants(
+        project_id, name, environment, lambda before: given, expected=expected, caller=caller
+    )
 
 
 @transactional
@@ -80,12 +89,14 @@ def edit_variants(
     environment: str,
     edit: Callable[[list[dict[str, Any]]], Variants],
     *,
+    expected: Expected = None,
     caller: Caller,
 ) -> list[dict[str, Any]]:
     """The same with variants that depend on those there: ``edit`` is given the list, read under the lock."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
     row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
+    check_expected(expected, row.variants)
     given = edit(row.variants)
     check_problems(variants_problems(given, ""))
     before, row.variants = row.variants, variants_document(given, row.variants)
@@ -103,6 +114,11 @@ def edit_variants(
             actor=caller,
         )
     return row.variants
+
+
+def stored_variants(flag: Flag, environment: str) -> list[dict[str, Any]]:
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
+    return rows.values_list("variants", flat=True).first() or []
 
 
 def _access(

@@ -5,16 +5,21 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import curl_for
-from groups.console import FormPage
+from groups.console import EditPage, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.models import Flag, FlagType, Project, TagType
+from projects.flags.queries import metadata_document
+from projects.history.queries import readable_events
+from projects.models import FlagType, Project, TagType
 
 
 class MetadataForm(forms.Form):
@@ -103,22 +108,28 @@ class NewFlagPage(FormPage):
         return curl_for(self.request, "POST", f"{api_path(self.kwargs['project_id'])}/features", body)
 
 
-class EditFlagPage(FormPage):
+class EditFlagPage(EditPage):
     template_name = "projects/form.html"
 
-    def flag(self) -> Flag:
-        flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
-        self.caller.check(Permission.UPDATE_FEATURE, project=flag.project_id)
-        return flag
+    def find(self) -> None:
+        place = self.kwargs["project_id"], self.kwargs["name"]
+        self.flag = access_flag(self.caller, *place, archived=False, permission=Permission.UPDATE_FEATURE)
+
+    def events(self) -> QuerySet[AuditEvent]:
+        kinds = (EventType.FEATURE_METADATA_UPDATED, EventType.FEATURE_STALE_ON, EventType.FEATURE_STALE_OFF)
+        return readable_events(self.caller).filter(feature=self.flag.name, type__in=kinds)
+
+    def current_document(self) -> dict[str, Any]:
+        return metadata_document(self.flag)
 
     def get_form(self, data: Any = None) -> MetadataForm:
-        flag = self.flag()
-        initial = {name: getattr(flag, name) for name in MetadataForm.base_fields}
-        return MetadataForm(data, initial=initial, here=flag.type)
+        initial = {name: getattr(self.flag, name) for name in MetadataForm.base_fields}
+        return MetadataForm(data, initial=initial, here=self.flag.type)
 
     def submit(self, form: MetadataForm) -> str:
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
-        flag = update_flag(self.kwargs["project_id"], self.kwargs["name"], changes, caller=self.caller)
+        place, expected = (self.kwargs["project_id"], self.kwargs["name"]), self.version.expected
+        flag = update_flag(*place, changes, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed flag {flag.name}.")
         return flag_url(flag.project_id, flag.name)
 
@@ -126,7 +137,7 @@ class EditFlagPage(FormPage):
         return f"Edit {self.kwargs['name']}"
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
-        return flag_crumbs(self.flag())
+        return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = flag_url(self.kwargs["project_id"], self.kwargs["name"])

@@ -9,6 +9,7 @@ from django.utils.text import slugify
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
 from groups.access import DEFAULT_PROJECT, Caller
 from groups.models import Grant
@@ -86,11 +87,14 @@ def check_id_is_free(project_id: str) -> None:
 
 
 @transactional
-def update_project(project_id: str, changes: Mapping[str, Any], *, caller: Caller) -> Project:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError."""
+def update_project(
+    project_id: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> Project:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     before = settings_document(project)
+    check_expected(expected, before)
     for key, value in changes.items():
         setattr(project, key, value)
     if problems := list(problems_of(project)):

@@ -3,22 +3,34 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.flags.toggle import project_environment
+from projects.history.queries import readable_events
 from projects.projects.environments import (
     DEFAULT_STRATEGY_PERMISSIONS,
     checked_strategy,
     set_default_strategy,
 )
-from projects.strategies.editor import Document, StrategyEditor, type_choices
-from projects.strategies.rules import FLEXIBLE_ROLLOUT, StrategyDefaults, strategy_document
+from projects.sentences import Saying
+from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
+from projects.strategies.rules import (
+    FLEXIBLE_ROLLOUT,
+    StrategyDefaults,
+    default_strategy_document,
+    strategy_document,
+)
 
 
-class DefaultStrategyPage(StrategyEditor):
+class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     permissions = DEFAULT_STRATEGY_PERMISSIONS
 
     def find(self) -> None:
@@ -28,6 +40,19 @@ class DefaultStrategyPage(StrategyEditor):
         self.configured = project_environment(self.project_id, self.environment).default_strategy
         self.may_delete = self.configured is not None and not self.locked
         self.stored = self.stored_document()
+        self.note_version()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller).filter(project=self.project_id, environment=self.environment)
+        return events.filter(type=EventType.DEFAULT_STRATEGY_UPDATED)
+
+    def current_document(self) -> Document | None:
+        return self.configured
+
+    def sentences_now(self) -> list[Saying | str]:
+        self.configured = project_environment(self.project_id, self.environment).default_strategy
+        defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
+        return strategy_sentences(default_strategy_document(self.configured, defaults))
 
     @property
     def locked(self) -> bool:
@@ -48,10 +73,16 @@ class DefaultStrategyPage(StrategyEditor):
         checked_strategy(self.project, wanted)
 
     def save(self, document: Document) -> str:
-        set_default_strategy(self.project_id, self.environment, document, caller=self.caller)
+        set_default_strategy(
+            self.project_id, self.environment, document, expected=self.version.expected, caller=self.caller
+        )
         return f"Changed the default strategy of {self.environment} in {self.project_id}."
 
-    def delete(self) -> str:
+    def refused(self, error: AppError) -> None:
+        super().refused(error)
+        self.show_conflict(error)
+
+    def remove(self) -> str:
         set_default_strategy(self.project_id, self.environment, None, caller=self.caller)
         return f"{self.environment} in {self.project_id} has no default strategy of its own any more."
 

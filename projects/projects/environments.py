@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -34,35 +35,44 @@ def add_environment(
 
 
 @transactional
-def remove_environment(project_id: str, name: str, *, caller: Caller) -> None:
-    """Stops using an environment. What flags had there comes back with it.
+def remove_environment(project_id: str, name: str, *, expected: Expected = None, caller: Caller) -> None:
+    """Stops using an environment. What flags had there comes back with it, but its default strategy does not:
+    ``expected`` is about that.
 
-    Raises NotFound, NoAccess, Conflict naming the flags still on there, ValidationError for the last environment.
+    Raises NotFound, NoAccess, EditConflict, Conflict naming the flags still on there, and ValidationError for the last
+    environment.
     """
     project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
     link = access_link_for_update(project, name)
+    before = link.default_strategy
+    check_expected(expected, before)
     on = FlagEnvironment.objects.filter(flag__project=project, environment=name, enabled=True)
     if flags := set(on.filter(flag__archived_at=None).values_list("flag__name", flat=True)):
         raise Conflict(f"Flags are still on in {name}: {choices(flags)}. Switch them off there first.")
     if not ProjectEnvironment.objects.filter(project=project).exclude(pk=link.pk).exists():
         raise ValidationError("A project must always use one environment; add another one first.")
-    before = link.default_strategy
     link.delete()
     _record(EventType.PROJECT_ENVIRONMENT_REMOVED, project_id, name, caller, before=before)
 
 
 @transactional
 def set_default_strategy(
-    project_id: str, name: str, strategy: Mapping[str, Any] | None, *, caller: Caller
+    project_id: str,
+    name: str,
+    strategy: Mapping[str, Any] | None,
+    *,
+    expected: Expected = None,
+    caller: Caller,
 ) -> Document | None:
     """The strategy that a flag switched on without one gets; None for the product's own, which is on for everyone.
 
-    Raises NotFound, NoAccess, ValidationError.
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     permission = one_held(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     link = access_link_for_update(project, name)
     before = link.default_strategy
+    check_expected(expected, before)
     after = checked_strategy(project, strategy) if strategy else None
     link.default_strategy = after
     link.save(update_fields=["default_strategy"])

@@ -5,13 +5,19 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import FormVersion
 from flagadmin.console.lists import curl_for
-from groups.console import FormPage
+from flagadmin.edit_conflicts import fingerprint
+from groups.console import EditPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.history.queries import readable_events
 from projects.models import Flag, Project, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
 from projects.projects.environments import add_environment, remove_environment
@@ -48,7 +54,7 @@ class SettingsForm(forms.Form):
         self.fields["default_stickiness"].choices = [(name, name) for name in options]  # type: ignore[attr-defined]
 
 
-class SettingsPage(FormPage):
+class SettingsPage(EditPage):
     template_name = "projects/settings.html"
     title = "Settings"
     problem_fields = {
@@ -59,14 +65,24 @@ class SettingsPage(FormPage):
         "featureNaming.description": "naming_description",
     }
 
-    def get_form(self, data: Any = None) -> SettingsForm:
+    def find(self) -> None:
         check_may_update(self.caller, self.kwargs["project_id"])
         self.project = access_project(self.caller, self.kwargs["project_id"])
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(project=self.project.pk, type=EventType.PROJECT_UPDATED)
+
+    def current_document(self) -> dict[str, Any]:
+        return settings_document(self.project)
+
+    def get_form(self, data: Any = None) -> SettingsForm:
         initial = {name: getattr(self.project, name) for name in SettingsForm.base_fields}
         return SettingsForm(data, initial=initial, project=self.project)
 
     def submit(self, form: SettingsForm) -> str:
-        project = update_project(self.project.pk, form.cleaned_data, caller=self.caller)
+        expected = self.version.expected
+        project = update_project(self.project.pk, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed the settings of {project.name}.")
         return project_url(project.pk)
 
@@ -103,7 +119,8 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
         | {
             "saying": strategy_saying(
                 default_strategy_document(row["defaultStrategy"], defaults), segments=segments
-            )
+            ),
+            "expected": fingerprint(row["defaultStrategy"]),
         }
         for row in project_environment_summaries(project)
     ]
@@ -118,7 +135,8 @@ class Environments(ProjectAction):
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.request.POST.get("environment", "")
         if self.request.POST.get("do") == "remove":
-            remove_environment(project_id, name, caller=self.caller)
+            expected = FormVersion.sent(self.request.POST).expected
+            remove_environment(project_id, name, expected=expected, caller=self.caller)
             return f"{project_id} no longer uses {name}."
         add_environment(project_id, name, caller=self.caller)
         return f"{project_id} now uses {name}."

@@ -9,6 +9,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -41,14 +42,20 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
 
 
 @transactional
-def update_segment(segment_id: int, changes: Mapping[str, Any], *, caller: Caller) -> Segment:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError, NameExists."""
+def update_segment(
+    segment_id: int, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> Segment:
+    """Changes those model fields that are given.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError, NameExists.
+    """
     target = changes.get("project_id")
     if target and target != access_segment_with(caller, segment_id, Permission.UPDATE_SEGMENT).project_id:
         check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, target)
         check_project(caller, target)
     segment = access_segment_for_update(caller, segment_id, Permission.UPDATE_SEGMENT, target=target)
     before, old_project = segment_document(segment), segment.project_id
+    check_expected(expected, before)
     for key, value in changes.items():
         setattr(segment, key, value)
     if segment.project_id != old_project:
@@ -77,11 +84,13 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 
 
 @transactional
-def delete_segment(segment_id: int, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, and Conflict naming what uses it while any strategy has the segment."""
+def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, EditConflict, and Conflict naming what uses it while any strategy has the segment."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
+    before = segment_document(segment)
+    check_expected(expected, before)
     check_segment_is_unused(segment)
-    record(_event(EventType.SEGMENT_DELETED, segment, before=segment_document(segment)), actor=caller)
+    record(_event(EventType.SEGMENT_DELETED, segment, before=before), actor=caller)
     segment.delete()
 
 

@@ -13,14 +13,13 @@ from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import AppError, Conflict, NotFound, Problem, raised_by
+from flagadmin.errors import AppError, NotFound, Problem, raised_by
 from flagadmin.http.path_ids import path_id
 from groups.console import ConsolePage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
-from projects.edit_conflict_pages import SavedAsSeen
-from projects.edit_conflicts import segment_fingerprint, update_segment_as_seen
 from projects.history.queries import readable_events
 from projects.models import Segment
 from projects.project_scope import visible
@@ -195,7 +194,7 @@ class SegmentForm(ConsolePage):
         return curl_for(self.request, "POST", "/api/admin/segments", body)
 
 
-class EditSegment(SavedAsSeen, SegmentForm):
+class EditSegment(EditConflictMixin, SegmentForm):
     button = "Save segment"
 
     def find(self) -> None:
@@ -205,17 +204,20 @@ class EditSegment(SavedAsSeen, SegmentForm):
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)
         if self.request.method == "POST":
             actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
-        self.look()
+        self.note_version()
 
     def events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
 
-    def stored_now(self) -> tuple[str, list[Saying | str]]:
+    def current_document(self) -> dict[str, Any]:
+        return self.stored
+
+    def sentences_now(self) -> list[Saying | str]:
         segment = actions.access_segment(self.caller, self.segment.pk)
         told = (segment.name, segment.description, segment.project_id or "for all projects")
         facts = ", ".join(text for text in told if text)
-        return segment_fingerprint(segment), [conditions_saying(segment.constraints), f"({facts})"]
+        return [conditions_saying(segment.constraints), f"({facts})"]
 
     def may(self, permission: Permission) -> bool:
         project = self.segment.project_id
@@ -228,12 +230,11 @@ class EditSegment(SavedAsSeen, SegmentForm):
     def save(self) -> Segment:
         names = ("name", "description", "constraints", "project_id")
         changes = {name: getattr(self.segment, name) for name in names}
-        seen = self.seen.fingerprint
-        return update_segment_as_seen(self.segment.pk, changes, seen, caller=self.caller)
+        expected = self.version.expected
+        return actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
 
     def refused(self, error: AppError) -> None:
-        if isinstance(error, Conflict):
-            self.tell_changes()
+        self.show_conflict(error)
 
     def get_title(self) -> str:
         return f"Segment {self.stored['name']}"
@@ -243,8 +244,6 @@ class EditSegment(SavedAsSeen, SegmentForm):
             problems=problems,
             uses=paged_uses(self.request, segment_uses(self.segment.pk, self.caller)),
             may_delete=self.may(Permission.DELETE_SEGMENT),
-            seen=self.seen,
-            changed=self.changed,
             **kwargs,
         )
 

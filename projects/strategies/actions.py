@@ -9,6 +9,7 @@ from django.db.models import Max
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NotFound, Problem, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
@@ -87,12 +88,19 @@ def update_strategy(
     strategy_id: str,
     given: Mapping[str, Any],
     *,
+    expected: Expected = None,
     caller: Caller,
 ) -> Document:
     """Changes those members that are given and not null (only a title may be). Otherwise as ``edit_strategy``."""
     changes = {key: value for key, value in given.items() if value is not None or key == "title"}
     return edit_strategy(
-        project_id, name, environment, strategy_id, lambda before: before | changes, caller=caller
+        project_id,
+        name,
+        environment,
+        strategy_id,
+        lambda before: before | changes,
+        expected=expected,
+        caller=caller,
     )
 
 
@@ -104,17 +112,21 @@ def edit_strategy(
     strategy_id: str,
     edit: Callable[[Document], Mapping[str, Any]],
     *,
+    expected: Expected = None,
     caller: Caller,
 ) -> Document:
     """Replaces the strategy by what ``edit`` makes of its document, which is read under the lock; answers the new one.
 
     What is missing from it gets its default; the place stays. Where that disables the last enabled strategy, the flag
-    is switched off there: without strategies it would be on for everyone. Raises NotFound, NoAccess, ValidationError.
+    is switched off there: without strategies it would be on for everyone.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     permission = Permission.UPDATE_FEATURE_STRATEGY
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
+    check_expected(expected, versioned(before))
     document = checked_strategy(flag, edit(before), stored_variants=strategy.variants)
     if document["sortOrder"] is None:
         document["sortOrder"] = strategy.sort_order
@@ -128,13 +140,23 @@ def edit_strategy(
 
 @transactional
 def remove_strategy(
-    project_id: str, name: str, environment: str, strategy_id: str, *, caller: Caller
+    project_id: str,
+    name: str,
+    environment: str,
+    strategy_id: str,
+    *,
+    expected: Expected = None,
+    caller: Caller,
 ) -> None:
-    """Where that removes the last enabled strategy, the flag is switched off there. Raises NotFound, NoAccess."""
+    """Where that removes the last enabled strategy, the flag is switched off there.
+
+    Raises NotFound, NoAccess, EditConflict.
+    """
     permission = Permission.DELETE_FEATURE_STRATEGY
     flag, place = _access(project_id, name, environment, permission, caller=caller)
     strategy = access_strategy(flag, environment, strategy_id)
     [before] = strategy_documents([strategy])
+    check_expected(expected, versioned(before))
     strategy.delete()
     record(
         Event(
@@ -182,6 +204,11 @@ def order_strategies(
             ),
             actor=caller,
         )
+
+
+def versioned(document: Document) -> Document:
+    """What ``expected`` is about: all of the strategy but its place among the others."""
+    return {key: value for key, value in document.items() if key != "sortOrder"}
 
 
 def access_strategy(flag: Flag, environment: str, strategy_id: str) -> Strategy:

@@ -15,8 +15,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from flagadmin.errors import AppError, NotFound, Problem, ValidationError
 from groups.console import ConsolePage
 from groups.permissions import Permission
-from projects.models import StrategyType
-from projects.sentences import strategy_saying, variants_sentence
+from projects.models import Segment, StrategyType
+from projects.sentences import Saying, strategy_saying, variants_sentence
 from projects.strategies.constraint_forms import NEW, Words, operator_choices, stored_constraints
 from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
@@ -60,7 +60,7 @@ class StrategyEditor(ConsolePage):
         """Calls the action; answers what was done."""
         raise NotImplementedError
 
-    def delete(self) -> str:
+    def remove(self) -> str:
         """Calls the action; answers what was done."""
         raise NotImplementedError
 
@@ -77,7 +77,7 @@ class StrategyEditor(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
         if request.POST.get("do") == "delete":
-            messages.success(request, self.delete())
+            messages.success(request, self.remove())
             return HttpResponseRedirect(self.home)
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
         self.document, self.problems = given_strategy(request.POST, self.stored)
@@ -169,6 +169,16 @@ class StrategyEditor(ConsolePage):
     def why_locked(self) -> str:
         title = self.permissions[-1].display
         return f'You need "{title[:1].lower()}{title[1:]}" in {self.project_id} / {self.environment}.'
+
+
+def strategy_sentences(document: Document) -> list[Saying | str]:
+    """All that a stored strategy says."""
+    names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
+    disabled = "disabled" if document["disabled"] else ""
+    told = (document["title"], disabled, variants_sentence(document["variants"]))
+    facts = ", ".join(text for text in told if text)
+    saying = strategy_saying(document, segments=names)
+    return [saying, f"({facts})"] if facts else [saying]
 
 
 def type_choices() -> list[tuple[str, str]]:

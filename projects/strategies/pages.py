@@ -8,20 +8,26 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, Conflict
+from flagadmin.errors import AppError
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.edit_conflict_pages import SavedAsSeen
-from projects.edit_conflicts import strategy_fingerprint, update_strategy_as_seen
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
-from projects.models import FlagEnvironment, Segment, Strategy
-from projects.sentences import Saying, strategy_saying, variants_sentence
-from projects.strategies.actions import access_strategy, add_strategy, checked_strategy, remove_strategy
-from projects.strategies.editor import Document, StrategyEditor, type_choices
+from projects.models import FlagEnvironment, Strategy
+from projects.sentences import Saying
+from projects.strategies.actions import (
+    access_strategy,
+    add_strategy,
+    checked_strategy,
+    remove_strategy,
+    update_strategy,
+    versioned,
+)
+from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
 
 
@@ -51,27 +57,20 @@ class StrategyPage(StrategyEditor):
         return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
 
 
-class EditStrategyPage(SavedAsSeen, StrategyPage):
+class EditStrategyPage(EditConflictMixin, StrategyPage):
     def find(self) -> None:
         super().find()
-        self.look()
+        self.note_version()
 
     def events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(project=self.project_id, feature=self.flag.name, environment=self.environment)
 
-    def stored_now(self) -> tuple[str, list[Saying | str]]:
-        strategy = access_strategy(self.flag, self.environment, str(self.strategy.pk))
-        [document] = strategy_documents([strategy])
-        names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
-        told = (
-            document["title"],
-            "disabled" if strategy.disabled else "",
-            variants_sentence(strategy.variants),
-        )
-        facts = ", ".join(text for text in told if text)
-        saying = strategy_saying(document, segments=names)
-        return strategy_fingerprint(strategy), [saying, f"({facts})"] if facts else [saying]
+    def current_document(self) -> Document:
+        return versioned(self.stored)
+
+    def sentences_now(self) -> list[Saying | str]:
+        return strategy_sentences(self.stored_document())
 
     def stored_document(self) -> Document:
         self.strategy = access_strategy(self.flag, self.environment, self.request.GET.get("strategyId", ""))
@@ -81,16 +80,15 @@ class EditStrategyPage(SavedAsSeen, StrategyPage):
         return document
 
     def save(self, document: Document) -> str:
-        strategy, seen = str(self.strategy.pk), self.seen.fingerprint
-        update_strategy_as_seen(*self.place, strategy, document, seen, caller=self.caller)
+        strategy, expected = str(self.strategy.pk), self.version.expected
+        update_strategy(*self.place, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
 
     def refused(self, error: AppError) -> None:
         super().refused(error)
-        if isinstance(error, Conflict):
-            self.tell_changes()
+        self.show_conflict(error)
 
-    def delete(self) -> str:
+    def remove(self) -> str:
         was_on = self.switched_on()
         remove_strategy(*self.place, str(self.strategy.pk), caller=self.caller)
         text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
@@ -107,8 +105,6 @@ class EditStrategyPage(SavedAsSeen, StrategyPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            seen=self.seen,
-            changed=self.changed,
             button="Save strategy",
             delete_button="Delete strategy",
             deletion=self.what_goes() if self.may_delete else "",

@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, InvalidOperation, NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
@@ -32,10 +33,16 @@ def create_strategy_type(values: Mapping[str, Any], *, caller: Caller) -> Strate
 
 
 @transactional
-def update_strategy_type(name: str, changes: Mapping[str, Any], *, caller: Caller) -> StrategyType:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, InvalidOperation, ValidationError."""
+def update_strategy_type(
+    name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> StrategyType:
+    """Changes those model fields that are given.
+
+    Raises NotFound, NoAccess, InvalidOperation, EditConflict, ValidationError.
+    """
     strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
     check_not_built_in(strategy_type)
+    check_expected(expected, strategy_type_document(strategy_type))
     return _change(strategy_type, changes, EventType.STRATEGY_UPDATED, caller)
 
 
@@ -55,12 +62,13 @@ def reactivate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
 
 
 @transactional
-def delete_strategy_type(name: str, *, caller: Caller) -> None:
-    """Raises InvalidOperation for a built-in type, Conflict naming what uses it while strategies are of this type."""
+def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises InvalidOperation for a built-in type, EditConflict, and Conflict naming the strategies of this type."""
     strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
     check_not_built_in(strategy_type)
-    check_strategy_type_is_unused(strategy_type)
     before = strategy_type_document(strategy_type)
+    check_expected(expected, before)
+    check_strategy_type_is_unused(strategy_type)
     record(Event(type=EventType.STRATEGY_DELETED, subject=name, before=before), actor=caller)
     strategy_type.delete()
 

@@ -1,6 +1,6 @@
 """/strategy-types/: the kinds of strategies, and making one's own, which only SDKs can evaluate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -11,13 +11,17 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import FormPage, ListPage
+from groups.console import EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from playground.engine.strategies import STRATEGIES
 from projects.console import ActionPage
+from projects.history.queries import readable_events
 from projects.models import Strategy, StrategyType
 from projects.strategies import strategy_types as actions
+from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
 OLDER = (
@@ -134,16 +138,12 @@ class NewStrategyType(FormPage):
     button = "Create strategy type"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.check()
+        self.caller.check(self.permission)
         return super().get(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.check()
-        return super().post(request, *args, **kwargs)
-
-    def check(self) -> None:
-        """Raises NotFound, NoAccess, InvalidOperation."""
         self.caller.check(self.permission)
+        return super().post(request, *args, **kwargs)
 
     def submit(self, form: Any) -> str:
         strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)
@@ -166,15 +166,22 @@ class NewStrategyType(FormPage):
         return curl_for(self.request, "POST", "/api/admin/strategies", body)
 
 
-class EditStrategyType(NewStrategyType):
+class EditStrategyType(EditPage, NewStrategyType):
     form_class = StrategyTypeForm
     permission = Permission.UPDATE_STRATEGY
     button = "Save strategy type"
 
-    def check(self) -> None:
+    def find(self) -> None:
         self.strategy_type = actions.access_strategy_type(self.kwargs["name"])
-        super().check()
+        self.caller.check(self.permission)
         actions.check_not_built_in(self.strategy_type)
+
+    def events(self) -> QuerySet[AuditEvent]:
+        kinds = (EventType.STRATEGY_UPDATED, EventType.STRATEGY_DEPRECATED, EventType.STRATEGY_REACTIVATED)
+        return readable_events(self.caller).filter(type__in=kinds, subject=self.strategy_type.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return strategy_type_document(self.strategy_type)
 
     def get_initial(self) -> dict[str, Any]:
         row = self.strategy_type
@@ -182,8 +189,9 @@ class EditStrategyType(NewStrategyType):
         return {"title": row.title, "description": row.description, "parameters": lines}
 
     def submit(self, form: Any) -> str:
-        actions.update_strategy_type(self.strategy_type.pk, form.cleaned_data, caller=self.caller)
-        messages.success(self.request, f"Changed strategy type {self.strategy_type.pk}.")
+        name, expected = self.strategy_type.pk, self.version.expected
+        actions.update_strategy_type(name, form.cleaned_data, expected=expected, caller=self.caller)
+        messages.success(self.request, f"Changed strategy type {name}.")
         return "/strategy-types/"
 
     def get_title(self) -> str:
@@ -198,7 +206,7 @@ class EditStrategyType(NewStrategyType):
         return curl_for(self.request, "PUT", f"/api/admin/strategies/{quote(row.pk, '')}", body)
 
 
-VERBS = {
+VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     "deprecate": (actions.deprecate_strategy_type, "It is no longer offered for new strategies."),
     "reactivate": (actions.reactivate_strategy_type, "It is offered for new strategies again."),
     "delete": (actions.delete_strategy_type, "It was used by no strategy."),

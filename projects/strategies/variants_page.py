@@ -10,14 +10,14 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import path
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, Conflict, NotFound, Problem
+from flagadmin.errors import AppError, EditConflict, NotFound, Problem
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
-from projects.edit_conflict_pages import SavedAsSeen
-from projects.edit_conflicts import set_variants_as_seen, stored_variants, variants_fingerprint
+from projects.flags.environments import set_variants, stored_variants
 from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
@@ -26,7 +26,7 @@ from projects.strategies.variant_forms import NEW, PAYLOAD_TYPES, given_variants
 from projects.strategies.variant_rules import variants_document
 
 
-class VariantsPage(SavedAsSeen, ConsolePage):
+class VariantsPage(EditConflictMixin, ConsolePage):
     template_name = "projects/flag_variants.html"
     restores = True
 
@@ -39,16 +39,18 @@ class VariantsPage(SavedAsSeen, ConsolePage):
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = stored_variants(self.flag, self.environment)
         self.variants, self.problems = list(self.stored), list[Problem]()
-        self.look()
+        self.note_version()
 
     def events(self) -> QuerySet[AuditEvent]:
         flag = self.flag
         events = readable_events(self.caller)
         return events.filter(project=flag.project_id, feature=flag.name, environment=self.environment)
 
-    def stored_now(self) -> tuple[str, list[str]]:
-        stored = stored_variants(self.flag, self.environment)
-        return variants_fingerprint(stored), [variants_saying(stored)]
+    def current_document(self) -> list[dict[str, Any]]:
+        return self.stored
+
+    def sentences_now(self) -> list[str]:
+        return [variants_saying(stored_variants(self.flag, self.environment))]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -69,11 +71,11 @@ class VariantsPage(SavedAsSeen, ConsolePage):
     def save(self) -> HttpResponseBase:
         place = (self.flag.project_id, self.flag.name, self.environment)
         try:
-            set_variants_as_seen(*place, self.variants, self.seen.fingerprint, caller=self.caller)
+            set_variants(*place, self.variants, expected=self.version.expected, caller=self.caller)
         except NotFound:
             raise
-        except Conflict as error:
-            self.tell_changes()
+        except EditConflict as error:
+            self.show_conflict(error)
             return self.render_to_response(self.get_context_data(refusal=error), status=error.status)
         except AppError as error:
             self.problems = in_percent([], self.variants) or [Problem("", error.message)]
@@ -103,8 +105,6 @@ class VariantsPage(SavedAsSeen, ConsolePage):
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
             sentence=variants_saying(variants_document(self.variants, self.stored)),
-            seen=self.seen,
-            changed=self.changed,
             errors=others,
             back=self.back,
             **kwargs,

@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, named_flags
 from groups.access import Caller
 from groups.permissions import Permission
@@ -29,10 +30,13 @@ def create_tag_type(values: Mapping[str, Any], *, caller: Caller) -> TagType:
 
 
 @transactional
-def update_tag_type(name: str, changes: Mapping[str, Any], *, caller: Caller) -> TagType:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, ValidationError."""
+def update_tag_type(
+    name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> TagType:
+    """Changes those model fields that are given. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     tag_type = access_tag_type_for_update(caller, name, Permission.UPDATE_TAG_TYPE)
     before = tag_type_document(tag_type)
+    check_expected(expected, before)
     for key, value in changes.items():
         setattr(tag_type, key, value)
     check_tag_type(tag_type)
@@ -45,11 +49,12 @@ def update_tag_type(name: str, changes: Mapping[str, Any], *, caller: Caller) ->
 
 
 @transactional
-def delete_tag_type(name: str, *, caller: Caller) -> None:
-    """Raises Conflict naming the flags while any has a tag of this type: nothing is dropped silently."""
+def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises EditConflict, and Conflict naming the flags that still have a tag of this type."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
-    check_tag_type_is_unused(tag_type)
     before = tag_type_document(tag_type)
+    check_expected(expected, before)
+    check_tag_type_is_unused(tag_type)
     record(Event(type=EventType.TAG_TYPE_DELETED, subject=name, before=before), actor=caller)
     tag_type.delete()
 

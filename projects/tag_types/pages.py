@@ -10,12 +10,16 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import path
 
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import FormPage, ListPage
+from groups.console import EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.console import ActionPage
+from projects.history.queries import readable_events
 from projects.models import TagType
 from projects.tag_types import actions as tag_types
+from projects.tag_types.documents import tag_type_document
 
 
 class TagTypesPage(ListPage):
@@ -90,17 +94,28 @@ class NewTagType(FormPage):
         return curl_for(self.request, "POST", "/api/admin/tag-types", {"name": "team", "description": ""})
 
 
-class EditTagType(NewTagType):
+class EditTagType(EditPage, NewTagType):
     form_class = TagTypeForm
     permission = Permission.UPDATE_TAG_TYPE
     button = "Save tag type"
 
+    def find(self) -> None:
+        self.caller.check(self.permission)
+        self.tag_type = tag_types.access_tag_type(self.kwargs["name"])
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.TAG_TYPE_UPDATED, subject=self.tag_type.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return tag_type_document(self.tag_type)
+
     def get_initial(self) -> dict[str, Any]:
-        tag_type = tag_types.access_tag_type(self.kwargs["name"])
-        return {name: getattr(tag_type, name) for name in TagTypeForm.base_fields}
+        return {name: getattr(self.tag_type, name) for name in TagTypeForm.base_fields}
 
     def submit(self, form: Any) -> str:
-        tag_type = tag_types.update_tag_type(self.kwargs["name"], form.cleaned_data, caller=self.caller)
+        name, expected = self.kwargs["name"], self.version.expected
+        tag_type = tag_types.update_tag_type(name, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed tag type {tag_type.name}.")
         return "/tag-types/"
 

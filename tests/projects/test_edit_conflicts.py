@@ -1,11 +1,22 @@
-"""Forms of what decides who gets a flag: what somebody else has changed meanwhile is told, not overwritten."""
+"""Every edit form: what somebody else has changed meanwhile is shown, not overwritten."""
 
 import re
 from html import unescape
 
 import pytest
 
-from projects.models import Flag, Segment
+from groups.models import Group, Role
+from groups.permissions import BuiltIn
+from projects.models import (
+    ContextField,
+    Flag,
+    Project,
+    ProjectEnvironment,
+    Segment,
+    StrategyType,
+    TagType,
+)
+from tests.support.cast import make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 from tests.support.scenery import make_vocabulary
@@ -17,8 +28,8 @@ def words(response):
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
-def seen(response):
-    return re.search(r'name="seen" value="([^"]+)"', response.text)[1]
+def shown(response):
+    return re.search(r'name="expected" value="([^"]+)"', response.text)[1]
 
 
 class Strategy:
@@ -74,52 +85,172 @@ class OfSegment:
         return self.row.constraints[0]["values"][0]
 
 
-@pytest.fixture(params=[Strategy, Variants, OfSegment])
-def form(request, shop):
+class Row:
+    """A form of plain fields that edits one row; ``field`` is the one that is changed."""
+
+    who, field, given = "boss", "name", {}
+
+    def __init__(self, flag):
+        self.first, self.second, self.third = (
+            self.given | {self.field: share} for share in ("10", "20", "30")
+        )
+        self.says = f"It says now: {self.field.capitalize()}: 10."
+        self.row = self.make()
+
+    def make(self):
+        raise NotImplementedError
+
+    def stored(self):
+        self.row.refresh_from_db()
+        return getattr(self.row, self.field)
+
+
+class Settings(Row):
+    who, given = "owner", {"default_stickiness": "default"}
+    told, url = "admin changed the settings of project shop", "/projects/shop/settings/"
+
+    def make(self):
+        return Project.objects.get(pk="shop")
+
+
+class DefaultStrategy(Row):
+    who, field, given = "owner", "title", {"name": "flexibleRollout", "p-rollout": "5"}
+    told = "admin changed the default strategy of shop in production"
+    url = "/projects/shop/environments/production/strategy"
+
+    def make(self):
+        self.says = "It says now: On for 5 % by userId, else sessionId. (10)"
+        return ProjectEnvironment.objects.get(project="shop", environment="production")
+
+    def stored(self):
+        self.row.refresh_from_db()
+        return self.row.default_strategy["title"]
+
+
+class OfRole(Row):
+    given = {"permissions": ["UPDATE_FEATURE", "UPDATE_FEATURE_ENVIRONMENT development"]}
+    told = "admin changed role 10"
+
+    def make(self):
+        role = Role.objects.create(name="Helper", type=Role.Type.CUSTOM)
+        self.url = f"/access/roles/{role.pk}/edit/"
+        return role
+
+
+class OfGroup(Row):
+    told = "admin changed group 10"
+
+    def make(self):
+        group = Group.objects.create(name="Team")
+        self.url = f"/access/groups/{group.pk}/edit/"
+        return group
+
+
+class Account(Row):
+    told = "admin changed user ada"
+
+    def make(self):
+        self.says = "It says now: Full name: 10."
+        user = make_user("ada")
+        self.url = f"/access/people/{user.pk}/edit/"
+        return user
+
+
+class ServiceAccount(Row):
+    told = "admin changed service account bot"
+
+    def make(self):
+        self.says = "It says now: Full name: 10."
+        user = make_user("bot", is_service=True)
+        self.url = f"/access/service-accounts/{user.pk}/edit/"
+        return user
+
+
+class OfContextField(Row):
+    who, field, given = "editor", "description", {"sort_order": "1", "legal_values": "pro :: pays"}
+    told, url = "admin changed context field tier", "/context-fields/tier/"
+
+    def make(self):
+        return ContextField.objects.create(name="tier")
+
+
+class OfStrategyType(Row):
+    who, field, given = "editor", "title", {"parameters": "hosts :: list"}
+    told, url = "admin changed strategy type hostGroup", "/strategy-types/hostGroup/"
+
+    def make(self):
+        return StrategyType.objects.create(name="hostGroup", built_in=False)
+
+
+class OfTagType(Row):
+    who, field = "editor", "icon"
+    told, url = "admin changed tag type team", "/tag-types/team/"
+
+    def make(self):
+        return TagType.objects.create(name="team")
+
+
+class Metadata(Row):
+    who, field, given = "member", "description", {"type": "kill-switch", "stale": "on"}
+    told, url = "admin changed the description of flag cart", f"{FLAG}edit"
+
+    def make(self):
+        return Flag.objects.get(name="cart")
+
+
+FORMS = [
+    *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
+    *(OfContextField, OfStrategyType, OfTagType, Metadata),
+]
+
+
+@pytest.fixture(params=FORMS)
+def form(request, people):
+    people["boss"] = make_user("boss", root_role=BuiltIn.ADMIN)
     return request.param(make_flag("cart"))
 
 
 def test_what_somebody_else_saved_meanwhile_is_told_and_stays(browse, form):
-    mine = seen(browse(form.who).get(form.url))
-    assert browse("admin").post(form.url, form.first | {"seen": mine}).status_code == 302
+    mine = shown(browse(form.who).get(form.url))
+    assert browse("admin").post(form.url, form.first | {"expected": mine}).status_code == 302
 
-    refused = browse(form.who).post(form.url, form.second | {"seen": mine})
+    refused = browse(form.who).post(form.url, form.second | {"expected": mine})
 
     assert refused.status_code == 409
     assert "changed since you opened this page. Nothing was saved." in words(refused)
     assert form.told in words(refused)
     assert form.says in words(refused)
-    assert 'value="20"' in refused.text or ">20<" in refused.text  # what was entered is still there
+    assert re.search(r'value="20"|>\s*20<', refused.text)  # what was entered is still there
     assert form.stored() == "10"
 
 
 def test_saved_again_it_replaces_that(browse, form):
-    mine = seen(browse(form.who).get(form.url))
-    browse("admin").post(form.url, form.first | {"seen": mine})
-    refused = browse(form.who).post(form.url, form.second | {"seen": mine})
+    mine = shown(browse(form.who).get(form.url))
+    browse("admin").post(form.url, form.first | {"expected": mine})
+    refused = browse(form.who).post(form.url, form.second | {"expected": mine})
 
-    assert browse(form.who).post(form.url, form.second | {"seen": seen(refused)}).status_code == 302
+    assert browse(form.who).post(form.url, form.second | {"expected": shown(refused)}).status_code == 302
     assert form.stored() == "20"
 
 
 def test_once_more_is_asked_once_more(browse, form):
-    mine = seen(browse(form.who).get(form.url))
-    browse("admin").post(form.url, form.first | {"seen": mine})
-    refused = browse(form.who).post(form.url, form.second | {"seen": mine})
-    browse("admin").post(form.url, form.third | {"seen": seen(browse("admin").get(form.url))})
+    mine = shown(browse(form.who).get(form.url))
+    browse("admin").post(form.url, form.first | {"expected": mine})
+    refused = browse(form.who).post(form.url, form.second | {"expected": mine})
+    browse("admin").post(form.url, form.third | {"expected": shown(browse("admin").get(form.url))})
 
-    assert browse(form.who).post(form.url, form.second | {"seen": seen(refused)}).status_code == 409
+    assert browse(form.who).post(form.url, form.second | {"expected": shown(refused)}).status_code == 409
     assert form.stored() == "30"
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
 def test_of_two_at_once_one_is_saved(transactional_db, browse, form, stop):
-    mine = seen(browse(form.who).get(form.url))
+    mine = shown(browse(form.who).get(form.url))
 
     def save(who, sent):
         browser = browse(who)
-        return lambda: browser.post(form.url, sent | {"seen": mine}).status_code
+        return lambda: browser.post(form.url, sent | {"expected": mine}).status_code
 
     # Stopped before its lock the first finds what the second has saved; before its commit it has saved already.
     expected = (409, 302) if stop == BEFORE_LOCK else (302, 409)
@@ -127,35 +258,59 @@ def test_of_two_at_once_one_is_saved(transactional_db, browse, form, stop):
     assert form.stored() == ("20" if stop == BEFORE_LOCK else "10")
 
 
+@pytest.mark.parametrize("form", [Strategy, Variants, OfSegment, DefaultStrategy], indirect=True)
 def test_looking_at_what_it_says_does_not_agree_to_it(browse, form):
     """The form is drawn again with every row that is added; what was seen first counts."""
-    mine = seen(browse(form.who).get(form.url))
-    browse("admin").post(form.url, form.first | {"seen": mine})
+    mine = shown(browse(form.who).get(form.url))
+    browse("admin").post(form.url, form.first | {"expected": mine})
 
-    drawn = browse(form.who).post(form.url, form.second | {"seen": mine, "do": "refresh"})
+    drawn = browse(form.who).post(form.url, form.second | {"expected": mine, "do": "refresh"})
 
-    assert seen(drawn) == mine
+    assert shown(drawn) == mine
 
 
+@pytest.mark.parametrize("form", [one for one in FORMS if one is not Metadata], indirect=True)
 def test_what_changed_elsewhere_does_not_matter(browse, form):
-    mine = seen(browse(form.who).get(form.url))
+    mine = shown(browse(form.who).get(form.url))
     add_strategy(make_flag("other"), "production")
     add_strategy(Flag.objects.get(name="cart"), "production")
     Flag.objects.filter(name="cart").update(description="Changed")
 
-    assert browse(form.who).post(form.url, form.second | {"seen": mine}).status_code == 302
+    assert browse(form.who).post(form.url, form.second | {"expected": mine}).status_code == 302
 
 
 @pytest.mark.parametrize("sent", ["x", "x.y", f"x.{'9' * 30}", "x.²"])
 def test_a_form_of_something_else_is_refused(browse, form, sent):
-    assert browse(form.who).post(form.url, form.second | {"seen": sent}).status_code == 409
+    assert browse(form.who).post(form.url, form.second | {"expected": sent}).status_code == 409
 
 
 def test_another_place_in_the_order_is_no_change(browse, shop):
     form = Strategy(make_flag("cart"))
-    mine = seen(browse(form.who).get(form.url))
+    mine = shown(browse(form.who).get(form.url))
     form.row.sort_order = 7
     form.row.save()
 
-    assert browse(form.who).post(form.url, form.second | {"seen": mine}).status_code == 302
+    assert browse(form.who).post(form.url, form.second | {"expected": mine}).status_code == 302
     assert form.stored() == "20"
+
+
+def test_a_form_without_a_version_overwrites(browse, form):
+    browse("admin").post(form.url, form.first | {"expected": shown(browse("admin").get(form.url))})
+
+    assert browse(form.who).post(form.url, form.second).status_code == 302
+    assert form.stored() == "20"
+
+
+def test_an_environment_whose_default_strategy_changed_stays_in_use(browse, shop):
+    settings = browse("owner").get("/projects/shop/settings/")
+    mine = re.search(
+        r'value="production">\s*<input type="hidden" name="expected" value="([^"]+)"', settings.text
+    )[1]
+    form = DefaultStrategy(None)
+    browse("admin").post(form.url, form.first)
+
+    sent = {"environment": "production", "do": "remove", "expected": mine}
+    answer = browse("owner").post("/projects/shop/environments", sent, follow=True)
+
+    assert "changed since you opened this page" in words(answer)
+    assert ProjectEnvironment.objects.filter(project="shop", environment="production").exists()

@@ -22,13 +22,13 @@ def words(response):
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
-def seen(browser):
+def shown(browser):
     """What the page's forms send of what it shows."""
-    return re.search(r'name="seen" value="([^"]+)"', browser.get(URL).text)[1]
+    return re.search(r'name="expected" value="([^"]+)"', browser.get(URL).text)[1]
 
 
 def delete(browser, typed="legacy-portal", **more):
-    return browser.post(URL, {"confirm": typed, "seen": seen(browser)} | more)
+    return browser.post(URL, {"confirm": typed, "expected": shown(browser)} | more)
 
 
 def archived():
@@ -128,7 +128,7 @@ def test_the_default_project_is_explained(browse, portal):
 
 def test_the_default_project_stays(browse, portal):
     token = browse("admin").get("/projects/default/delete/")
-    answer = browse("admin").post(token.request["PATH_INFO"], {"confirm": "default", "seen": "x.1"})
+    answer = browse("admin").post(token.request["PATH_INFO"], {"confirm": "default", "expected": "x.1"})
 
     assert answer.status_code in (403, 409)
     assert Project.objects.filter(pk="default").exists()
@@ -165,7 +165,7 @@ ARCHIVE = "/projects/legacy-portal/features/archive"
 
 def confirmed(page):
     """What the confirm page's form sends."""
-    fields = dict(re.findall(r'type="hidden" name="(all|seen|next)" value="([^"]*)"', page.text))
+    fields = dict(re.findall(r'type="hidden" name="(all|expected|next)" value="([^"]*)"', page.text))
     return {**fields, "known": "yes"}
 
 
@@ -278,7 +278,7 @@ def test_the_typed_id_deletes(browse, portal):
 
 def test_what_was_removed_is_said(browse, portal):
     browser = browse("owner")
-    answer = browser.post(URL, {"confirm": "legacy-portal", "seen": seen(browser)}, follow=True)
+    answer = browser.post(URL, {"confirm": "legacy-portal", "expected": shown(browser)}, follow=True)
 
     assert (
         "Deleted project legacy-portal, its 2 archived flags, 2 API tokens, "
@@ -323,9 +323,9 @@ def add_token(portal, people, callers):
 
 @pytest.mark.parametrize("change", [add_flag, add_archived_flag, add_access, add_token])
 def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, people, callers, change):
-    before = seen(browse("owner"))
+    before = shown(browse("owner"))
     change(portal, people, callers)
-    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": before})
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "expected": before})
 
     assert answer.status_code == 409
     assert "legacy-portal has changed since you opened this page. Nothing was deleted." in words(answer)
@@ -335,17 +335,17 @@ def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, peop
 
 @pytest.mark.parametrize("sent", ["", "x", "x.y", f"x.{'9' * 30}", "x.²"])
 def test_a_form_that_says_not_what_it_showed_deletes_nothing(browse, portal, sent):
-    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "seen": sent})
+    answer = browse("owner").post(URL, {"confirm": "legacy-portal", "expected": sent})
 
     assert answer.status_code == 409
     assert Project.objects.filter(pk="legacy-portal").exists()
 
 
 def test_deleted_twice_is_not_there(browse, portal):
-    before = seen(browse("admin"))
+    before = shown(browse("admin"))
     delete(browse("owner"))
 
-    assert browse("admin").post(URL, {"confirm": "legacy-portal", "seen": before}).status_code == 404
+    assert browse("admin").post(URL, {"confirm": "legacy-portal", "expected": before}).status_code == 404
 
 
 # Backup ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""Edit forms: a form sends the version it was drawn from, so that nobody overwrites what somebody else saved since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Max, QuerySet
+from django.forms import BaseForm, BoundField
+from django.http import HttpRequest, QueryDict
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.sentences import sentence
+from flagadmin.edit_conflicts import Expected, fingerprint
+from flagadmin.errors import AppError, EditConflict, clipped
+
+MOST_EVENTS = 10
+LONGEST_VALUE = 300  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class FormVersion:
+    """Sent as the field ``expected``. ``event``: the id of the last event at the time, 0 for none, None if not sent."""
+
+    fingerprint: str
+    event: int | None
+
+    @classmethod
+    def sent(cls, given: QueryDict) -> "FormVersion":
+        version, _, event = given.get("expected", "").partition(".")
+        readable = event.isascii() and event.isdecimal() and len(event) < 19
+        return cls(version, int(event) if readable else None)
+
+    @property
+    def expected(self) -> Expected:
+        """A form without a version overwrites."""
+        return frozenset([self.fingerprint]) if self.fingerprint else None
+
+    def events_since(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
+        """The latest of them, each with its sentence."""
+        if self.event is None:
+            return []
+        since = events.filter(id__gt=self.event).order_by("-id")
+        return [(event, sentence(event)) for event in since[:MOST_EVENTS]]
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint}.{self.event}"
+
+
+def last_event(events: QuerySet[AuditEvent]) -> int:
+    return events.aggregate(last=Max("id"))["last"] or 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConflict:
+    """What the form shows when it was not saved: the events since it was drawn, and what is stored now."""
+
+    events: Sequence[tuple[AuditEvent, str]]
+    now: Sequence[Any]  # sentences
+
+
+def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
+    """``Root role: Viewer.`` for each field of a fresh form that holds something else than was entered."""
+    return [
+        f"{field.label}: {shown_value(field)}."
+        for field in stored
+        if field.field.has_changed(field.initial, entered[field.name].data)
+    ]
+
+
+def shown_value(field: BoundField) -> str:
+    value = field.initial
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    values = value if isinstance(value, list | tuple) else [value]
+    labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
+    told = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
+    return clipped(", ".join(told), LONGEST_VALUE) or "empty"
+
+
+class EditConflictMixin:
+    """For a page with an edit form.
+
+    It calls ``note_version`` once it knows what is edited, hands ``version.expected`` to the action, and passes what
+    the action raises to ``show_conflict``. Saving the form again then replaces what is stored by that time.
+    """
+
+    request: HttpRequest
+    version: FormVersion
+    conflict: ShownConflict | None = None
+
+    def events(self) -> QuerySet[AuditEvent]:
+        """Those about what is edited here."""
+        raise NotImplementedError
+
+    def current_document(self) -> Any:
+        """The document that the action compares."""
+        raise NotImplementedError
+
+    def sentences_now(self) -> Sequence[Any]:
+        """What is stored now, in words."""
+        raise NotImplementedError
+
+    def note_version(self) -> None:
+        if self.request.method == "POST":
+            self.version = FormVersion.sent(self.request.POST)
+        else:
+            last = last_event(self.events())
+            self.version = FormVersion(fingerprint(self.current_document()), last)
+
+    def show_conflict(self, error: AppError) -> None:
+        if isinstance(error, EditConflict):
+            last = last_event(self.events())
+            self.conflict = ShownConflict(self.version.events_since(self.events()), self.sentences_now())
+            self.version = FormVersion(fingerprint(error.current), last)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        versions = {"expected": self.version, "conflict": self.conflict}
+        return super().get_context_data(**{**versions, **kwargs})  # type: ignore[misc]
