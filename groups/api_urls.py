@@ -1,13 +1,21 @@
-"""Everything below /api/admin/ that is about people, groups, roles and keys."""
+"""/api/admin/…: users, groups, roles, service accounts and personal tokens."""
 
-from django.urls import include, path
+from flagadmin.http.routers import Router
+from groups.groups.api import GroupViewSet
+from groups.people.api import CandidateViewSet, UserViewSet
+from groups.people.me_api import MeViewSet, PersonalTokenViewSet
+from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
+from groups.roles.api import PermissionViewSet, RoleViewSet
 
-urlpatterns = [
-    path("", include("groups.people.access_candidates_api")),
-    path("", include("groups.groups.api")),
-    path("", include("groups.people.me_api")),
-    path("", include("groups.people.personal_tokens_api")),
-    path("", include("groups.roles.api")),
-    path("", include("groups.people.service_accounts_api")),
-    path("", include("groups.people.api")),
-]
+router = Router()
+router.register("groups", GroupViewSet)
+router.register("roles", RoleViewSet)
+router.register("permissions", PermissionViewSet)
+router.register("", MeViewSet)
+router.register("user/tokens", PersonalTokenViewSet)
+router.register("user-admin", CandidateViewSet)  # before the users: "search" is not the id of one
+router.register("user-admin", UserViewSet)
+router.register("service-account", ServiceAccountViewSet)
+router.register("service-account/<str:account_id>/token", ServiceAccountTokenViewSet)
+
+urlpatterns = router.urls

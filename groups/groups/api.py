@@ -1,15 +1,13 @@
-"""/api/admin/groups: people who hold roles together."""
+"""/api/admin/groups: users who hold roles together."""
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.http.fields import Body, ListOf
-from flagadmin.http.openapi import refusals
+from flagadmin.http.openapi import refusal
 from flagadmin.http.path_ids import path_id
 from flagadmin.http.timestamps import iso
 from groups.authentication import ApiRequest
@@ -17,8 +15,8 @@ from groups.groups import actions
 from groups.models import Group
 from groups.people.serializers import AccountRecord, RootRoleField, account_record
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 
-TAGS = ["Groups"]
 EXAMPLE = OpenApiExample(
     "Two members",
     {
@@ -47,23 +45,22 @@ class GroupUpdateBody(Body):
     name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=10_000)
     mappingsSSO = ListOf(
-        child=serializers.CharField(max_length=255), required=False, help_text="Names of the group elsewhere."
+        source="mappings_sso",
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="The group's names in the identity provider.",
     )
-    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
+    rootRole = RootRoleField(
+        source="root_role", required=False, allow_null=True, help_text="Id or name; null for none."
+    )
     users = MemberBody(many=True, required=False)
 
-    def changes(self) -> dict[str, Any]:
-        data = self.validated_data
-        changes = {key: data[key] for key in ("name",) if key in data}
-        if "description" in data:
-            changes["description"] = data["description"] or ""
-        if "mappingsSSO" in data:
-            changes["mappings_sso"] = data["mappingsSSO"]
-        if "rootRole" in data:
-            changes["root_role"] = data["rootRole"]
-        if "users" in data:
-            changes["users"] = tuple(member["user"]["id"] for member in data["users"])
-        return changes
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "description" in attrs:
+            attrs["description"] = attrs["description"] or ""
+        if "users" in attrs:
+            attrs["users"] = tuple(member["user"]["id"] for member in attrs["users"])
+        return attrs
 
 
 class GroupBody(GroupUpdateBody):
@@ -120,84 +117,70 @@ def group_record(group: Group) -> dict[str, Any]:
     }
 
 
-class GroupsView(APIView):
-    @extend_schema(operation_id="getGroups", tags=TAGS, responses={200: GroupList} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """All groups with their members."""
-        groups = actions.readable_groups(request.user)
+class GroupViewSet(ViewSet):
+    tags = ("Groups",)
+    lookup_url_kwarg = "groupId"
+    permissions = {
+        "list": actions.READERS,
+        "create": Permission.ADMIN,
+        "retrieve": actions.READERS,
+        "update": Permission.ADMIN,
+        "destroy": Permission.ADMIN,
+    }
+
+    @extend_schema(operation_id="getGroups", responses=GroupList)
+    def list(self, request: ApiRequest) -> Response:
+        """List all groups with their members."""
+        groups = actions.readable_groups(self.caller)
         return Response({"groups": [group_record(group) for group in groups]})
 
     @extend_schema(
-        operation_id="createGroup",
-        tags=TAGS,
-        request=GroupBody,
-        responses={201: GroupRecord} | refusals(400, 403, 409, 415),
-        examples=[EXAMPLE],
+        operation_id="createGroup", request=GroupBody, responses={201: GroupRecord}, examples=[EXAMPLE]
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Add a group."""
-        request.user.check(Permission.ADMIN)
-        body = GroupBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        group = actions.create_group(actions.NewGroup(**body.changes()), caller=request.user)
-        return Response(group_record(actions.access_group(request.user, group.pk)), status=201)
+    def create(self, request: ApiRequest) -> Response:
+        """Create a group."""
+        group = actions.create_group(actions.NewGroup(**self.validated(GroupBody)), caller=self.caller)
+        return Response(self._record(group.pk), status=201)
 
-
-class GroupView(APIView):
-    @extend_schema(
-        operation_id="getGroup",
-        tags=TAGS,
-        parameters=[GROUP_ID],
-        responses={200: GroupRecord} | refusals(400, 403, 404),
-    )
-    def get(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803 - the specification's name
-        """One group with its members."""
-        request.user.check_any(actions.READERS)
-        return Response(group_record(actions.access_group(request.user, path_id(groupId, "groupId"))))
+    @extend_schema(operation_id="getGroup", parameters=[GROUP_ID], responses=GroupRecord)
+    def retrieve(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803 - the specification's name
+        """Get a group with its members."""
+        return Response(self._record(path_id(groupId, "groupId")))
 
     @extend_schema(
         operation_id="updateGroup",
-        tags=TAGS,
         parameters=[GROUP_ID],
         request=GroupUpdateBody,
-        responses={200: GroupRecord} | refusals(400, 403, 404, 409, 415),
+        responses=GroupRecord,
         examples=[EXAMPLE],
     )
-    def put(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
-        """Change a group; what is not named stays. `users` is the whole list of members."""
-        request.user.check(Permission.ADMIN)
+    def update(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
+        """Update a group. Omitted properties keep their values; `users` replaces the whole list of members."""
         group_id = path_id(groupId, "groupId")
-        body = GroupUpdateBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        actions.update_group(group_id, body.changes(), caller=request.user)
-        return Response(group_record(actions.access_group(request.user, group_id)))
+        actions.update_group(group_id, self.validated(GroupUpdateBody), caller=self.caller)
+        return Response(self._record(group_id))
 
     @extend_schema(
         operation_id="deleteGroup",
         summary="Delete a group",
-        tags=TAGS,
         parameters=[GROUP_ID],
-        responses={200: None}
-        | refusals(
-            404,
-            descriptions={
-                400: "The id is not a whole number.",
-                403: "The Admin role is missing; or the group is the last that gives it (InvalidOperationError).",
-            },
-        ),
+        responses={
+            200: None,
+            400: refusal(400, "The id is not a whole number."),
+            403: refusal(
+                403,
+                "The Admin role is missing; or the group is the last one that gives it (InvalidOperationError).",
+            ),
+        },
     )
-    def delete(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
+    def destroy(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
         """Delete a user group by its id.
 
-        Its memberships and the roles it gives end with it; people, projects and roles stay.
-        A group kept by an identity provider (SCIM) may be deleted too.
+        This ends its memberships and the roles it gives; users, projects and roles stay.
+        A group managed by an identity provider (SCIM) can be deleted too.
         """
-        request.user.check(Permission.ADMIN)
-        actions.delete_group(path_id(groupId, "groupId"), caller=request.user)
+        actions.delete_group(path_id(groupId, "groupId"), caller=self.caller)
         return Response()
 
-
-urlpatterns = [
-    path("groups", GroupsView.as_view()),
-    path("groups/<str:groupId>", GroupView.as_view()),
-]
+    def _record(self, group_id: int) -> dict[str, Any]:
+        return group_record(actions.access_group(self.caller, group_id))

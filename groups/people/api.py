@@ -1,60 +1,102 @@
-"""/api/admin/user-admin: the people."""
+"""/api/admin/user-admin: users, who can be given access, and how many administrators there are."""
+
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
-from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
-from flagadmin.http.openapi import refusals
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import INVITE_LIFETIME, create_login_link
 from groups.login.passwords import change_password, problems_of_password
-from groups.models import User
+from groups.models import Group, User
 from groups.people import actions
-from groups.people.access_candidates_api import GIVERS
 from groups.people.actions import NewAccount
+from groups.people.last_admin import admins
 from groups.people.serializers import (
     AccountRecord,
+    AdminCount,
+    Candidates,
     CreatedPersonRecord,
     PasswordBody,
     PeopleList,
     PersonBody,
     PersonUpdateBody,
     account_record,
+    candidate_record,
     role_record,
 )
-from groups.permissions import Permission
+from groups.permissions import BuiltIn, Permission
 from groups.roles.root_roles import root_roles
+from groups.viewsets import ViewSet
 
-TAGS = ["People"]
 SEARCH_LIMIT = 100
+GIVE_ACCESS = (Permission.ADMIN, Permission.UPDATE_PROJECT, Permission.PROJECT_USER_ACCESS_WRITE)
 
 
-class PeopleView(APIView):
-    @extend_schema(operation_id="getUsers", tags=TAGS, responses={200: PeopleList} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """All people, and the root roles there are."""
-        people = actions.accounts(request.user, is_service=False)
+class CandidateViewSet(ViewSet):
+    """Who can be given a role: for callers who can give one in some project."""
+
+    tags = ("People",)
+    permissions = {"search": GIVE_ACCESS, "access": GIVE_ACCESS}
+
+    def authorise(self, *args: Any, **kwargs: Any) -> None:
+        self.caller.check_anywhere(self.needed_permissions)
+
+    @extend_schema(
+        operation_id="searchUsers",
+        parameters=[OpenApiParameter("q", str, description="Part of a name, username or email address.")],
+        responses=AccountRecord(many=True),
+    )
+    @action(detail=False)
+    def search(self, request: ApiRequest) -> Response:
+        """Search users by name, username or email address. Returns at most 100."""
+        part = request.query_params.get("q", "").strip()
+        if not part:
+            return Response([])
+        matches = Q(username__icontains=part) | Q(name__icontains=part) | Q(email__icontains=part)
+        people = User.objects.filter(matches, is_service=False).order_by("username")
+        return Response([account_record(user) for user in people[:SEARCH_LIMIT]])
+
+    @extend_schema(operation_id="getBaseUsersAndGroups", responses=Candidates)
+    @action(detail=False)
+    def access(self, request: ApiRequest) -> Response:
+        """List the accounts and groups that can be given access to a project."""
+        groups = Group.objects.order_by("id").values("id", "name", "description")
+        users = [candidate_record(user) for user in User.objects.order_by("id")]
+        return Response({"users": users, "groups": list(groups)})
+
+
+class UserViewSet(ViewSet):
+    tags = ("People",)
+    lookup_url_kwarg = "user_id"
+    permissions = {
+        "list": Permission.ADMIN,
+        "create": Permission.ADMIN,
+        "admin_count": Permission.ADMIN,
+        "validate_password": None,
+        "retrieve": Permission.ADMIN,
+        "update": Permission.ADMIN,
+        "destroy": Permission.ADMIN,
+        "change_password": Permission.ADMIN,
+    }
+
+    @extend_schema(operation_id="getUsers", responses=PeopleList)
+    def list(self, request: ApiRequest) -> Response:
+        """List all users and the root roles there are."""
+        people = actions.accounts(self.caller, is_service=False)
         roles = [role_record(role) for role in root_roles()]
         users = [account_record(user) | {"inviteLink": ""} for user in people]
         return Response({"users": users, "rootRoles": roles})
 
-    @extend_schema(
-        operation_id="createUser",
-        tags=TAGS,
-        request=PersonBody,
-        responses={201: CreatedPersonRecord} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Add a person. Without a password the answer has a link that works once."""
-        request.user.check(Permission.ADMIN)
-        body = PersonBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        data = body.validated_data
+    @extend_schema(operation_id="createUser", request=PersonBody, responses={201: CreatedPersonRecord})
+    def create(self, request: ApiRequest) -> Response:
+        """Create a user. Without a password, the answer contains a link that works once."""
+        data = self.validated(PersonBody)
         new = NewAccount(
             username=data.get("username") or data.get("email") or "",
             name=data.get("name") or "",
@@ -62,7 +104,7 @@ class PeopleView(APIView):
             root_role=data.get("rootRole"),
             password=data.get("password"),
         )
-        user = actions.create_account(new, caller=request.user)
+        user = actions.create_account(new, caller=self.caller)
         record = account_record(user) | {"emailSent": False}
         if new.password is None:
             link = create_login_link(user, "/account/", lifetime=INVITE_LIFETIME)
@@ -71,93 +113,55 @@ class PeopleView(APIView):
             )
         return Response(record, status=201)
 
+    @extend_schema(operation_id="getAdminCount", responses=AdminCount)
+    @action(detail=False, url_path="admin-count")
+    def admin_count(self, request: ApiRequest) -> Response:
+        """Count the active accounts that hold the Admin role, directly or through a group."""
+        people = list(admins().distinct())
+        with_password = sum(person.has_usable_password() for person in people)
+        service = User.objects.filter(is_service=True, is_active=True, root_role=BuiltIn.ADMIN.value)
+        return Response(
+            {
+                "password": with_password,
+                "noPassword": len(people) - with_password,
+                "service": service.count(),
+            }
+        )
 
-class PersonView(APIView):
-    @extend_schema(
-        operation_id="getUser", tags=TAGS, responses={200: AccountRecord} | refusals(400, 403, 404)
-    )
-    def get(self, request: ApiRequest, user_id: str) -> Response:
-        """One person."""
-        request.user.check(Permission.ADMIN)
-        user = actions.access_account(request.user, path_id(user_id), is_service=False)
-        return Response(account_record(user))
-
-    @extend_schema(
-        operation_id="updateUser",
-        tags=TAGS,
-        request=PersonUpdateBody,
-        responses={200: AccountRecord} | refusals(400, 403, 404, 409, 415),
-    )
-    def put(self, request: ApiRequest, user_id: str) -> Response:
-        """Change a person; what is not named stays. The last admin keeps the Admin role."""
-        request.user.check(Permission.ADMIN)
-        body = PersonUpdateBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        user = actions.update_account(path_id(user_id), body.changes(), is_service=False, caller=request.user)
-        return Response(account_record(user))
-
-    @extend_schema(operation_id="deleteUser", tags=TAGS, responses={200: None} | refusals(400, 403, 404))
-    def delete(self, request: ApiRequest, user_id: str) -> Response:
-        """Delete a person with their keys, roles and memberships."""
-        request.user.check(Permission.ADMIN)
-        actions.delete_account(path_id(user_id), is_service=False, caller=request.user)
-        return Response()
-
-
-class PersonPasswordView(APIView):
-    @extend_schema(
-        operation_id="changeUserPassword",
-        tags=TAGS,
-        request=PasswordBody,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def post(self, request: ApiRequest, user_id: str) -> Response:
-        """Set a person's password. It logs them out everywhere."""
-        user = actions.access_account(request.user, path_id(user_id), is_service=False)
-        body = PasswordBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        change_password(user, body.validated_data["password"], caller=request.user)
-        return Response()
-
-
-class ValidatePasswordView(APIView):
-    @extend_schema(
-        operation_id="validateUserPassword",
-        tags=TAGS,
-        request=PasswordBody,
-        responses={200: None} | refusals(400, 403, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether a password keeps the rules; all that is wrong with it at once."""
-        body = PasswordBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        if problems := problems_of_password(body.validated_data["password"], User()):
+    @extend_schema(operation_id="validateUserPassword", request=PasswordBody, responses={200: None})
+    @action(methods=["post"], detail=False, url_path="validate-password")
+    def validate_password(self, request: ApiRequest) -> Response:
+        """Check a password against the rules. Reports everything that is wrong with it."""
+        password = self.validated(PasswordBody)["password"]
+        if problems := problems_of_password(password, User()):
             raise ValidationError.of(problems)
         return Response()
 
+    @extend_schema(operation_id="getUser", responses=AccountRecord)
+    def retrieve(self, request: ApiRequest, user_id: str) -> Response:
+        """Get a user."""
+        return Response(account_record(self._user(user_id)))
 
-class SearchPeopleView(APIView):
-    @extend_schema(
-        operation_id="searchUsers",
-        tags=TAGS,
-        parameters=[OpenApiParameter("q", str, description="Part of a name, user name or email address.")],
-        responses={200: AccountRecord(many=True)} | refusals(403),
-    )
-    def get(self, request: ApiRequest) -> Response:
-        """People by part of their name, for whoever may give access to a project. At most 100."""
-        request.user.check_anywhere(GIVERS)
-        part = request.query_params.get("q", "").strip()
-        matches = Q(username__icontains=part) | Q(name__icontains=part) | Q(email__icontains=part)
-        if not part:
-            return Response([])
-        people = User.objects.filter(matches, is_service=False).order_by("username")
-        return Response([account_record(user) for user in people[:SEARCH_LIMIT]])
+    @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
+    def update(self, request: ApiRequest, user_id: str) -> Response:
+        """Update a user. Omitted properties keep their values; the last administrator keeps the Admin role."""
+        changes = self.validated(PersonUpdateBody)
+        user = actions.update_account(path_id(user_id), changes, is_service=False, caller=self.caller)
+        return Response(account_record(user))
 
+    @extend_schema(operation_id="deleteUser", responses={200: None})
+    def destroy(self, request: ApiRequest, user_id: str) -> Response:
+        """Delete a user with their tokens, roles and memberships."""
+        actions.delete_account(path_id(user_id), is_service=False, caller=self.caller)
+        return Response()
 
-urlpatterns = [
-    path("user-admin", PeopleView.as_view()),
-    path("user-admin/search", SearchPeopleView.as_view()),
-    path("user-admin/validate-password", ValidatePasswordView.as_view()),
-    path("user-admin/<str:user_id>", PersonView.as_view()),
-    path("user-admin/<str:user_id>/change-password", PersonPasswordView.as_view()),
-]
+    @extend_schema(operation_id="changeUserPassword", request=PasswordBody, responses={200: None})
+    @action(methods=["post"], detail=True, url_path="change-password")
+    def change_password(self, request: ApiRequest, user_id: str) -> Response:
+        """Set a user's password. This ends all of their sessions."""
+        user = self._user(user_id)
+        change_password(user, self.validated(PasswordBody)["password"], caller=self.caller)
+        return Response()
+
+    def _user(self, user_id: str) -> User:
+        return actions.access_account(self.caller, path_id(user_id), is_service=False)

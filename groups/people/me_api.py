@@ -1,31 +1,42 @@
-"""/api/admin/user and /api/admin/permissions: who asks, and what there is to hold."""
+"""/api/admin/user: the caller's own account, its password and its personal tokens."""
 
 from typing import Any
 
-from django.urls import path
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.http.fields import Body
-from flagadmin.http.openapi import refusals
+from flagadmin.http.openapi import refusal
+from flagadmin.http.path_ids import path_id
 from groups.access import Caller
 from groups.authentication import ApiRequest, client_address
 from groups.login.passwords import change_password, check_own_password
+from groups.models import User
+from groups.people import personal_tokens
 from groups.people.personal_tokens import own_user
-from groups.people.serializers import account_record
-from groups.permissions import Permission, Scope
-from groups.roles.actions import environment_names
-from groups.roles.permission_serializers import PermissionRecord, permission_record
+from groups.people.serializers import (
+    PersonalToken,
+    PersonalTokenBody,
+    PersonalTokenList,
+    account_record,
+    personal_token_record,
+)
+from groups.permissions import Permission
+from groups.viewsets import ViewSet
 
-TAGS = ["Users"]
+TOKEN_EXAMPLE = OpenApiExample(
+    "A token for one laptop",
+    {"description": "laptop", "expiresAt": "2027-01-31T00:00:00Z"},
+    request_only=True,
+)
 
 
 class HeldPermission(serializers.Serializer):
     permission = serializers.CharField()
-    project = serializers.CharField(required=False, help_text="Held in this project alone.")
-    environment = serializers.CharField(required=False, help_text="Held in this environment alone.")
+    project = serializers.CharField(required=False, help_text="Held in this project only.")
+    environment = serializers.CharField(required=False, help_text="Held in this environment only.")
 
 
 class MeUser(serializers.Serializer):
@@ -37,28 +48,12 @@ class MeUser(serializers.Serializer):
 
 
 class Me(serializers.Serializer):
-    """Who the key or the session belongs to, and everything they may do."""
+    """Whose token or session this is, and all of their permissions."""
 
     user = MeUser()
     permissions = HeldPermission(many=True)
     feedback = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
     splash = serializers.DictField(help_text="Always empty.")
-
-
-class EnvironmentPermissions(serializers.Serializer):
-    name = serializers.CharField()
-    permissions = PermissionRecord(many=True)
-
-
-class PermissionsByScope(serializers.Serializer):
-    root = PermissionRecord(many=True)
-    project = PermissionRecord(many=True)
-    environments = EnvironmentPermissions(many=True)
-
-
-class AllPermissions(serializers.Serializer):
-    permissions = PermissionsByScope()
-    version = serializers.IntegerField()
 
 
 class PasswordChangeBody(Body):
@@ -75,7 +70,7 @@ class PasswordChangeBody(Body):
 
 
 def held_permissions(caller: Caller) -> list[dict[str, str]]:
-    """``{permission, project?, environment?}`` in order; an admin's one entry stands for all."""
+    """``{permission, project?, environment?}`` in order; an admin has the one entry ADMIN."""
     if caller.is_admin:
         return [{"permission": Permission.ADMIN.value}]
     held = sorted(
@@ -93,11 +88,15 @@ def held_permissions(caller: Caller) -> list[dict[str, str]]:
     ]
 
 
-class MeView(APIView):
-    @extend_schema(operation_id="getMe", tags=TAGS, responses={200: Me} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """Who asks, and what they may do."""
-        caller = request.user
+class MeViewSet(ViewSet):
+    tags = ("Users",)
+    permissions = {"change_password": None}
+
+    @extend_schema(operation_id="getMe", responses=Me)
+    @action(detail=False, url_path="user")
+    def me(self, request: ApiRequest) -> Response:
+        """Get the caller's account and permissions."""
+        caller = self.caller
         user = (
             account_record(caller.user)
             if caller.user
@@ -105,46 +104,54 @@ class MeView(APIView):
         )
         return Response({"user": user, "permissions": held_permissions(caller), "feedback": [], "splash": {}})
 
-
-class ChangePasswordView(APIView):
     @extend_schema(
         operation_id="changeMyPassword",
-        tags=TAGS,
         request=PasswordChangeBody,
-        responses={200: None} | refusals(400, 403, 415, 429),
+        responses={200: None, 429: refusal(429)},
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Change one's own password. It ends every session of the account."""
-        user = own_user(request.user)
-        body = PasswordChangeBody(data=request.data)
-        body.is_valid(raise_exception=True)
+    @action(methods=["post"], detail=False, url_path="user/change-password")
+    def change_password(self, request: ApiRequest) -> Response:
+        """Change the caller's own password. This ends every session of the account."""
+        user = own_user(self.caller)
+        data = self.validated(PasswordChangeBody)
         if user.has_usable_password():
-            old = body.validated_data.get("oldPassword", "")
+            old = data.get("oldPassword", "")
             check_own_password(user, old, path="oldPassword", address=client_address(request))
-        change_password(user, body.validated_data["password"], caller=request.user)
+        change_password(user, data["password"], caller=self.caller)
         return Response()
 
 
-class PermissionsView(APIView):
-    @extend_schema(operation_id="getPermissions", tags=TAGS, responses={200: AllPermissions} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """Every permission there is, by where it is held."""
-        by_scope: dict[Scope, list[dict[str, Any]]] = {scope: [] for scope in Scope}
-        for permission in Permission:
-            by_scope[permission.scope].append(permission_record(permission))
-        environments = [
-            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in environment_names()
-        ]
-        scopes = {
-            "root": by_scope[Scope.ROOT],
-            "project": by_scope[Scope.PROJECT],
-            "environments": environments,
-        }
-        return Response({"permissions": scopes, "version": 1})
+class PersonalTokenViewSet(ViewSet):
+    """Tokens of the caller's own account; an admin token has none."""
 
+    tags = ("Personal tokens",)
+    lookup_url_kwarg = "token_id"
+    permissions = {"create": None, "destroy": None}
+    user: User
 
-urlpatterns = [
-    path("user", MeView.as_view()),
-    path("user/change-password", ChangePasswordView.as_view()),
-    path("permissions", PermissionsView.as_view()),
-]
+    def authorise(self, *args: Any, **kwargs: Any) -> None:
+        self.user = own_user(self.caller)
+
+    @extend_schema(operation_id="getPats", responses=PersonalTokenList)
+    def list(self, request: ApiRequest) -> Response:
+        """List the caller's own tokens, without their secrets."""
+        tokens = personal_tokens.personal_tokens(self.user)
+        return Response({"pats": [personal_token_record(token) for token in tokens]})
+
+    @extend_schema(
+        operation_id="createPat",
+        request=PersonalTokenBody,
+        responses={201: PersonalToken},
+        examples=[TOKEN_EXAMPLE],
+    )
+    def create(self, request: ApiRequest) -> Response:
+        """Create a token with the caller's own permissions. Only this answer contains its secret."""
+        data = self.validated(PersonalTokenBody)
+        token, secret = personal_tokens.create_personal_token(self.user, **data, caller=self.caller)
+        return Response(personal_token_record(token, secret), status=201)
+
+    @extend_schema(operation_id="deletePat", responses={200: None})
+    def destroy(self, request: ApiRequest, token_id: str) -> Response:
+        """Revoke one of the caller's own tokens, effective immediately."""
+        personal_tokens.delete_personal_token(self.user, path_id(token_id), caller=self.caller)
+        return Response()

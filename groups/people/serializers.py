@@ -1,4 +1,4 @@
-"""People, service accounts and roles on the wire, in the reference's shape."""
+"""Bodies and answers about users, service accounts, personal tokens and root roles, in the reference's shape."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +9,6 @@ from rest_framework import serializers
 from flagadmin.http.fields import LONGEST_NAME, Body
 from flagadmin.http.timestamps import iso
 from groups.models import ApiToken, Role, User
-from groups.people.personal_tokens_api import PersonalToken, personal_token_record
 
 
 @extend_schema_field(
@@ -42,14 +41,12 @@ class PersonBody(Body):
 
 class ServiceAccountUpdateBody(Body):
     name = serializers.CharField(max_length=255, required=False, allow_blank=True, allow_null=True)
-    rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
-    isActive = serializers.BooleanField(
-        required=False, help_text="false: no login, and its keys do not work."
+    rootRole = RootRoleField(
+        source="root_role", required=False, allow_null=True, help_text="Id or name; null for none."
     )
-
-    def changes(self) -> dict[str, Any]:
-        names = {"email": "email", "name": "name", "rootRole": "root_role", "isActive": "is_active"}
-        return {names[key]: value for key, value in self.validated_data.items()}
+    isActive = serializers.BooleanField(
+        source="is_active", required=False, help_text="false: no login, and its tokens do not work."
+    )
 
 
 class PersonUpdateBody(ServiceAccountUpdateBody):
@@ -95,8 +92,63 @@ class AccountRecord(serializers.Serializer):
     productUpdatesEmailConsent = serializers.BooleanField(allow_null=True, help_text="Always null.")
 
 
+class PersonalTokenBody(Body):
+    description = serializers.CharField(source="name", max_length=255, help_text="Names it in lists.")
+    expiresAt = serializers.DateTimeField(
+        source="expires_at", required=False, allow_null=True, help_text="null for never."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {"expires_at": None} | attrs
+
+
+class PersonalToken(serializers.Serializer):
+    """A personal token. Only the answer to its creation contains its `secret`."""
+
+    id = serializers.IntegerField()
+    description = serializers.CharField()
+    expiresAt = serializers.DateTimeField(allow_null=True)
+    userId = serializers.IntegerField()
+    createdAt = serializers.DateTimeField()
+    seenAt = serializers.DateTimeField(allow_null=True)
+    secret = serializers.CharField(required=False)
+
+
+class PersonalTokenList(serializers.Serializer):
+    pats = PersonalToken(many=True)
+
+
 class ServiceAccountRecord(AccountRecord):
     tokens = PersonalToken(many=True, help_text="Its tokens, without their secrets.")
+
+
+class CandidateUser(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField(required=False)
+    username = serializers.CharField()
+    email = serializers.CharField(required=False)
+    accountType = serializers.CharField(help_text="User or Service Account.")
+
+
+class CandidateGroup(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    description = serializers.CharField()
+
+
+class Candidates(serializers.Serializer):
+    """Who can be given a role in a project."""
+
+    users = CandidateUser(many=True)
+    groups = CandidateGroup(many=True)
+
+
+class AdminCount(serializers.Serializer):
+    """The number of administrators."""
+
+    password = serializers.IntegerField(help_text="Users who log in with a password.")
+    noPassword = serializers.IntegerField(help_text="Users who log in by link only.")
+    service = serializers.IntegerField(help_text="Service accounts.")
 
 
 class CreatedPersonRecord(AccountRecord):
@@ -149,6 +201,30 @@ def account_record(user: User) -> dict[str, Any]:
         "companyRole": None,
         "productUpdatesEmailConsent": None,
     }
+
+
+def personal_token_record(token: ApiToken, secret: str | None = None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": token.pk,
+        "description": token.name,
+        "expiresAt": iso(token.expires_at),
+        "userId": token.user_id,
+        "createdAt": iso(token.created_at),
+        "seenAt": iso(token.seen_at),
+    }
+    return record | ({"secret": secret} if secret else {})
+
+
+def candidate_record(user: User) -> dict[str, Any]:
+    """Empty members are left out."""
+    document = {
+        "id": user.pk,
+        "name": user.name,
+        "username": user.username,
+        "email": user.email,
+        "accountType": "Service Account" if user.is_service else "User",
+    }
+    return {key: value for key, value in document.items() if value}
 
 
 def service_account_record(user: User, tokens: Iterable[ApiToken]) -> dict[str, Any]:

@@ -1,25 +1,24 @@
-"""/api/admin/roles: named sets of permissions."""
+"""/api/admin/roles: named sets of permissions. /api/admin/permissions: the permissions there are."""
 
+from collections import defaultdict
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.http.fields import Body
-from flagadmin.http.openapi import refusals
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import Role
 from groups.people.serializers import RoleRecord, role_record
-from groups.permissions import Permission
+from groups.permissions import Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import Held
-from groups.roles.permission_serializers import HeldRecord, held_records
+from groups.roles.permission_serializers import HeldRecord, PermissionRecord, held_records, permission_record
+from groups.viewsets import ViewSet
 
-TAGS = ["Roles"]
 EXAMPLE = OpenApiExample(
     "May switch flags in development",
     {
@@ -51,15 +50,6 @@ class RoleUpdateBody(Body):
     )
     permissions = PermissionBody(many=True, required=False)
 
-    def changes(self) -> dict[str, Any]:
-        data = self.validated_data
-        changes = {key: data[key] or "" for key in ("name", "description") if key in data}
-        if "permissions" in data:
-            changes["permissions"] = [
-                Held(held["name"], held.get("environment") or None) for held in data["permissions"]
-            ]
-        return changes
-
 
 class RoleBody(RoleUpdateBody):
     name = serializers.CharField(max_length=255)
@@ -81,6 +71,32 @@ class RoleList(serializers.Serializer):
     roles = RoleRecord(many=True)
 
 
+class EnvironmentPermissions(serializers.Serializer):
+    name = serializers.CharField()
+    permissions = PermissionRecord(many=True)
+
+
+class PermissionsByScope(serializers.Serializer):
+    root = PermissionRecord(many=True)
+    project = PermissionRecord(many=True)
+    environments = EnvironmentPermissions(many=True)
+
+
+class AllPermissions(serializers.Serializer):
+    permissions = PermissionsByScope()
+    version = serializers.IntegerField()
+
+
+def changes_of(data: dict[str, Any]) -> dict[str, Any]:
+    """The validated body, as ``update_role`` takes it."""
+    changes: dict[str, Any] = {key: data[key] or "" for key in ("name", "description") if key in data}
+    if "permissions" in data:
+        changes["permissions"] = [
+            Held(held["name"], held.get("environment") or None) for held in data["permissions"]
+        ]
+    return changes
+
+
 def full_record(role: Role) -> dict[str, Any]:
     return role_record(role) | {"permissions": held_records(role)}
 
@@ -89,88 +105,85 @@ def _changed(role: Role) -> Response:
     return Response({"version": 1, "roles": full_record(role)})
 
 
-class RolesView(APIView):
-    @extend_schema(operation_id="getRoles", tags=TAGS, responses={200: RoleList} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """All roles, built-in ones first."""
-        request.user.check_any(actions.READERS)
+class RoleViewSet(ViewSet):
+    tags = ("Roles",)
+    lookup_url_kwarg = "role_id"
+    permissions = {
+        "list": actions.READERS,
+        "create": Permission.ADMIN,
+        "validate": Permission.ADMIN,
+        "retrieve": actions.READERS,
+        "update": Permission.ADMIN,
+        "destroy": Permission.ADMIN,
+    }
+
+    @extend_schema(operation_id="getRoles", responses=RoleList)
+    def list(self, request: ApiRequest) -> Response:
+        """List all roles, built-in ones first."""
         return Response({"version": 1, "roles": [role_record(role) for role in Role.objects.order_by("id")]})
 
     @extend_schema(
-        operation_id="createRole",
-        tags=TAGS,
-        request=RoleBody,
-        responses={200: ChangedRole} | refusals(400, 403, 409, 415),
-        examples=[EXAMPLE],
+        operation_id="createRole", request=RoleBody, responses={200: ChangedRole}, examples=[EXAMPLE]
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Add a role."""
-        request.user.check(Permission.ADMIN)
-        body = RoleBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        changes = body.changes()
+    def create(self, request: ApiRequest) -> Response:
+        """Create a role."""
+        data = self.validated(RoleBody)
+        changes = changes_of(data)
         role = actions.create_role(
             changes["name"],
             description=changes.get("description", ""),
-            type=body.validated_data.get("type", Role.Type.CUSTOM.value),
+            type=data.get("type", Role.Type.CUSTOM.value),
             permissions=changes.get("permissions", []),
-            caller=request.user,
+            caller=self.caller,
         )
         return _changed(role)
 
+    @extend_schema(operation_id="validateRole", request=RoleBody, responses=RoleBody)
+    @action(methods=["post"], detail=False)
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether a role with this name can be created. Stores nothing."""
+        data = self.validated(RoleBody)
+        actions.check_role_name(data["name"])
+        return Response(RoleBody(data).data)
 
-class ValidateRoleView(APIView):
-    @extend_schema(
-        operation_id="validateRole",
-        tags=TAGS,
-        request=RoleBody,
-        responses={200: RoleBody} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether a role of this name could be added. Writes nothing."""
-        request.user.check(Permission.ADMIN)
-        body = RoleBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        actions.check_role_name(body.validated_data["name"])
-        return Response(body.data)
-
-
-class RoleView(APIView):
-    @extend_schema(
-        operation_id="getRoleById",
-        tags=TAGS,
-        responses={200: RoleWithPermissionsRecord} | refusals(400, 403, 404),
-    )
-    def get(self, request: ApiRequest, role_id: str) -> Response:
-        """One role and what it permits."""
-        request.user.check_any(actions.READERS)
-        return Response(full_record(actions.access_role(request.user, path_id(role_id))))
+    @extend_schema(operation_id="getRoleById", responses=RoleWithPermissionsRecord)
+    def retrieve(self, request: ApiRequest, role_id: str) -> Response:
+        """Get a role with its permissions."""
+        return Response(full_record(actions.access_role(self.caller, path_id(role_id))))
 
     @extend_schema(
-        operation_id="updateRole",
-        tags=TAGS,
-        request=RoleUpdateBody,
-        responses={200: ChangedRole} | refusals(400, 403, 404, 409, 415),
-        examples=[EXAMPLE],
+        operation_id="updateRole", request=RoleUpdateBody, responses=ChangedRole, examples=[EXAMPLE]
     )
-    def put(self, request: ApiRequest, role_id: str) -> Response:
-        """Change a role; what is not named stays. Built-in ones are fixed."""
-        request.user.check(Permission.ADMIN)
-        body = RoleUpdateBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        role = actions.update_role(path_id(role_id), body.changes(), caller=request.user)
-        return _changed(role)
+    def update(self, request: ApiRequest, role_id: str) -> Response:
+        """Update a role. Omitted properties keep their values; built-in roles cannot be changed."""
+        changes = changes_of(self.validated(RoleUpdateBody))
+        return _changed(actions.update_role(path_id(role_id), changes, caller=self.caller))
 
-    @extend_schema(operation_id="deleteRole", tags=TAGS, responses={200: None} | refusals(400, 403, 404))
-    def delete(self, request: ApiRequest, role_id: str) -> Response:
-        """Delete a role that nobody holds (400 RoleInUseError otherwise). Built-in ones are fixed."""
-        request.user.check(Permission.ADMIN)
-        actions.delete_role(path_id(role_id), caller=request.user)
+    @extend_schema(operation_id="deleteRole", responses={200: None})
+    def destroy(self, request: ApiRequest, role_id: str) -> Response:
+        """Delete a role.
+
+        A role that somebody holds is refused with 400 (RoleInUseError); built-in roles cannot be deleted.
+        """
+        actions.delete_role(path_id(role_id), caller=self.caller)
         return Response()
 
 
-urlpatterns = [
-    path("roles", RolesView.as_view()),
-    path("roles/validate", ValidateRoleView.as_view()),
-    path("roles/<str:role_id>", RoleView.as_view()),
-]
+class PermissionViewSet(ViewSet):
+    tags = ("Users",)
+
+    @extend_schema(operation_id="getPermissions", responses=AllPermissions)
+    def list(self, request: ApiRequest) -> Response:
+        """List every permission by the scope it is held in."""
+        by_scope = defaultdict(list)
+        for permission in Permission:
+            by_scope[permission.scope].append(permission_record(permission))
+        environments = [
+            {"name": name, "permissions": by_scope[Scope.ENVIRONMENT]} for name in actions.environment_names()
+        ]
+        scopes = {
+            "root": by_scope[Scope.ROOT],
+            "project": by_scope[Scope.PROJECT],
+            "environments": environments,
+        }
+        return Response({"permissions": scopes, "version": 1})
