@@ -2,7 +2,8 @@
 
 1. In the subject's ``api.py``, write the serializers of its bodies and answers, and a ``ViewSet`` with the methods
    ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy`` where they fit, and ``@action``
-   for the rest. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of the whole list.)
+   for the rest. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of the whole list, ``add`` is POST to a
+   row.)
 2. Name in ``permissions`` what each action that changes something needs; ``None`` if everybody may who gets as far
    as there. A tuple is for "any of these". What lies in a project, or on a flag, extends ``InProjectViewSet`` or
    ``OnFlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere, override ``authorise``.
@@ -12,7 +13,7 @@
    where there is more to say than usual (``409: refusal(409, "…")``). ``tags`` stand on the class; the docstring is
    the description, one imperative sentence first.
 5. Register the class in the app's ``api_urls.py``, and each action that changes something in
-   ``tests/security/permissions.tsv``.
+   ``tests/flagadmin/security/permissions.tsv``.
 
 >>> class TagTypeViewSet(ViewSet):
 ...     tags = ("Tags",)
@@ -46,6 +47,14 @@ class ViewSet(viewsets.ViewSet):
             if method not in READS and action not in cls.permissions:
                 raise ImproperlyConfigured(f"{cls.__name__}.permissions does not say what {action} needs.")
         return super().as_view(actions, **initkwargs)
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        finally:
+            # The framework binds the actions to the view set itself: a circle that would keep the body in memory.
+            for method in self.action_map:
+                vars(self).pop(method, None)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

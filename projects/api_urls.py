@@ -3,9 +3,15 @@
 from django.urls import include, path
 
 from flagadmin.http.routers import Router
+from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
 from projects.tag_types.api import TagTypeViewSet
+from projects.tokens.api import ProjectTokenViewSet, TokenViewSet
 
 router = Router()
+router.register("api-tokens", TokenViewSet)
+router.register("environments", EnvironmentViewSet)
+router.register("projects/<str:project_id>/api-tokens", ProjectTokenViewSet)
+router.register("projects/<str:project_id>/environments", ProjectEnvironmentViewSet)
 router.register("tag-types", TagTypeViewSet)
 
 urlpatterns = [
@@ -15,7 +21,6 @@ urlpatterns = [
     path("", include("projects.context_fields.api")),
     path("", include("projects.strategies.constraints_api")),
     path("", include("projects.flags.dependencies_api")),
-    path("", include("projects.environments.api")),
     path("", include("projects.history.api")),
     path("", include("projects.projects.favourites_api")),
     path("", include("projects.flags.environments_api")),
@@ -32,6 +37,5 @@ urlpatterns = [
     path("", include("projects.strategies.api")),
     path("", include("projects.strategies.strategy_types_api")),
     path("", include("projects.flags.tags_api")),
-    path("", include("projects.tokens.api")),
     *router.urls,
 ]

@@ -8,8 +8,8 @@ from rest_framework.routers import DynamicRoute, Route, SimpleRouter
 class Router(SimpleRouter):
     """Django's path converters, and no slash at the end: ``features``, ``features/<str:name>``.
 
-    ``prefix`` may have placeholders of its own (``projects/<str:project_id>/features``). A list answers three methods
-    more than with DRF: PUT replaces all of it, PATCH edits it, and DELETE clears it.
+    ``prefix`` may have placeholders of its own (``projects/<str:project_id>/features``). Some methods are answered
+    besides DRF's: PUT replaces a whole list, PATCH edits it, DELETE clears it, and POST adds to a row.
     """
 
     routes: list[Route | DynamicRoute] = [
@@ -20,7 +20,21 @@ class Router(SimpleRouter):
             detail=False,
             initkwargs={"suffix": "List"},
         ),
-        *SimpleRouter.routes[1:],
+        *SimpleRouter.routes[1:2],
+        Route(
+            url=r"{prefix}/{lookup}{trailing_slash}",
+            mapping={
+                "get": "retrieve",
+                "post": "add",
+                "put": "update",
+                "patch": "partial_update",
+                "delete": "destroy",
+            },
+            name="{basename}-detail",
+            detail=True,
+            initkwargs={"suffix": "Instance"},
+        ),
+        *SimpleRouter.routes[3:],
     ]
 
     def __init__(self) -> None:

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.fields import MOST_ITEMS, Body, MapOf, NameBody, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import MOST_ITEMS, Body, MapOf, NameBody
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.access import access_environment, access_project
 from projects.environments import actions
 from projects.models import Environment
@@ -24,8 +24,8 @@ from projects.projects.queries import (
 )
 from projects.shared_rules import name_problems
 from projects.strategies.serializers import StrategyBody
+from projects.viewsets import ProjectViewSet
 
-TAGS = ["Environments"]
 LARGEST = 2**31 - 1
 
 
@@ -76,85 +76,54 @@ class ProjectEnvironmentBody(Body):
     defaultStrategy = StrategyBody(required=False, allow_null=True)
 
 
-class EnvironmentsView(APIView):
-    @extend_schema(
-        operation_id="getAllEnvironments", tags=TAGS, responses={200: EnvironmentList} | refusals(403)
-    )
-    def get(self, request: ApiRequest) -> Response:
-        """All environments in their order, with counts over the projects the caller may read."""
-        allowed = request.user.readable_projects
+class EnvironmentViewSet(ViewSet):
+    tags = ("Environments",)
+    lookup_url_kwarg = "name"
+    permissions = {
+        "create": Permission.ADMIN,
+        "validate": Permission.ADMIN,
+        "sort_order": Permission.ADMIN,
+        "change": Permission.ADMIN,
+        "destroy": Permission.ADMIN,
+        "on": Permission.ADMIN,
+        "off": Permission.ADMIN,
+    }
+    environment: Environment
+
+    def authorise(self, name: str | None = None, **kwargs: Any) -> None:
+        if name is not None:
+            self.environment = access_environment(name)
+        self.check_permission()
+
+    @extend_schema(operation_id="getAllEnvironments", responses=EnvironmentList)
+    def list(self, request: ApiRequest) -> Response:
+        """List all environments in their order. The counts cover the projects that the caller can read."""
+        allowed = self.caller.readable_projects
         projects = None if allowed is None else sorted(allowed)
         shown = environment_summaries(Environment.objects.all(), projects=projects)
         return Response({"version": 1, "environments": shown})
 
     @extend_schema(
-        operation_id="createEnvironment",
-        tags=TAGS,
-        request=NewEnvironment,
-        responses={201: EnvironmentRecord} | refusals(400, 403, 409, 415),
+        operation_id="createEnvironment", request=NewEnvironment, responses={201: EnvironmentRecord}
     )
-    def post(self, request: ApiRequest) -> Response:
-        request.user.check(Permission.ADMIN)
-        values = validated(NewEnvironment(data=request.data))
-        environment = actions.create_environment(values, caller=request.user)
+    def create(self, request: ApiRequest) -> Response:
+        """Create an environment."""
+        environment = actions.create_environment(self.validated(NewEnvironment), caller=self.caller)
         return Response(environment_document(environment), status=201)
 
-
-class ValidateEnvironmentView(APIView):
-    @extend_schema(
-        operation_id="validateEnvironmentName",
-        tags=TAGS,
-        request=NameBody,
-        responses={200: None} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether an environment of this name could be created."""
-        request.user.check(Permission.ADMIN)
-        name = validated(NameBody(data=request.data))["name"]
+    @extend_schema(operation_id="validateEnvironmentName", request=NameBody, responses={200: None})
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether an environment with this name can be created."""
+        name = self.validated(NameBody)["name"]
         if problems := list(name_problems(name)):
             raise ValidationError.of(problems)
         if Environment.objects.filter(pk=name).exists():
             raise NameExists(f"An environment named {name} already exists.")
         return Response()
 
-
-class EnvironmentView(APIView):
-    @extend_schema(
-        operation_id="getEnvironment", tags=TAGS, responses={200: EnvironmentRecord} | refusals(403, 404)
-    )
-    def get(self, request: ApiRequest, name: str) -> Response:
-        return Response(environment_document(access_environment(name)))
-
-    @extend_schema(
-        operation_id="removeEnvironment",
-        tags=TAGS,
-        responses={200: None}
-        | refusals(403, 404, descriptions={409: "Projects or tokens use it; the message names them."}),
-    )
-    def delete(self, request: ApiRequest, name: str) -> Response:
-        actions.delete_environment(name, caller=request.user)
-        return Response()
-
-
-class UpdateEnvironmentView(APIView):
-    @extend_schema(
-        operation_id="updateEnvironment",
-        tags=TAGS,
-        request=EnvironmentChanges,
-        responses={200: EnvironmentRecord} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, name: str) -> Response:
-        """Change what is given; the name stays."""
-        access_environment(name)
-        request.user.check(Permission.ADMIN)
-        changes = validated(EnvironmentChanges(data=request.data))
-        return Response(environment_document(actions.update_environment(name, changes, caller=request.user)))
-
-
-class SortOrderView(APIView):
     @extend_schema(
         operation_id="updateSortOrder",
-        tags=TAGS,
         request={
             "application/json": {
                 "type": "object",
@@ -163,102 +132,98 @@ class SortOrderView(APIView):
                 "maxProperties": MOST_ITEMS,
             }
         },
-        responses={200: None} | refusals(400, 403, 415),
+        responses={200: None},
         examples=[OpenApiExample("Two", {"development": 1, "production": 2}, request_only=True)],
     )
-    def put(self, request: ApiRequest) -> Response:
-        """Give environments their places, by name."""
-        request.user.check(Permission.ADMIN)
+    @action(detail=False, methods=["put"], url_path="sort-order")
+    def sort_order(self, request: ApiRequest) -> Response:
+        """Set the sort order of environments by name."""
         orders: dict[str, Any] = MapOf(
             child=serializers.IntegerField(min_value=0, max_value=LARGEST), allow_empty=False
         ).run_validation(request.data)
-        actions.sort_environments(orders, caller=request.user)
+        actions.sort_environments(orders, caller=self.caller)
         return Response()
 
+    @extend_schema(operation_id="updateEnvironment", request=EnvironmentChanges, responses=EnvironmentRecord)
+    @action(detail=False, methods=["put"], url_path="update/<str:name>")
+    def change(self, request: ApiRequest, name: str) -> Response:
+        """Update an environment. Omitted properties keep their values; the name cannot be changed."""
+        changes = self.validated(EnvironmentChanges)
+        return Response(environment_document(actions.update_environment(name, changes, caller=self.caller)))
 
-class SwitchEnvironmentOnView(APIView):
-    enabled = True
+    @extend_schema(operation_id="getProjectEnvironments", responses=ProjectEnvironmentList)
+    @action(detail=False, url_path="project/<str:project_id>")
+    def project(self, request: ApiRequest, project_id: str) -> Response:
+        """List all environments with their settings in one project."""
+        project = access_project(self.caller, project_id)
+        return Response({"version": 1, "environments": project_environment_summaries(project)})
 
-    @extend_schema(tags=TAGS, request=None, responses={204: None} | refusals(403, 404))
-    def post(self, request: ApiRequest, name: str) -> Response:
-        """Whether new projects use the environment. Flags stay as they are."""
-        actions.update_environment(name, {"enabled": self.enabled}, caller=request.user)
+    @extend_schema(operation_id="getEnvironment", responses=EnvironmentRecord)
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        """Get an environment."""
+        return Response(environment_document(self.environment))
+
+    @extend_schema(
+        operation_id="removeEnvironment",
+        responses={200: None, 409: refusal(409, "Projects or tokens use it; the message names them.")},
+    )
+    def destroy(self, request: ApiRequest, name: str) -> Response:
+        """Delete an environment that no project and no token uses."""
+        actions.delete_environment(name, caller=self.caller)
+        return Response()
+
+    @extend_schema(request=None, responses={204: None})
+    @action(detail=True, methods=["post"])
+    def on(self, request: ApiRequest, name: str) -> Response:
+        """Enable an environment: new projects use it. Existing flags do not change."""
+        actions.update_environment(name, {"enabled": True}, caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(request=None, responses={204: None})
+    @action(detail=True, methods=["post"])
+    def off(self, request: ApiRequest, name: str) -> Response:
+        """Disable an environment: new projects do not use it. Existing flags do not change."""
+        actions.update_environment(name, {"enabled": False}, caller=self.caller)
         return Response(status=204)
 
 
-class SwitchEnvironmentOffView(SwitchEnvironmentOnView):
-    enabled = False
+class ProjectEnvironmentViewSet(ProjectViewSet):
+    tags = ("Environments",)
+    lookup_url_kwarg = "name"
+    permissions = {
+        "create": Permission.UPDATE_PROJECT,
+        "destroy": Permission.UPDATE_PROJECT,
+        "default_strategy": project_actions.DEFAULT_STRATEGY_PERMISSIONS,
+    }
 
-
-class EnvironmentsOfProjectView(APIView):
     @extend_schema(
-        operation_id="getProjectEnvironments",
-        tags=TAGS,
-        responses={200: ProjectEnvironmentList} | refusals(403, 404),
+        operation_id="addEnvironmentToProject", request=ProjectEnvironmentBody, responses={200: None}
     )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """All environments, as they are in one project."""
-        project = access_project(request.user, project_id)
-        return Response({"version": 1, "environments": project_environment_summaries(project)})
-
-
-class AddProjectEnvironmentView(APIView):
-    @extend_schema(
-        operation_id="addEnvironmentToProject",
-        tags=TAGS,
-        request=ProjectEnvironmentBody,
-        responses={200: None} | refusals(400, 403, 404, 409, 415),
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Use an environment in the project."""
-        access_project(request.user, project_id)
-        request.user.check(Permission.UPDATE_PROJECT, project=project_id)
-        body = validated(ProjectEnvironmentBody(data=request.data))
+    def create(self, request: ApiRequest, project_id: str) -> Response:
+        """Add an environment to a project."""
+        body = self.validated(ProjectEnvironmentBody)
         project_actions.add_environment(
-            project_id, body["environment"], default_strategy=body.get("defaultStrategy"), caller=request.user
+            project_id, body["environment"], default_strategy=body.get("defaultStrategy"), caller=self.caller
         )
         return Response()
 
-
-class RemoveProjectEnvironmentView(APIView):
     @extend_schema(
         operation_id="removeEnvironmentFromProject",
-        tags=TAGS,
-        responses={200: None}
-        | refusals(400, 403, 404, descriptions={409: "Flags are on there; the message names them."}),
+        responses={200: None, 409: refusal(409, "Flags are on there; the message names them.")},
     )
-    def delete(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """No longer use an environment in the project; a project always uses one."""
-        project_actions.remove_environment(project_id, name, caller=request.user)
+    def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Remove an environment from a project. A project always keeps at least one."""
+        project_actions.remove_environment(project_id, name, caller=self.caller)
         return Response()
 
-
-class DefaultStrategyView(APIView):
     @extend_schema(
         operation_id="addDefaultStrategyToProjectEnvironment",
-        tags=TAGS,
         request=StrategyBody,
-        responses={200: StrategyBody} | refusals(400, 403, 404, 415),
+        responses={200: StrategyBody},
     )
-    def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Set what a flag gets that is switched on without a strategy."""
-        access_project(request.user, project_id)
-        request.user.check_any(project_actions.DEFAULT_STRATEGY_PERMISSIONS, project=project_id)
-        strategy = validated(StrategyBody(data=request.data))
-        stored = project_actions.set_default_strategy(project_id, name, strategy, caller=request.user)
+    @action(detail=True, methods=["post"], url_path="default-strategy")
+    def default_strategy(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Set the strategy that a flag gets when it is enabled without one."""
+        strategy = self.validated(StrategyBody)
+        stored = project_actions.set_default_strategy(project_id, name, strategy, caller=self.caller)
         return Response(stored)
-
-
-urlpatterns = [
-    path("environments", EnvironmentsView.as_view()),
-    path("environments/validate", ValidateEnvironmentView.as_view()),
-    path("environments/sort-order", SortOrderView.as_view()),
-    path("environments/update/<str:name>", UpdateEnvironmentView.as_view()),
-    path("environments/project/<str:project_id>", EnvironmentsOfProjectView.as_view()),
-    path("environments/<str:name>", EnvironmentView.as_view()),
-    path("environments/<str:name>/on", SwitchEnvironmentOnView.as_view()),
-    path("environments/<str:name>/off", SwitchEnvironmentOffView.as_view()),
-    path("projects/<str:project_id>/environments", AddProjectEnvironmentView.as_view()),
-    path("projects/<str:project_id>/environments/<str:name>", RemoveProjectEnvironmentView.as_view()),
-    path("projects/<str:project_id>/environments/<str:name>/default-strategy", DefaultStrategyView.as_view()),
-]

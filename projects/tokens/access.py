@@ -5,7 +5,7 @@ from typing import Literal
 from django.db.models import QuerySet
 
 from flagadmin.errors import NotFound
-from groups.access import Caller, missing
+from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
 from groups.tokens import hash_secret
@@ -14,6 +14,7 @@ Verb = Literal["CREATE", "READ", "UPDATE", "DELETE"]
 Kind = ApiToken.Kind
 ELLIPSIS = "…"
 
+_KINDS = (Kind.ADMIN, Kind.BACKEND, Kind.FRONTEND)
 _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 
 
@@ -25,18 +26,18 @@ def permission_for(verb: Verb, kind: str) -> Permission:
 
 def kinds_allowed(caller: Caller, verb: Verb) -> list[str]:
     """The kinds of token for which the caller holds the permission."""
-    kinds = (Kind.ADMIN, Kind.BACKEND, Kind.FRONTEND)
-    return [kind for kind in kinds if caller.can(permission_for(verb, kind))]
+    return [kind for kind in _KINDS if caller.can(permission_for(verb, kind))]
+
+
+def any_kind(verb: Verb) -> tuple[Permission, ...]:
+    """The permissions of which each allows this for some kind of token."""
+    return tuple(permission_for(verb, kind) for kind in _KINDS)
 
 
 def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
-    """Those kinds, at least one. Raises NoAccess naming the permissions that would do."""
-    kinds = kinds_allowed(caller, verb)
-    if not kinds:
-        raise missing(
-            [Permission.ADMIN, permission_for(verb, Kind.BACKEND), permission_for(verb, Kind.FRONTEND)]
-        )
-    return kinds
+    """Those kinds, at least one. Raises NoAccess naming the permissions of which one is needed."""
+    caller.check_any(any_kind(verb))
+    return kinds_allowed(caller, verb)
 
 
 def readable_tokens(caller: Caller) -> QuerySet[ApiToken]:

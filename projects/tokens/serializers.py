@@ -1,4 +1,4 @@
-"""API tokens on the wire, in the reference's shape."""
+"""Bodies and answers about API tokens, in the reference's shape."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -73,28 +73,6 @@ class TokenCreateBody(Body):
             )
         return attrs | {"tokenName": named}
 
-    def new_token(self, *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
-        """What was asked for, with the defaults of what was not."""
-        data = self.validated_data
-        kind = KINDS[data["type"]]
-        projects = data.get("projects")
-        if projects is None:
-            projects = default_projects if data.get("project") is None else [data["project"]]
-        environment = data.get("environment")
-        if kind == ApiToken.Kind.ADMIN:
-            environment = None if environment == EVERY else environment
-        elif environment is None:
-            environment = "development"
-        return NewToken(
-            name=data["tokenName"],
-            kind=kind,
-            type_name=data["type"],
-            environment=environment,
-            projects=None if list(projects) == [EVERY] else tuple(dict.fromkeys(projects)),
-            expires_at=data.get("expiresAt"),
-            alias=data.get("alias") or None,
-        )
-
 
 class TokenUpdateBody(Body):
     expiresAt = serializers.DateTimeField(allow_null=True, help_text="When it stops working; null for never.")
@@ -124,6 +102,28 @@ class TokenRecord(serializers.Serializer):
 
 class TokenList(serializers.Serializer):
     tokens = TokenRecord(many=True)
+
+
+def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
+    """The token that a validated ``TokenCreateBody`` describes, defaults included."""
+    kind = KINDS[data["type"]]
+    projects = data.get("projects")
+    if projects is None:
+        projects = default_projects if data.get("project") is None else [data["project"]]
+    environment = data.get("environment")
+    if kind == ApiToken.Kind.ADMIN:
+        environment = None if environment == EVERY else environment
+    elif environment is None:
+        environment = "development"
+    return NewToken(
+        name=data["tokenName"],
+        kind=kind,
+        type_name=data["type"],
+        environment=environment,
+        projects=None if list(projects) == [EVERY] else tuple(dict.fromkeys(projects)),
+        expires_at=data.get("expiresAt"),
+        alias=data.get("alias") or None,
+    )
 
 
 def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None = None) -> dict[str, Any]:
