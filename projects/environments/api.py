@@ -24,7 +24,7 @@ from projects.projects.queries import (
 )
 from projects.shared_rules import name_problems
 from projects.strategies.serializers import StrategyBody
-from projects.viewsets import ProjectViewSet
+from projects.viewsets import InProjectViewSet
 
 LARGEST = 2**31 - 1
 
@@ -187,7 +187,7 @@ class EnvironmentViewSet(ViewSet):
         return Response(status=204)
 
 
-class ProjectEnvironmentViewSet(ProjectViewSet):
+class ProjectEnvironmentViewSet(InProjectViewSet):
     tags = ("Environments",)
     lookup_url_kwarg = "name"
     permissions = {

@@ -18,7 +18,7 @@ from projects.tokens.serializers import (
     token_record,
     token_records,
 )
-from projects.viewsets import ProjectViewSet
+from projects.viewsets import InProjectViewSet
 
 EXAMPLE = OpenApiExample(
     "A backend token for two projects",
@@ -86,7 +86,7 @@ class TokenViewSet(ViewSet):
         return Response()
 
 
-class ProjectTokenViewSet(ProjectViewSet):
+class ProjectTokenViewSet(InProjectViewSet):
     tags = ("API tokens",)
     lookup_url_kwarg = "token"
     permissions = {
