@@ -14,12 +14,12 @@ from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from importer import openapi as schema
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.export import Selection, export_selection
 from importer.isolation import beside
 from importer.models import ImportRun
-from importer.plan.plan import plan_import
+from importer.plan.build import plan_import
 from importer.report.validation import validation_report
 
 TAGS = ["Import and export"]

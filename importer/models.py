@@ -11,7 +11,7 @@ class ImportRun(models.Model):
 
     No foreign keys: a run outlives its caller and its project, which it names. ``before`` holds the documents of the
     flags that were changed, ``after`` a digest of every flag written. A pending run has its packed ``body`` of ``size``
-    bytes, and what its last check found: ``preview`` (see :mod:`importer.report.report`) and a :class:`FlagReport`
+    bytes, and what its last check found: ``preview`` (see :mod:`importer.report.document`) and a :class:`FlagReport`
     per flag.
     """
 

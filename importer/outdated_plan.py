@@ -6,7 +6,7 @@ from datetime import datetime
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import Conflict
 from importer.models import FlagReport
-from importer.plan.plan import Plan
+from importer.plan.build import Plan
 
 MOST_TOLD = 20
 

@@ -12,15 +12,15 @@ from django.utils import timezone
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound
 from groups.access import Caller
-from importer.apply.apply import Checked, apply_checked
+from importer.apply.execute import Checked, apply_checked
 from importer.apply.progress import RunProgress, Watcher, is_held
 from importer.body.schemas import Body, parse_body
 from importer.isolation import heavy_work
 from importer.models import ImportRun
 from importer.outdated_plan import Outdated, told_changes
 from importer.plan.exclude import without
-from importer.plan.plan import Plan, plan_import
-from importer.report.report import flag_reports, preview_of, write_reports
+from importer.plan.build import Plan, plan_import
+from importer.report.document import flag_reports, preview_of, write_reports
 
 KEPT_FOR = timedelta(days=1)
 """A body that nobody confirms is forgotten after this."""

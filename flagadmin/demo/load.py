@@ -22,7 +22,7 @@ from groups.login.passwords import change_password
 from groups.models import ApiToken, Grant, Group, Role, User
 from groups.people.actions import NewAccount, create_account
 from groups.people.personal_tokens import create_personal_token, delete_personal_token
-from importer.apply.apply import import_body as run_import
+from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from projects.applications.store_report import keep_report

@@ -9,7 +9,7 @@ from django.db import connection
 
 from flagadmin.db.copy_rows import allocate_ids, copy_rows
 from groups.access import Caller
-from importer.plan.flag_plan import FlagPlan
+from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
 from projects.models.flags import time_ordered_id
 

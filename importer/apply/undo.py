@@ -13,11 +13,11 @@ from flagadmin.errors import Conflict, NotFound, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.apply import rows
-from importer.apply.apply import digest
+from importer.apply.execute import digest
 from importer.models import ImportRun
 from importer.outdated_plan import last_change
 from importer.plan.dependencies import present_dependencies
-from importer.plan.flag_plan import Action, FlagPlan
+from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.permissions import missing_permissions, no_access
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update, readable_flags

@@ -19,7 +19,7 @@ from importer.isolation import beside, heavy_work
 from importer.models import ImportRun
 from importer.outdated_plan import changed_since
 from importer.plan.definitions import planned_definitions
-from importer.plan.plan import plan_import
+from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate

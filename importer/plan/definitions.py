@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from importer.plan.flag_plan import Action, FlagPlan
-from importer.plan.plan import Plan
+from importer.plan.import_plan import Action, FlagPlan
+from importer.plan.build import Plan
 from importer.plan.stored import Document
 from projects.definitions import Definitions, definitions
 from projects.models import Segment

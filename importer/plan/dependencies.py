@@ -14,7 +14,7 @@ from importer.plan.stored import StoredFlag
 from projects.flags.dependency_rules import FlagPlace, Wish, dependency_problems
 
 if TYPE_CHECKING:
-    from importer.plan.plan import Plan
+    from importer.plan.build import Plan
 
 _PRESENT = """
 SELECT c.name, p.name

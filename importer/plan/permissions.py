@@ -9,10 +9,10 @@ from flagadmin import errors
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.entries import Entries
-from importer.plan.flag_plan import Action
+from importer.plan.import_plan import Action
 
 if TYPE_CHECKING:
-    from importer.plan.plan import Plan
+    from importer.plan.build import Plan
 
 
 def needed_permissions(plan: Plan, entries: Entries) -> list[Permission]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from importer.plan.flag_plan import Action
+from importer.plan.import_plan import Action
 from importer.plan.issues import Finding, Kind
-from importer.plan.plan import Plan
+from importer.plan.build import Plan
 
 Entry = dict[str, Any]
 """``{message, affectedItems}``"""

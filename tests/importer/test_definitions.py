@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from importer.apply.apply import apply_import, import_body
+from importer.apply.execute import apply_import, import_body
 from importer.body.schemas import read_body
 from importer.plan.definitions import planned_definitions
-from importer.plan.plan import plan_import
+from importer.plan.build import plan_import
 from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from importer.body.schemas import read_body
-from importer.plan.plan import plan_import
+from importer.plan.build import plan_import
 from importer.report.diff import differences, summary
-from importer.report.report import flag_reports
+from importer.report.document import flag_reports
 from tests.support.import_bodies import body, strategy, switch
 
 SEGMENTS = {1: "vip"}

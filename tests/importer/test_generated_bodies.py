@@ -11,8 +11,8 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 
 from importer.body.schemas import parse_body
-from importer.plan.flag_plan import Action
-from importer.plan.plan import plan_import
+from importer.plan.import_plan import Action
+from importer.plan.build import plan_import
 from importer.plan.stored import read_flags
 from projects import models as m
 from tests.importer.generated_bodies import BODIES, EXAMPLES, mutated_bodies

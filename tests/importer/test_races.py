@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import AppError
 from groups.access import Caller
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.apply.progress import RunProgress
 from importer.body.schemas import read_body
 from importer.models import ImportRun

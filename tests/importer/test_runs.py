@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.errors import Conflict, NotFound, ValidationError
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from importer.models import FlagReport, ImportRun
 from importer.outdated_plan import Outdated

@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import parse_body
-from importer.plan.plan import plan_import
+from importer.plan.build import plan_import
 from projects.export import export_flags
 
 pytestmark = pytest.mark.django_db

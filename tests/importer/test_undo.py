@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import Conflict, InvalidOperation, NoAccess, NotFound
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun

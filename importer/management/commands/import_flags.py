@@ -10,12 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.errors import AppError
 from groups.access import Caller
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.models import ImportRun
-from importer.plan.flag_plan import Action
-from importer.plan.plan import Plan, plan_import
-from importer.report.report import plan_report
+from importer.plan.import_plan import Action
+from importer.plan.build import Plan, plan_import
+from importer.report.document import plan_report
 
 REFUSED = 2
 """The exit status of a check, or an import, that found something against it."""

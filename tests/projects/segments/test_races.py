@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from groups.access import Caller
-from importer.apply.apply import import_body
+from importer.apply.execute import import_body
 from importer.body.schemas import read_body
 from projects.flags.move import move_flag
 from projects.models import Environment, ProjectEnvironment, Segment, StrategySegment

@@ -7,9 +7,9 @@ import orjson
 
 from flagadmin.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
-from importer.plan.flag_plan import Action, FlagPlan
+from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.permissions import no_access
-from importer.plan.plan import Plan
+from importer.plan.build import Plan
 from importer.report.diff import Change, differences, summary
 from importer.report.validation import validation_report
 

@@ -20,7 +20,7 @@ from importer.isolation import heavy_work
 from importer.plan.dependencies import dependency_findings
 from importer.plan.desired_state import wanted_document
 from importer.plan.entries import Entries, Entry, gather, wrong_children
-from importer.plan.flag_plan import Action, FlagPlan
+from importer.plan.import_plan import Action, FlagPlan
 from importer.plan.issues import Finding, Kind
 from importer.plan.permissions import missing_permissions, needed_permissions, no_access
 from importer.plan.references import Words, read_words

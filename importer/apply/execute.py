@@ -23,10 +23,10 @@ from importer.isolation import heavy_work
 from importer.models import ImportRun
 from importer.outdated_plan import Outdated, changed_since
 from importer.plan.exclude import without
-from importer.plan.flag_plan import Action, FlagPlan
-from importer.plan.plan import Plan, plan_import
+from importer.plan.import_plan import Action, FlagPlan
+from importer.plan.build import Plan, plan_import
 from importer.plan.stored import Document
-from importer.report.report import bare_reports, write_reports
+from importer.report.document import bare_reports, write_reports
 from projects.access import lock_projects
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
