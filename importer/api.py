@@ -17,7 +17,7 @@ from importer import openapi as schema
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.export import Selection, export_selection
-from importer.isolation import beside
+from importer.isolation import run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import validation_report
@@ -27,7 +27,7 @@ EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=T
 
 
 class BytesParser(BaseParser):
-    """JSON left as it came: the import reads it itself, faster and with all faults at once."""
+    """JSON left as it came: the import reads it itself, faster and with all errors at once."""
 
     media_type = "application/json"
 
@@ -61,7 +61,9 @@ class ImportView(BatchView):
     )
     def post(self, request: ApiRequest) -> Response:
         body = self.body_of(request)
-        report = beside(len(body), import_bytes, body, caller=request.user, report=wants_report(request))
+        report = run_isolated(
+            len(body), import_bytes, body, caller=request.user, report=wants_report(request)
+        )
         return Response(report)
 
 
@@ -85,7 +87,7 @@ class ValidateView(BatchView):
     )
     def post(self, request: ApiRequest) -> Response:
         body = self.body_of(request)
-        return Response(beside(len(body), validate_bytes, body, caller=request.user))
+        return Response(run_isolated(len(body), validate_bytes, body, caller=request.user))
 
 
 class ExportView(APIView):

@@ -1,11 +1,10 @@
-"""The export as an action: who may, of what, and the audit event that it leaves."""
+"""Exports flags: checks the selection, reads one snapshot, records an audit event."""
 
 from dataclasses import dataclass
 
-from django.db import connection, transaction
-
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import consistent_reads
 from groups.access import Caller
 from projects.access import check_environment, check_project
 from projects.export import Document, export_flags
@@ -13,7 +12,7 @@ from projects.export import Document, export_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """``full_segments``: with their constraints, for an import here."""
+    """``full_segments``: segments with their constraints, for an import into flagadmin."""
 
     environment: str
     features: tuple[str, ...] = ()
@@ -25,13 +24,9 @@ class Selection:
 def export_selection(selection: Selection, *, caller: Caller) -> Document:
     """The export document. Raises ValidationError for an unknown environment or project.
 
-    All of it shows one moment: it is read in one snapshot of the database.
+    Everything is read in one database snapshot.
     """
-    outermost = not connection.in_atomic_block
-    with transaction.atomic():
-        if outermost:
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    with consistent_reads(read_only=False):
         check_environment(selection.environment)
         if selection.project is not None:
             check_project(caller, selection.project)

@@ -1,4 +1,4 @@
-"""Work on large bodies, beside the other requests of the same process."""
+"""Keeps work on large import bodies from slowing down other requests of the same process."""
 
 import sys
 from collections.abc import Callable
@@ -17,12 +17,11 @@ R = TypeVar("R")
 SWITCH_INTERVAL = 0.0002  # seconds; Python's own is 0.005
 
 
-class _HeavyWork(ContextDecorator):
-    """While any thread is inside, or runs a function decorated with it, the process works differently in two ways.
+class _BulkWork(ContextDecorator):
+    """While any thread is inside this context manager, or runs a function decorated with it, two things differ.
 
-    Nobody looks for cycles among the millions of objects that documents of many flags are. And other threads get
-    their turn sooner: one that answers a small request would else wait five milliseconds each time it comes back
-    from the database.
+    The garbage collector is paused, because it would search millions of objects for cycles in vain. And threads
+    switch more often: one that answers a small request would otherwise wait five milliseconds after each query.
     """
 
     def __init__(self) -> None:
@@ -43,11 +42,11 @@ class _HeavyWork(ContextDecorator):
                 sys.setswitchinterval(self._interval)
 
 
-heavy_work = _HeavyWork()
+bulk_work = _BulkWork()
 
 
-def beside(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """``work(*args, **kwargs)``, in a process of its own if it is about a body of many bytes."""
+def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls ``work(*args, **kwargs)``, in a separate process if it handles a large body (``size`` bytes)."""
     if size > settings.IMPORT_PROCESS_BYTES:
         return in_own_process(work, *args, **kwargs)
     return work(*args, **kwargs)

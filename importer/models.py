@@ -1,4 +1,4 @@
-"""Imports that were made, are being made, or wait for a confirmation."""
+"""Imports: pending, running, done or undone."""
 
 import uuid
 from typing import Any
@@ -7,12 +7,11 @@ from django.db import models
 
 
 class ImportRun(models.Model):
-    """One import: who, from where, into what, what it did, and what it takes to undo it.
+    """One import: its caller, source and target, its result, and what is needed to undo it.
 
-    No foreign keys: a run outlives its caller and its project, which it names. ``before`` holds the documents of the
-    flags that were changed, ``after`` a digest of every flag written. A pending run has its packed ``body`` of ``size``
-    bytes, and what its last check found: ``preview`` (see :mod:`importer.report.document`) and a :class:`FlagReport`
-    per flag.
+    No foreign keys, because a run outlives its caller and its project. ``before`` holds the documents of the flags that
+    were changed, ``after`` a hash of every flag written. A pending run has a compressed ``body`` (``size`` bytes
+    uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`) and a :class:`FlagReport` per flag.
     """
 
     class Source(models.TextChoices):
@@ -43,7 +42,7 @@ class ImportRun(models.Model):
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
-    left_out = models.JSONField(default=list, blank=True)
+    excluded = models.JSONField(default=list, blank=True)
     body = models.BinaryField(null=True, blank=True)
     size = models.PositiveIntegerField(default=0)
     step = models.TextField(blank=True)
@@ -62,13 +61,13 @@ class ImportRun(models.Model):
 
 
 class FlagReport(models.Model):
-    """What an import does, or did, to one flag. The order of ids is that of the file.
+    """What an import does, or did, to one flag. Ids are in the order of the file.
 
-    ``changes`` are ``[{part, before, after}]``; ``is_here`` says whether the run's project had the flag already.
+    ``changes`` are ``[{part, before, after}]``; ``is_here`` is whether the project already had the flag.
     """
 
     run = models.ForeignKey(
-        # Many rows are written at once, and go with their run: the database need not check each.
+        # Rows are written in bulk and deleted with their run: a constraint would only cost time.
         ImportRun,
         models.CASCADE,
         related_name="reports",

@@ -1,4 +1,4 @@
-"""The import's OpenAPI description, made from the shape that reads the bodies."""
+"""The OpenAPI description of import and export, generated from the types that validate the bodies."""
 
 from typing import Any
 
@@ -7,39 +7,39 @@ from pydantic import TypeAdapter
 from rest_framework import serializers
 
 from flagadmin.http.fields import Body, ListOf
-from importer.body.schemas import WireBody
+from importer.body.schemas import BodyDocument
 
 IMPORT_DESCRIPTION = """\
-Creates and overwrites flags of one project in one environment, all or none, from the result of an export.
+Creates and overwrites flags of one project in one environment from an export. All flags are imported, or none.
 
-* A flag that `features` lists is overwritten: what the body does not say falls back to the defaults. Its switch,
-  environment variants, links and parents stay unless the body speaks of them, and an empty list clears them. Its
-  strategies in the environment and its tags are replaced. Other environments stay as they are.
-* To an existing flag that `features` does not list, strategies and tags are added.
+* A flag that `features` lists is overwritten: what the body does not contain falls back to its default. Whether it is
+  enabled, its environment variants, links and parents stay unless the body contains them; an empty list clears them.
+  Its strategies in the environment and its tags are replaced. Other environments do not change.
+* An existing flag that `features` does not list gets additional strategies and tags.
 * Archived flags are skipped; `validate` lists them. Flags of other projects are refused.
-* Context fields and used tag types that are not here are created, and segments that come with `constraints`.
-  Existing ones stay as they are.
-* A flag that is switched on without an enabled strategy gets the default one.
+* Missing context fields and used tag types are created, and missing segments that come with `constraints`.
+  Existing ones do not change.
+* A flag that is enabled without an enabled strategy gets the default strategy.
 
-Needs `UPDATE_FEATURE`, and for what the body makes necessary `CREATE_FEATURE`, `CREATE_FEATURE_STRATEGY`,
+Requires `UPDATE_FEATURE` and, depending on the body, `CREATE_FEATURE`, `CREATE_FEATURE_STRATEGY`,
 `DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `DELETE_FEATURE` (archiving), `CREATE_CONTEXT_FIELD`,
-`CREATE_TAG_TYPE`, `CREATE_SEGMENT`. Every problem of a body is listed in `details`, with its JSON path.
+`CREATE_TAG_TYPE`, `CREATE_SEGMENT`. `details` lists every problem with its JSON path.
 
-The answer has no body. `Prefer: return=representation` or `?report=1` asks for one: `{id, project, environment,
-counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
+The response has no body unless requested with `Prefer: return=representation` or `?report=1`: `{id, project,
+environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
 """
 VALIDATE_DESCRIPTION = """\
-Says what stands against an import, without writing anything: it would succeed exactly when `errors` and `permissions`
-are empty. A body that does not match the schema is refused as the import refuses it.
+Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty. A body
+that does not match the schema is refused with 400, as by the import.
 """
 EXPORT_DESCRIPTION = """\
-Flags as they are in one environment, for an import elsewhere. Chosen by `tag` (a tag's value, of any type), else by
-`features` (names; unknown ones are left out), else by `project`. Archived flags come only when they are named.
-`downloadFile` makes a browser save the answer.
+Exports flags as they are in one environment, selected by `tag` (the value of a tag of any type), else by `features`
+(names; unknown names are ignored), else by `project`. Archived flags are exported only if named. `downloadFile` makes
+a browser save the response.
 
-Strategies have their `sortOrder`, so that an import keeps their order. Segments are `{id, name}`, as Unleash reads
-them: whoever imports the file must have segments of these names. `?segments=full` adds their `constraints`; an import
-here then creates the segments that are missing, but Unleash refuses such a file.
+Strategies have a `sortOrder`, so that an import keeps their order. Segments are `{id, name}`, as Unleash expects: the
+importing server must have segments of these names. `?segments=full` adds their `constraints`; an import into this
+server then creates missing segments, but Unleash refuses such a file.
 """
 IMPORT_EXAMPLE = {
     "project": "checkout",
@@ -76,8 +76,8 @@ VALIDATE_EXAMPLE = {
 
 
 def import_schema() -> dict[str, Any]:
-    """The body's JSON schema, whole: without references, so that it can stand anywhere."""
-    schema = TypeAdapter(WireBody).json_schema()
+    """The JSON schema of the body without references, so that it can be embedded anywhere."""
+    schema = TypeAdapter(BodyDocument).json_schema()
     return _inlined(schema, schema.get("$defs", {}))
 
 
@@ -91,13 +91,13 @@ def _inlined(part: Any, definitions: dict[str, Any]) -> Any:
     return {
         key: _inlined(value, definitions)
         for key, value in part.items()
-        # "title" is pydantic's own word here unless it is the name of a property, and then it is an object.
+        # pydantic adds a "title" string to every schema; a property named "title" is an object.
         if key != "$defs" and not (key == "title" and isinstance(value, str))
     }
 
 
 class ImportBody(serializers.Serializer[Any]):
-    """Stands for the body, which ``importer.body.schemas`` reads."""
+    """A placeholder for the body, which ``importer.body.schemas`` validates."""
 
 
 class ImportBodySchema(OpenApiSerializerExtension):
@@ -114,20 +114,20 @@ class ReportEntry(serializers.Serializer[Any]):
 
 class ValidationReport(serializers.Serializer[Any]):
     errors = ReportEntry(  # type: ignore[assignment]
-        many=True, help_text="What stands against the import."
+        many=True, help_text="What prevents the import."
     )
-    warnings = ReportEntry(many=True, help_text="What to know before it.")
-    permissions = ReportEntry(many=True, help_text="Permissions that are missing.")
+    warnings = ReportEntry(many=True, help_text="What to know before importing.")
+    permissions = ReportEntry(many=True, help_text="Missing permissions.")
 
 
-MOST_FLAGS = 10_000
+MAX_FLAGS = 10_000
 
 
 class ExportQuery(Body):
-    """At least one of ``features``, ``tag`` and ``project``."""
+    """Requires at least one of ``features``, ``tag`` and ``project``."""
 
     environment = serializers.CharField(max_length=255)
-    features = ListOf(child=serializers.CharField(), max_length=MOST_FLAGS, required=False)
+    features = ListOf(child=serializers.CharField(), max_length=MAX_FLAGS, required=False)
     tag = serializers.CharField(required=False)
     project = serializers.CharField(required=False)
     downloadFile = serializers.BooleanField(required=False, default=False)
@@ -139,7 +139,7 @@ class ExportQuery(Body):
 
 
 class ExportResult(serializers.Serializer[Any]):
-    """The nine lists of an export, in this order; each as the import takes it."""
+    """The nine lists of an export, in this order, in the format of the import."""
 
     features = serializers.ListField(child=serializers.DictField())
     featureStrategies = serializers.ListField(child=serializers.DictField())

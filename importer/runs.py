@@ -1,4 +1,4 @@
-"""Imports in two steps: a body is kept and checked, and confirmed by the one who brought it and saw the check."""
+"""Imports in two steps: a body is stored with a preview, then confirmed by the user who uploaded it."""
 
 import zlib
 from collections.abc import Iterable
@@ -12,18 +12,19 @@ from django.utils import timezone
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound
 from groups.access import Caller
-from importer.apply.execute import Checked, apply_checked
-from importer.apply.progress import RunProgress, Watcher, is_held
+from importer.apply.execute import CheckedImport, OutdatedPlan, apply_checked
+from importer.apply.progress import ProgressReporter, RunProgress, is_running
 from importer.body.schemas import Body, parse_body
-from importer.isolation import heavy_work
-from importer.models import ImportRun
-from importer.outdated_plan import Outdated, told_changes
-from importer.plan.exclude import without
-from importer.plan.build import Plan, plan_import
-from importer.report.document import flag_reports, preview_of, write_reports
+from importer.isolation import bulk_work
+from importer.models import FlagReport, ImportRun
+from importer.plan.build import plan_import
+from importer.plan.exclude import exclude_flags
+from importer.plan.import_plan import Plan
+from importer.report.document import flag_reports, preview_document, write_reports
 
-KEPT_FOR = timedelta(days=1)
-"""A body that nobody confirms is forgotten after this."""
+EXPIRES_AFTER = timedelta(days=1)
+"""An import that nobody confirms is deleted after this time."""
+MAX_CHANGES = 20
 
 
 # Finding ---------------------------------------------------------------------------------------------------
@@ -35,30 +36,30 @@ def visible_runs(caller: Caller) -> QuerySet[ImportRun]:
     allowed = caller.readable_projects
     readable = Q() if allowed is None else Q(project__in=allowed)
     own = Q(caller_id=caller.id, caller_name=caller.name)
-    waiting = Q(state=ImportRun.State.PENDING)
-    return runs.filter((readable & ~waiting) | (own & waiting & Q(expires_at__gt=timezone.now())))
+    pending = Q(state=ImportRun.State.PENDING)
+    return runs.filter((readable & ~pending) | (own & pending & Q(expires_at__gt=timezone.now())))
 
 
 def access_run(caller: Caller, run_id: UUID) -> ImportRun:
-    """Without the body. Raises NotFound, for other people's pending runs too."""
+    """The run without its body. Raises NotFound, also for pending runs of other users."""
     runs = visible_runs(caller).filter(id=run_id).defer(None).defer("body", "before", "after")
     run = runs.first()
-    if run is not None and run.state == ImportRun.State.RUNNING and not is_held(run.id):
-        run = runs.first()  # it may have ended just now
+    if run is not None and run.state == ImportRun.State.RUNNING and not is_running(run.id):
+        run = runs.first()  # it may have ended between the two checks
         if run is not None and run.state == ImportRun.State.RUNNING:
-            # Whoever was at it is gone, and all of it with it. What is stored says so at the next confirmation.
+            # Its process was killed and its transaction rolled back. The next confirmation corrects the stored state.
             run.state = ImportRun.State.PENDING
     if run is None:
         raise NotFound(f"There is no import {run_id}, or it has expired.")
     return run
 
 
-# Keeping, checking, confirming -----------------------------------------------------------------------------
+# Uploading, checking, confirming ---------------------------------------------------------------------------
 
 
-@heavy_work
+@bulk_work
 @transactional
-def keep_body(
+def create_run(
     body: bytes,
     *,
     caller: Caller,
@@ -67,9 +68,9 @@ def keep_body(
     file_name: str = "",
     source: str = ImportRun.Source.CONSOLE,
 ) -> ImportRun:
-    """A pending run with this body, checked. Raises ValidationError for one that is no import body."""
+    """A pending run with this body and its preview. Raises ValidationError for an invalid import body."""
     parsed = parse_body(body, project=project, environment=environment)
-    forget_expired()
+    delete_expired()
     run = ImportRun.objects.create(
         source=source,
         state=ImportRun.State.PENDING,
@@ -78,70 +79,75 @@ def keep_body(
         project=parsed.project,
         environment=parsed.environment,
         file_name=file_name[:255],
-        expires_at=timezone.now() + KEPT_FOR,
+        expires_at=timezone.now() + EXPIRES_AFTER,
         body=zlib.compress(body, 1),
         size=len(body),
     )
-    _keep_check(run, plan_import(parsed, caller=caller))
+    _save_preview(run, plan_import(parsed, caller=caller))
     return run
 
 
-def forget_expired() -> None:
-    """Also those whose import was killed; one that is at work is let finish."""
-    waiting = (ImportRun.State.PENDING, ImportRun.State.RUNNING)
-    expired = ImportRun.objects.filter(state__in=waiting, expires_at__lte=timezone.now()).defer("body")
-    over = [run.id for run in expired if run.state == ImportRun.State.PENDING or not is_held(run.id)]
-    ImportRun.objects.filter(id__in=over).delete()
+def delete_expired() -> None:
+    """Deletes expired runs, also those whose import was killed, but not one that is still running."""
+    states = (ImportRun.State.PENDING, ImportRun.State.RUNNING)
+    expired = ImportRun.objects.filter(state__in=states, expires_at__lte=timezone.now()).defer("body")
+    ended = [run.id for run in expired if run.state == ImportRun.State.PENDING or not is_running(run.id)]
+    ImportRun.objects.filter(id__in=ended).delete()
 
 
 def body_of(run: ImportRun) -> Body:
-    """The body of a pending run, without the flags that are left out. Raises Conflict for any other run."""
+    """The body of a pending run, without the excluded flags. Raises Conflict for any other run."""
     if run.body is None:
-        raise Conflict(f"This import is {run.get_state_display().lower()}; it no longer waits.")
+        raise Conflict(f"This import is {run.get_state_display().lower()} and no longer pending.")
     unpacked = zlib.decompress(bytes(run.body))
     body = parse_body(unpacked, project=run.project, environment=run.environment)
-    return without(body, run.left_out) if run.left_out else body
+    return exclude_flags(body, run.excluded) if run.excluded else body
 
 
-@heavy_work
+@bulk_work
 @transactional
-def check_run(run: ImportRun, *, caller: Caller, left_out: Iterable[str] | None = None) -> Plan:
-    """Plans a pending run anew and keeps what the plan says. ``left_out`` are names of flags not to import."""
-    if left_out is not None:
-        run.left_out = sorted(set(left_out))
+def check_run(run: ImportRun, *, caller: Caller, excluded: Iterable[str] | None = None) -> Plan:
+    """Plans a pending run again and saves its preview. ``excluded`` replaces the excluded flags."""
+    if excluded is not None:
+        run.excluded = sorted(set(excluded))
     plan = plan_import(body_of(run), caller=caller)
-    _keep_check(run, plan)
+    _save_preview(run, plan)
     return plan
 
 
-def _keep_check(run: ImportRun, plan: Plan) -> None:
-    """Raises Conflict where the run was confirmed meanwhile."""
+def _save_preview(run: ImportRun, plan: Plan) -> None:
+    """Raises Conflict if the run was confirmed in the meantime."""
     run.counts, run.fingerprint = plan.counts, plan.fingerprint
-    run.preview, run.checked_at = preview_of(plan), plan.made_at
-    kept = ("left_out", "counts", "fingerprint", "preview", "checked_at")
-    waiting = ImportRun.objects.filter(id=run.id, body__isnull=False)
-    if not waiting.update(**{name: getattr(run, name) for name in kept}):
-        raise Conflict("This import was confirmed meanwhile; it no longer waits.")
+    run.preview, run.checked_at = preview_document(plan), plan.made_at
+    columns = ("excluded", "counts", "fingerprint", "preview", "checked_at")
+    pending = ImportRun.objects.filter(id=run.id, body__isnull=False)
+    if not pending.update(**{name: getattr(run, name) for name in columns}):
+        raise Conflict("This import was confirmed in the meantime and is no longer pending.")
     run.reports.all().delete()
     write_reports(run, flag_reports(plan))
 
 
 def confirm_run(
-    run: ImportRun, *, caller: Caller, seen: str, excluded: Iterable[str] = (), watcher: Watcher | None = None
+    run: ImportRun,
+    *,
+    caller: Caller,
+    fingerprint: str,
+    excluded: Iterable[str] = (),
+    progress: ProgressReporter | None = None,
 ) -> ImportRun:
-    """Imports what was seen, but for flags to exclude. ``seen`` is the fingerprint of the check that was looked at.
+    """Imports what the preview with this ``fingerprint`` showed, without the ``excluded`` flags.
 
-    Raises Outdated where that is not the last one, or no longer true, and what ``apply_checked`` raises. The run then
-    waits on.
+    Raises OutdatedPlan if a later preview exists or the preview is outdated, and what ``apply_checked`` raises. The
+    run then stays pending.
     """
-    if run.checked_at is None or seen != run.fingerprint:
-        raise Outdated("This import was checked again after this page was opened.")
+    if run.checked_at is None or fingerprint != run.fingerprint:
+        raise OutdatedPlan("This import was checked again after this page was opened.")
     excluded = frozenset(excluded)
-    checked = Checked(body_of(run), run.fingerprint, run.checked_at, excluded)
-    run.left_out = sorted(excluded | {*run.left_out})
+    checked = CheckedImport(body_of(run), run.fingerprint, run.checked_at, excluded)
+    run.excluded = sorted(excluded | {*run.excluded})
     try:
-        with RunProgress(run.id) as progress:
-            return apply_checked(checked, caller=caller, run=run, watcher=watcher or progress)
+        with RunProgress(run.id) as run_progress:
+            return apply_checked(checked, caller=caller, run=run, progress=progress or run_progress)
     except BaseException:
         ImportRun.objects.filter(id=run.id, state=ImportRun.State.RUNNING).update(
             state=ImportRun.State.PENDING
@@ -149,28 +155,43 @@ def confirm_run(
         raise
 
 
-# For a process of their own: a run by its id, and answers that are small. ----------------------------------
+# The same with arguments and results that are cheap to pass to another process -----------------------------
 
 
-def keep(body: bytes, *, caller: Caller, project: str, environment: str, file_name: str) -> UUID:
-    run = keep_body(body, caller=caller, project=project, environment=environment, file_name=file_name)
+def upload(body: bytes, *, caller: Caller, project: str, environment: str, file_name: str) -> UUID:
+    run = create_run(body, caller=caller, project=project, environment=environment, file_name=file_name)
     return run.id
 
 
-def check(run_id: UUID, *, caller: Caller, left_out: Iterable[str] | None = None) -> list[str]:
-    """Answers what the new preview says otherwise than the last one."""
+def check(run_id: UUID, *, caller: Caller, excluded: Iterable[str] | None = None) -> list[str]:
+    """Returns what differs between the new preview and the previous one."""
     run = access_run(caller, run_id)
     before = {report.name: report for report in run.reports.all()}
-    check_run(run, caller=caller, left_out=left_out)
-    return told_changes(before, {report.name: report for report in run.reports.all()})
+    check_run(run, caller=caller, excluded=excluded)
+    return preview_changes(before, {report.name: report for report in run.reports.all()})
 
 
-def confirm(run_id: UUID, *, caller: Caller, seen: str, excluded: Iterable[str]) -> None:
-    confirm_run(access_run(caller, run_id), caller=caller, seen=seen, excluded=excluded)
+def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport]) -> list[str]:
+    """The differences between two previews, one line a flag, at most MAX_CHANGES."""
+    lines = []
+    for name, new in after.items():
+        old = before.get(name)
+        if old is None:
+            lines.append(f"{name} is included again.")
+        elif old.action != new.action:
+            lines.append(f"{name}: {old.action} → {new.action}.")
+        elif old.document() != new.document():
+            lines.append(f"{name} is changed differently.")
+    more = len(lines) - MAX_CHANGES
+    return [*lines[:MAX_CHANGES], f"{more} more flags."] if more > 0 else lines
+
+
+def confirm(run_id: UUID, *, caller: Caller, fingerprint: str, excluded: Iterable[str]) -> None:
+    confirm_run(access_run(caller, run_id), caller=caller, fingerprint=fingerprint, excluded=excluded)
 
 
 def run_document(run: ImportRun) -> dict[str, Any]:
-    """A run for lists and for whoever polls it."""
+    """The state and progress of a run."""
     return {
         "id": str(run.id),
         "state": run.state,

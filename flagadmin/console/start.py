@@ -14,7 +14,7 @@ from flagadmin.console.lists import curl_for
 from flagadmin.console.navigation import THEMES
 from groups.console import ConsolePage, not_allowed
 from groups.permissions import Permission
-from importer.pages.history import STATES, words_of
+from importer.pages.history import STATES, counts_text
 from importer.runs import visible_runs
 from projects.access import readable_projects
 from projects.history.queries import readable_events
@@ -38,7 +38,7 @@ class StartPage(ConsolePage):
             projects=shown,
             first_flag="" if any(project.active_flags for project in shown) else self.first_flag(shown),
             more_projects=max(0, projects.count() - SHOWN_PROJECTS),
-            imports=[(run, words_of(run), STATES[run.state]) for run in runs],
+            imports=[(run, counts_text(run), STATES[run.state]) for run in runs],
             activity=told(events.order_by("-id")[:SHOWN_EVENTS]),
             start_here=not self.request.session.get("evaluated"),
             **kwargs,

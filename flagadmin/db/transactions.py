@@ -57,11 +57,12 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextmanager
-def one_moment(using: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Everything read inside is of one moment. Inside a larger transaction that one's own isolation counts."""
+def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -> Iterator[None]:
+    """Reads everything from one database snapshot. Inside a larger transaction, that one's isolation level applies."""
     with transaction.atomic(using):
         opened = connections[using]
         if not opened.savepoint_ids:
             with opened.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                mode = ", READ ONLY" if read_only else ""
+                cursor.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ{mode}")
         yield

@@ -1,10 +1,11 @@
-"""Plan → rows: one transaction under the project's lock, all or nothing, in a fixed number of statements."""
+"""Plans an import and writes it: one transaction under the project's lock, in a fixed number of statements."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from itertools import chain
 from typing import ParamSpec, TypeVar
 
 import orjson
@@ -12,21 +13,21 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.record import Event, copy_all
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, named_flags
+from flagadmin.errors import Conflict, NotFound, named_flags
 from groups.access import Caller
 from importer.apply import rows
-from importer.apply.progress import Silent, Watcher, hold
+from importer.apply.progress import NoProgress, ProgressReporter, mark_running
 from importer.body.schemas import Body
-from importer.isolation import heavy_work
+from importer.isolation import bulk_work
 from importer.models import ImportRun
-from importer.outdated_plan import Outdated, changed_since
-from importer.plan.exclude import without
-from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.build import Plan, plan_import
+from importer.plan.build import plan_import
+from importer.plan.exclude import exclude_flags
+from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.stored import Document
-from importer.report.document import bare_reports, write_reports
+from importer.report.document import brief_reports, write_reports
 from projects.access import lock_projects
 from projects.models import ContextField, Segment, TagType
 from projects.project_scope import hold_segments
@@ -36,10 +37,13 @@ R = TypeVar("R")
 ATTEMPTS = 3
 
 
+class OutdatedPlan(Conflict):
+    """409: the import would no longer do what its preview showed."""
+
+
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What somebody saw and agreed to: a body, the fingerprint of its plan, when that was made, and which of its flags
-    are not to be imported after all."""
+class CheckedImport:
+    """What a user confirmed: a body with the fingerprint and time of its plan, and the flags excluded since."""
 
     body: Body
     fingerprint: str
@@ -47,9 +51,9 @@ class Checked:
     excluded: frozenset[str] = frozenset()
 
 
-def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
-    """Two requests may want the same new name at once, or refer to what another deletes at this moment. The one that
-    loses is planned again, and then says so in the plan's own words."""
+def _retry_on_conflict(action: Callable[P, R]) -> Callable[P, R]:
+    """Runs ``action`` again if another request created the same name, or deleted what the plan refers to. The second
+    plan then reports it as an issue."""
 
     @wraps(action)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,126 +67,131 @@ def _planned_anew(action: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-@heavy_work
-@_planned_anew
+@bulk_work
+@_retry_on_conflict
 @transactional
 def import_body(
-    body: Body, *, caller: Caller, source: str = ImportRun.Source.API, watcher: Watcher | None = None
+    body: Body,
+    *,
+    caller: Caller,
+    source: str = ImportRun.Source.API,
+    progress: ProgressReporter | None = None,
 ) -> ImportRun:
-    """Plans and applies at once. Raises NoAccess, ValidationError: then nothing is written."""
+    """Plans and applies in one step. Raises NoAccess or ValidationError without writing anything."""
     _lock(body, caller)
     plan = plan_import(body, caller=caller)
     plan.check()
-    return _write(plan, ImportRun(source=source), caller, watcher or Silent())
+    return _write(plan, ImportRun(source=source), caller, progress or NoProgress())
 
 
-@heavy_work
-@_planned_anew
+@bulk_work
+@_retry_on_conflict
 @transactional
 def apply_checked(
-    checked: Checked,
+    checked: CheckedImport,
     *,
     caller: Caller,
-    run: ImportRun | None = None,
-    watcher: Watcher | None = None,
+    run: ImportRun,
+    progress: ProgressReporter,
 ) -> ImportRun:
-    """What was planned before, if it still is what would be planned. ``run`` is the pending run it belongs to.
+    """Applies a confirmed plan; ``run`` is its pending run.
 
-    Raises NoAccess, ValidationError, and Outdated when something that the plan depends on has changed since.
+    Raises NoAccess, ValidationError, and OutdatedPlan when anything that the plan depends on has changed.
     """
     _lock(checked.body, caller)
-    if run is not None:
-        hold(run.id)
+    mark_running(run.id)
     plan = plan_import(checked.body, caller=caller)
     if plan.fingerprint != checked.fingerprint:
-        raise Outdated(changed_since(plan, checked.made_at))
+        raise OutdatedPlan(changed_since(plan, checked.made_at))
     if checked.excluded:
-        plan = _rest_of(plan, checked.excluded, caller)
+        plan = _plan_without(checked, plan, caller)
     plan.check()
-    return _write(plan, run or ImportRun(source=ImportRun.Source.API), caller, watcher or Silent())
+    return _write(plan, run, caller, progress)
 
 
 def _lock(body: Body, caller: Caller) -> None:
-    """The project, and the segments that its strategies may be given: they stay where the plan finds them."""
+    """Locks the project and the segments that the body names, so that they stay as the plan finds them."""
     lock_projects(caller, [body.project])
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
-def _rest_of(seen: Plan, excluded: frozenset[str], caller: Caller) -> Plan:
-    """The plan without these flags. Raises Outdated where others fare differently without them: nobody saw that."""
-    plan = plan_import(without(seen.body, excluded), caller=caller)
-    plan.check()
-    others = [flag.name for flag in plan.flags.values() if flag.action is not seen.flags[flag.name].action]
+def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
+    """The plan without the excluded flags. Raises OutdatedPlan if that changes what happens to any other flag."""
+    rest = plan_import(exclude_flags(checked.body, checked.excluded), caller=caller)
+    rest.check()
+    others = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
     if others:
-        raise Outdated(f"Without the excluded flags the import does something else to {named_flags(others)}.")
-    return plan
+        raise OutdatedPlan(f"Excluding these flags changes what the import does to {named_flags(others)}.")
+    return rest
 
 
-def apply_import(plan: Plan, *, caller: Caller, source: str = ImportRun.Source.API) -> ImportRun:
-    """Applies this plan, if it is still valid. Raises what :func:`apply_checked` raises."""
-    checked = Checked(plan.body, plan.fingerprint, plan.made_at)
-    return apply_checked(checked, caller=caller, run=ImportRun(source=source))
+def changed_since(plan: Plan, made_at: datetime) -> str:
+    """``one-click-pay was changed at 10:14, after this check.``"""
+    event = last_change(plan.flags, made_at)
+    if event is None:
+        return f"Something in {plan.project} that this import needs was changed after this check."
+    return f"{event.feature} was changed at {event.created_at:%H:%M}, after this check."
 
 
-def _write(plan: Plan, run: ImportRun, caller: Caller, watcher: Watcher) -> ImportRun:
+def last_change(flags: Iterable[str], since: datetime) -> AuditEvent | None:
+    events = AuditEvent.objects.filter(feature__in=list(flags), created_at__gt=since)
+    return events.order_by("-id").first()
+
+
+def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporter) -> ImportRun:
     target = plan.target
     assert target is not None
     now, project, environment = timezone.now(), target.project.id, target.environment
     created = list(plan.with_action(Action.CREATE))
     changed = [(f.stored.id, f) for f in plan.with_action(Action.CHANGE) if f.stored is not None]
-    watcher.total(len(created) + len(changed))
-    vocabulary = _create_words(plan)
+    progress.total(len(created) + len(changed))
+    references_created = _create_references(plan)
     new = rows.create_flags(created, project=project, caller=caller, now=now) if created else []
     if new:
-        rows.create_switches(new, target.environments, environment)
-    watcher.step("flags", len(created))
+        rows.create_flag_environments(new, target.environments, environment)
+    progress.step("flags", len(created))
     rows.update_flags(changed, now)
-    rows.set_switches(changed, environment)
+    rows.set_flag_environments(changed, environment)
     written = [*new, *changed]
     rows.write_details(written, project=project, environment=environment, now=now)
-    watcher.step("strategies", len(written))
-    rows.write_stages(new, [flag_id for flag_id, flag in written if _is_archived_now(flag)], now)
-    watcher.step("history", len(written))
-    _record(plan, vocabulary, caller)
+    progress.step("strategies", len(written))
+    rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
+    progress.step("history", len(written))
+    _record(plan, references_created, caller)
     return _finish(run, plan, caller)
 
 
-def _is_archived_now(flag: FlagPlan) -> bool:
-    assert flag.after is not None
-    return flag.after["archived"] and not (flag.before and flag.before["archived"])
+# References ------------------------------------------------------------------------------------------------
 
 
-# Vocabulary ------------------------------------------------------------------------------------------------
-
-
-def _create_words(plan: Plan) -> list[Event]:
-    """New context fields, tag types and segments, and the events that tell of them."""
-    words = plan.words
-    assert words is not None
-    if words.new_fields:
-        ContextField.objects.bulk_create(ContextField(**new) for new in words.new_fields)
-    if words.new_tag_types:
-        TagType.objects.bulk_create(TagType(**new) for new in words.new_tag_types)
-    if words.new_segments:
+def _create_references(plan: Plan) -> list[Event]:
+    """Creates context fields, tag types and segments. Returns their audit events."""
+    references = plan.references
+    assert references is not None
+    if references.new_fields:
+        ContextField.objects.bulk_create(ContextField(**new) for new in references.new_fields)
+    if references.new_tag_types:
+        TagType.objects.bulk_create(TagType(**new) for new in references.new_tag_types)
+    if references.new_segments:
         _create_segments(plan)
     kinds = (
-        (EventType.CONTEXT_FIELD_CREATED, words.new_fields),
-        (EventType.TAG_TYPE_CREATED, words.new_tag_types),
-        (EventType.SEGMENT_CREATED, words.new_segments),
+        (EventType.CONTEXT_FIELD_CREATED, references.new_fields),
+        (EventType.TAG_TYPE_CREATED, references.new_tag_types),
+        (EventType.SEGMENT_CREATED, references.new_segments),
     )
     return [Event(type=kind, subject=new["name"], after=new) for kind, listed in kinds for new in listed]
 
 
 def _create_segments(plan: Plan) -> None:
-    """Puts the real ids in the place of the plan's own, in the strategies too."""
-    words = plan.words
-    assert words is not None
+    """Also replaces the plan's negative ids, in its strategies too."""
+    references = plan.references
+    assert references is not None
     created = Segment.objects.bulk_create(
-        Segment(name=new["name"], constraints=new["constraints"]) for new in words.new_segments
+        Segment(name=new["name"], constraints=new["constraints"]) for new in references.new_segments
     )
-    ids = {new["id"]: row.id for new, row in zip(words.new_segments, created, strict=True)}
-    for new in words.new_segments:
+    ids = {new["id"]: row.id for new, row in zip(references.new_segments, created, strict=True)}
+    for new in references.new_segments:
         new["id"] = ids[new["id"]]
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
         for strategy in (flag.after or {}).get("strategies", ()):
@@ -192,40 +201,37 @@ def _create_segments(plan: Plan) -> None:
 # Audit and run ---------------------------------------------------------------------------------------------
 
 
-def _record(plan: Plan, vocabulary: list[Event], caller: Caller) -> None:
-    """One event for the import, with its counts, and one for every flag created or changed."""
-    body = plan.body
+def _record(plan: Plan, references_created: list[Event], caller: Caller) -> None:
+    """One event for each flag created or changed, and one for the import with its counts."""
     summary = Event(
         type=EventType.FEATURES_IMPORTED,
-        project=body.project,
-        environment=body.environment,
+        project=plan.project,
+        environment=plan.environment,
         after=plan.counts,
     )
-    copy_all(_events(plan, vocabulary, summary), actor=caller)
+    copy_all(chain(references_created, _flag_events(plan), [summary]), actor=caller)
 
 
-def _events(plan: Plan, vocabulary: list[Event], summary: Event) -> Iterator[Event]:
-    yield from vocabulary
+def _flag_events(plan: Plan) -> Iterator[Event]:
     for flag in plan.with_action(Action.CREATE, Action.CHANGE):
         yield Event(
-            type=_kind(flag),
-            project=plan.body.project,
-            environment=plan.body.environment,
+            type=_event_type(flag),
+            project=plan.project,
+            environment=plan.environment,
             feature=flag.name,
             before=flag.before,
             after=flag.after,
         )
-    yield summary
 
 
-def _kind(flag: FlagPlan) -> EventType:
+def _event_type(flag: FlagPlan) -> EventType:
     if flag.action is Action.CREATE:
         return EventType.FEATURE_CREATED
-    return EventType.FEATURE_ARCHIVED if _is_archived_now(flag) else EventType.FEATURE_IMPORTED
+    return EventType.FEATURE_ARCHIVED if flag.becomes_archived else EventType.FEATURE_IMPORTED
 
 
 def digest(document: Document) -> str:
-    """Of a flag's document, to tell later whether it is still as it was."""
+    """A hash of a flag's document, to detect later changes."""
     return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
 
 
@@ -236,19 +242,19 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     run.expires_at = run.body = None
     run.preview = {}
     run.caller_id, run.caller_name = caller.id, caller.name
-    run.project, run.environment = plan.body.project, plan.body.environment
+    run.project, run.environment = plan.project, plan.environment
     run.counts, run.fingerprint = plan.counts, plan.fingerprint
     run.before = {flag.name: flag.before for flag in changed}
     run.after = {flag.name: digest(flag.after) for flag in written if flag.after}
     run.progress_done = run.progress_total = len(written)
     run.save()
-    _keep_reports(run, plan)
+    _write_reports(run, plan)
     return run
 
 
-def _keep_reports(run: ImportRun, plan: Plan) -> None:
-    """A run that was checked has those of its check, with every difference, of this very plan."""
+def _write_reports(run: ImportRun, plan: Plan) -> None:
+    """A run that was checked already has the detailed reports of this plan."""
     if run.checked_at is None:
-        write_reports(run, bare_reports(plan))
-    elif run.left_out:
-        run.reports.filter(name__in=run.left_out).delete()
+        write_reports(run, brief_reports(plan))
+    elif run.excluded:
+        run.reports.filter(name__in=run.excluded).delete()

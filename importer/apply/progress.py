@@ -1,4 +1,4 @@
-"""How far a large import is, told on a connection of its own while the import's transaction is open."""
+"""Reports the progress of a large import on a separate connection while its transaction is open."""
 
 from typing import Protocol
 from uuid import UUID
@@ -7,17 +7,17 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
-class Watcher(Protocol):
-    """Whoever wants to know how far it is: a row in the database, a bar on a terminal, nobody."""
+class ProgressReporter(Protocol):
+    """Shows progress: in the database, on a terminal, or nowhere."""
 
     def total(self, count: int) -> None:
-        """How many flags will be written."""
+        """The number of flags to write."""
 
     def step(self, name: str, done: int) -> None:
-        """``done`` flags have their part ``name``."""
+        """The step ``name`` is complete for ``done`` flags."""
 
 
-class Silent:
+class NoProgress:
     def total(self, count: int) -> None:
         pass
 
@@ -26,7 +26,7 @@ class Silent:
 
 
 class RunProgress:
-    """Writes to a run that is committed already, so that a page can ask for it. Use as a context manager."""
+    """Writes progress to a committed run, where a page reads it. A context manager."""
 
     def __init__(self, run_id: UUID) -> None:
         self.run_id = run_id
@@ -50,21 +50,21 @@ class RunProgress:
         assert self.connection is not None
         with self.connection.cursor() as cursor:
             cursor.execute(
-                f"UPDATE importer_importrun SET {assignments} WHERE id = %s",  # noqa: S608 - our own words
+                f"UPDATE importer_importrun SET {assignments} WHERE id = %s",  # noqa: S608 - no user input
                 [*values, self.run_id],
             )
 
 
-def hold(run_id: UUID) -> None:
-    """Until the end of the transaction, whoever asks :func:`is_held` learns that the run is at work.
+def mark_running(run_id: UUID) -> None:
+    """Makes :func:`is_running` true until the end of the transaction.
 
-    A lock that dies with its connection: a killed import does not look as if it went on.
+    The lock is released with its connection, so a killed import does not appear to be running.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [str(run_id)])
 
 
-def is_held(run_id: UUID) -> bool:
+def is_running(run_id: UUID) -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 0))", [str(run_id)])
         [free] = cursor.fetchone()

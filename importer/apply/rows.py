@@ -1,4 +1,4 @@
-"""A plan's flags as rows: each kind of them written or removed in one statement."""
+"""Writes the flags of a plan: one statement for each table."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ from importer.plan.stored import Document
 from projects.models.flags import time_ordered_id
 
 Numbered = tuple[int, FlagPlan]
-"""A flag's id with its plan."""
+"""The id of a flag and its plan."""
 
 
 def _json(value: Any) -> str:
@@ -32,7 +32,7 @@ def _after(flag: FlagPlan) -> Document:
 
 
 def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
-    """All that hangs on flags that are there: what differs from before is replaced, the rest stays untouched."""
+    """Strategies, tags, links and parents of stored flags. Only what differs from before is replaced."""
     write_strategies(flags, environment, now)
     write_tags(flags)
     write_links(flags, now)
@@ -43,7 +43,7 @@ def write_details(flags: Sequence[Numbered], *, project: str, environment: str, 
 
 
 def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now: datetime) -> list[Numbered]:
-    """The rows of new flags. ``createdAt`` and ``archivedAt`` of the file count."""
+    """Inserts new flags, with ``createdAt`` and ``archivedAt`` of the file."""
     numbered = list(zip(allocate_ids("projects_flag", len(flags)), flags, strict=True))
     columns = (
         "id", "name", "project_id", "type", "description", "stale", "impression_data", "created_at",
@@ -72,18 +72,20 @@ def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now
     return numbered
 
 
-def create_switches(numbered: Sequence[Numbered], environments: Sequence[str], environment: str) -> None:
-    """A new flag's switch and variants in every environment of the project: off but for the one imported into."""
+def create_flag_environments(
+    numbered: Sequence[Numbered], environments: Sequence[str], environment: str
+) -> None:
+    """A row for every environment of the project. The flag is disabled in all but the one imported into."""
     copy_rows(
         "projects_flagenvironment",
         ("flag_id", "environment_id", "enabled", "variants"),
         (
-            (flag_id, place, after["enabled"], _json(after["variants"]))
-            if place == environment
-            else (flag_id, place, False, "[]")
+            (flag_id, name, after["enabled"], _json(after["variants"]))
+            if name == environment
+            else (flag_id, name, False, "[]")
             for flag_id, flag in numbered
             for after in (_after(flag),)
-            for place in environments
+            for name in environments
         ),
     )
 
@@ -96,7 +98,7 @@ UPDATE projects_flag f
        AS n(id, type, description, stale, impression_data, archived)
  WHERE f.id = n.id
 """
-_SET_SWITCHES = """
+_SET_FLAG_ENVIRONMENTS = """
 INSERT INTO projects_flagenvironment (flag_id, environment_id, enabled, variants)
 SELECT n.flag_id, %s, n.enabled, n.variants::jsonb
   FROM unnest(%s::bigint[], %s::boolean[], %s::text[]) AS n(flag_id, enabled, variants)
@@ -112,11 +114,11 @@ def update_flags(flags: Iterable[Numbered], now: datetime) -> None:
         _run(_UPDATE_FLAGS, now, [flag_id for flag_id, _ in changed], *columns)
 
 
-def set_switches(flags: Iterable[Numbered], environment: str) -> None:
+def set_flag_environments(flags: Iterable[Numbered], environment: str) -> None:
     changed = [(flag_id, _after(flag)) for flag_id, flag in flags if _differs(flag, "enabled", "variants")]
     if changed:
         _run(
-            _SET_SWITCHES,
+            _SET_FLAG_ENVIRONMENTS,
             environment,
             [flag_id for flag_id, _ in changed],
             [after["enabled"] for _, after in changed],
@@ -132,7 +134,7 @@ def _differs(flag: FlagPlan, *parts: str) -> bool:
 
 
 def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime) -> None:
-    """Those that stay as they are keep their ids. New ones get ids in their order, which settles equal orders."""
+    """Unchanged strategies keep their ids. New ids ascend with the order, which decides between equal sort orders."""
     removed: list[str] = []
     added: list[tuple[str, int, Document]] = []
     for flag_id, flag in flags:
@@ -148,22 +150,22 @@ def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime)
 
 def _strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
     """The ids of strategies to remove and the documents of those to add."""
-    wanted = list(_after(flag)["strategies"])
+    desired = list(_after(flag)["strategies"])
     if flag.stored is None or flag.before is None:
-        return [], wanted
+        return [], desired
     present = list(zip(flag.stored.strategy_ids, flag.before["strategies"], strict=True))
-    if flag.before["strategies"] == wanted:
+    if flag.before["strategies"] == desired:
         return [], []
-    orders = [strategy["sortOrder"] for strategy in wanted]
+    orders = [strategy["sortOrder"] for strategy in desired]
     if len(set(orders)) < len(orders):
-        return [identifier for identifier, _ in present], wanted
+        return [identifier for identifier, _ in present], desired
     removed = []
     for identifier, document in present:
-        if document in wanted:
-            wanted.remove(document)
+        if document in desired:
+            desired.remove(document)
         else:
             removed.append(identifier)
-    return removed, wanted
+    return removed, desired
 
 
 def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: str, now: datetime) -> None:
@@ -200,7 +202,7 @@ def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: st
 
 
 def _replaced(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[int, list[Any]]]:
-    """Removes what flags have of a part that changes, and answers what each has of it from now on."""
+    """Deletes the rows of flags in which ``part`` changes. Returns the new values to insert, by flag id."""
     changed = [
         (flag_id, flag)
         for flag_id, flag in flags
@@ -208,35 +210,35 @@ def _replaced(flags: Iterable[Numbered], part: str, table: str) -> list[tuple[in
     ]
     emptied = [flag_id for flag_id, flag in changed if flag.before and flag.before[part]]
     if emptied:
-        _run(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", emptied)  # noqa: S608 - our own names
+        _run(f"DELETE FROM {table} WHERE flag_id = ANY(%s)", emptied)  # noqa: S608 - no user input
     return [(flag_id, _after(flag)[part]) for flag_id, flag in changed if _after(flag)[part]]
 
 
 def write_tags(flags: Iterable[Numbered]) -> None:
-    if wanted := _replaced(flags, "tags", "projects_flagtag"):
-        rows = ((flag_id, *tag) for flag_id, tags in wanted for tag in tags)
+    if desired := _replaced(flags, "tags", "projects_flagtag"):
+        rows = ((flag_id, *tag) for flag_id, tags in desired for tag in tags)
         copy_rows("projects_flagtag", ("flag_id", "tag_type_id", "value"), rows)
 
 
 def write_links(flags: Iterable[Numbered], now: datetime) -> None:
-    if wanted := _replaced(flags, "links", "projects_flaglink"):
+    if desired := _replaced(flags, "links", "projects_flaglink"):
         rows = (
             (identifier, flag_id, link["url"], link["title"], now)
-            for flag_id, links in wanted
+            for flag_id, links in desired
             for identifier, link in zip(sorted(str(time_ordered_id()) for _ in links), links, strict=True)
         )
         copy_rows("projects_flaglink", ("id", "flag_id", "url", "title", "created_at"), rows)
 
 
 def write_parents(flags: Iterable[Numbered], project: str) -> None:
-    """After all flags are there: a parent may be new too."""
-    wanted = _replaced(flags, "parents", "projects_dependency")
-    if not wanted:
+    """Must run after all flags are inserted: a parent may be new too."""
+    desired = _replaced(flags, "parents", "projects_dependency")
+    if not desired:
         return
-    ids = _flag_ids({parent["feature"] for _, parents in wanted for parent in parents}, project)
+    ids = _flag_ids({parent["feature"] for _, parents in desired for parent in parents}, project)
     rows = (
         (flag_id, ids[parent["feature"]], parent["enabled"], _json(parent["variants"]))
-        for flag_id, parents in wanted
+        for flag_id, parents in desired
         for parent in parents
     )
     copy_rows("projects_dependency", ("flag_id", "parent_id", "enabled", "variants"), rows)
@@ -260,7 +262,7 @@ def end_archived_stage(flag_ids: Sequence[int]) -> None:
 
 
 def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:
-    """Lifecycle stages: every new flag began, at the time and in the stage that the file gives; archived ones ended."""
+    """Lifecycle stages: for a new flag "initial" and the stage in the file, and "archived" for archived flags."""
     stages: dict[tuple[int, str], datetime] = {}
     for flag_id, flag in created:
         stages[flag_id, "initial"] = flag.feature.get("createdAt") or now

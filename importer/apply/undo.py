@@ -1,4 +1,4 @@
-"""Taking an import back, while nothing that it wrote has changed since."""
+"""Undoes an import, as long as nothing that it wrote has changed since."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -13,12 +13,12 @@ from flagadmin.errors import Conflict, NotFound, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.apply import rows
-from importer.apply.execute import digest
+from importer.apply.execute import digest, last_change
 from importer.models import ImportRun
-from importer.outdated_plan import last_change
-from importer.plan.dependencies import present_dependencies
+from importer.plan.dependencies import stored_dependencies
 from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.permissions import missing_permissions, no_access
+from importer.plan.issues import no_access
+from importer.plan.permissions import missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update, readable_flags
 from projects.flags.bulk_delete import check_no_children, remove_flags
@@ -27,7 +27,7 @@ from projects.flags.limits import check_room
 from projects.models import Flag
 from projects.strategies.known_names import load_vocabulary
 
-_ELSEWHERE = """
+_CHANGED_IN_OTHER_ENVIRONMENTS = """
 SELECT f.name FROM projects_flag f
  WHERE f.id = ANY(%(flags)s)
    AND (EXISTS (SELECT FROM projects_strategy s
@@ -41,11 +41,10 @@ SELECT f.name FROM projects_flag f
 
 @transactional
 def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
-    """Puts changed flags back and deletes created ones; those of them that somebody has used since are archived.
-    Context fields, tag types and segments that it made stay.
+    """Restores changed flags and deletes created ones, or archives those that have been used since.
 
-    Raises NotFound, NoAccess, Conflict where something has changed since, naming it, and the refusals of archiving
-    and reviving.
+    Context fields, tag types and segments that the import created stay. Raises NotFound, NoAccess, Conflict naming
+    what has changed since, and the errors of archiving and reviving.
     """
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
@@ -54,11 +53,11 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     run = ImportRun.objects.select_for_update().get(id=run_id)
     if run.state != ImportRun.State.DONE:
         raise Conflict(
-            f"This import is {run.get_state_display().lower()}; only one that is done can be undone."
+            f"This import is {run.get_state_display().lower()}. Only a completed import can be undone."
         )
     stored = read_flags(list(run.after), project=run.project, environment=run.environment)
     _check_unchanged(run, stored)
-    plans = [_back(stored[name], run) for name in run.after]
+    plans = [_restored(stored[name], run) for name in run.after]
     _check_permissions(plans, run, caller)
     _check_references(plans, run.project)
     _check_parents(plans, run.project, caller)
@@ -78,7 +77,7 @@ def _check_unchanged(run: ImportRun, stored: dict[str, StoredFlag]) -> None:
             raise _changed(name, run)
     created = [flag.id for name, flag in stored.items() if name not in run.before]
     with connection.cursor() as cursor:
-        cursor.execute(_ELSEWHERE, {"flags": created, "environment": run.environment})
+        cursor.execute(_CHANGED_IN_OTHER_ENVIRONMENTS, {"flags": created, "environment": run.environment})
         if found := cursor.fetchone():
             raise _changed(found[0], run)
 
@@ -89,22 +88,22 @@ def _changed(name: str, run: ImportRun) -> Conflict:
     return Conflict(f"{name} was changed{when} after this import, so it cannot be undone.")
 
 
-def _back(stored: StoredFlag, run: ImportRun) -> FlagPlan:
+def _restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
     before = run.before.get(stored.name)
     after = before if before is not None else {**(stored.document or {}), "archived": True, "enabled": False}
     return FlagPlan(stored.name, "", Action.CHANGE, stored, after)
 
 
 def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
-    """What the import itself would have needed, turned around."""
+    """Undoing needs the inverse of the permissions that the import needed."""
     needed = {
         Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
         Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.DELETE_FEATURE_STRATEGY: _differ(plans, "strategies"),
         Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: _differ(plans, "variants"),
     }
-    wanted = [permission for permission, is_needed in needed.items() if is_needed]
-    missing = missing_permissions(wanted, run.project, run.environment, caller=caller)
+    required = [permission for permission, is_needed in needed.items() if is_needed]
+    missing = missing_permissions(required, run.project, run.environment, caller=caller)
     if missing:
         raise no_access(missing, run.project)
 
@@ -114,7 +113,7 @@ def _differ(plans: list[FlagPlan], part: str) -> bool:
 
 
 def _check_references(plans: list[FlagPlan], project: str) -> None:
-    """What the flags referred to before may have been deleted since, or moved to another project."""
+    """What the restored flags refer to may have been deleted since, or moved to another project."""
     known = load_vocabulary(project)
     documents = [plan.after for plan in plans if plan.after is not None]
     strategies = [strategy for document in documents for strategy in document["strategies"]]
@@ -126,36 +125,34 @@ def _check_references(plans: list[FlagPlan], project: str) -> None:
     gone += [f"strategy type {name}" for name in sorted(types - known.strategy_types)]
     if gone:
         raise Conflict(
-            f"This import cannot be undone: it needs {choices(gone)}, which {project} no longer has."
+            f"This import cannot be undone: it needs {choices(gone)}, no longer available in {project}."
         )
 
 
 def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
-    """Parents may have been archived, moved or given parents since: the rules for adding one count here too."""
-    said = {plan.name: plan for plan in plans if _needs_parents(plan)}
+    """Parents may have been archived, moved or given parents since, so the rules for adding one apply."""
+    affected = {plan.name: plan for plan in plans if _needs_parents(plan)}
     wishes = [
         Wish(name, parent["feature"], name)
-        for name, plan in said.items()
+        for name, plan in affected.items()
         for parent in (plan.after or {})["parents"]
     ]
     if not wishes:
         return
     parents = readable_flags(caller).filter(name__in={wish.parent for wish in wishes})
-    places = {flag.name: FlagPlace(flag.project_id, flag.is_archived) for flag in parents}
-    places |= {
+    locations = {flag.name: FlagPlace(flag.project_id, flag.is_archived) for flag in parents}
+    locations |= {
         plan.name: FlagPlace(project, plan.after["archived"]) for plan in plans if plan.after is not None
     }
-    kept = [(child, parent) for child, parent in present_dependencies(project) if child not in said]
-    if problems := list(dependency_problems(wishes, project=project, flags=places, existing=kept)):
+    kept = [(child, parent) for child, parent in stored_dependencies(project) if child not in affected]
+    if problems := list(dependency_problems(wishes, project=project, flags=locations, existing=kept)):
         first = problems[0]
-        message = (
-            f"This import cannot be undone: {first.path} would depend on a flag that cannot be its parent now"
-        )
+        message = f"This import cannot be undone: {first.path} would depend on a flag that can no longer be its parent"
         raise Conflict(f"{message}: {first.message}.", details=problems)
 
 
 def _needs_parents(plan: FlagPlan) -> bool:
-    """Whether it gets other parents than it has now, or comes back to those it has."""
+    """Whether the parents change, or the flag is revived with those it has."""
     if plan.before is None or plan.after is None or plan.after["archived"]:
         return False
     return plan.before["parents"] != plan.after["parents"] or _becomes(plan, archived=False)
@@ -172,7 +169,7 @@ SELECT f.id FROM projects_flag f
 
 
 def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
-    """The ids of created flags that nobody has used or changed since: nothing is lost with them."""
+    """The ids of created flags that nobody has used or changed since. They can be deleted without loss."""
     created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
     with connection.cursor() as cursor:
         cursor.execute(_USED, {"flags": list(created), "since": run.finished_at})
@@ -185,7 +182,7 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
     revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
     rows.update_flags(numbered, now)
-    rows.set_switches(numbered, run.environment)
+    rows.set_flag_environments(numbered, run.environment)
     rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
     rows.end_archived_stage(revived)
     rows.write_stages([], archived, now)

@@ -1,6 +1,6 @@
-"""How single values of the import body are read: the right type as it is, others as the reference takes them.
+"""The value types of the import body: values of other JSON types are converted as in the reference.
 
-The right type is pydantic's own work; only what has another type costs a call of ours.
+pydantic validates values of the right type itself; Python code runs only for the others.
 """
 
 from collections.abc import Callable
@@ -12,37 +12,37 @@ from pydantic_core import core_schema
 from projects.strategies.variant_rules import TOTAL_WEIGHT
 from projects.text_values import is_scalar, text_of
 
-WANTED = "wanted"
-"""The type of pydantic error that says, in its context, what was wanted."""
+EXPECTED_TYPE = "expected_type"
+"""The pydantic error type whose context names the expected type."""
 
 
-class Reads:
-    """A value as ``own`` reads it, else as ``convert`` does, which raises ValueError where it cannot."""
+class Coerced:
+    """A value that the pydantic schema ``own`` accepts, else the result of ``convert``, which may raise ValueError."""
 
     def __init__(
         self,
-        wanted: str,
+        expected: str,
         own: core_schema.CoreSchema | None,
         convert: Callable[[Any], Any],
         schema: dict[str, Any],
     ) -> None:
-        self.wanted, self.own, self.convert, self.schema = wanted, own, convert, schema
+        self.expected, self.own, self.convert, self.schema = expected, own, convert, schema
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         converted = core_schema.no_info_plain_validator_function(self.convert)
         return core_schema.union_schema(
             [converted if self.own is None else self.own, converted],
             mode="left_to_right",
-            custom_error_type=WANTED,
-            custom_error_message="{wanted}",
-            custom_error_context={"wanted": self.wanted},
+            custom_error_type=EXPECTED_TYPE,
+            custom_error_message="{expected}",
+            custom_error_context={"expected": self.expected},
         )
 
     def __get_pydantic_json_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
         return dict(self.schema)
 
 
-def as_text(value: Any) -> str:
+def as_string(value: Any) -> str:
     if not is_scalar(value):
         raise ValueError(value)
     return text_of(value)
@@ -61,7 +61,7 @@ def as_number(value: Any) -> int | float:
         return int(value or 0)
     if isinstance(value, str) and value.strip() and "_" not in value:
         number = float(value)
-        if number - number == 0:  # neither endless nor NaN
+        if number - number == 0:  # neither infinite nor NaN
             return int(number) if number.is_integer() else number
     raise ValueError(value)
 
@@ -88,17 +88,17 @@ def as_share(value: Any) -> int | float:
 
 
 def as_moment(value: Any) -> datetime:
-    """A date-time of RFC 3339, in UTC. The first and the last year are out: no time zone could show them all."""
+    """An RFC 3339 date-time, in UTC. Years 1 and 9999 are refused: other time zones could not represent them."""
     if not isinstance(value, str) or len(value) < 20:
         raise ValueError(value)
-    moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be small
+    moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be lower case
     if moment.tzinfo is None or not 1 < moment.year < 9999:
         raise ValueError(value)
     return moment.astimezone(UTC)
 
 
 def refused(value: Any) -> Any:
-    """For what has no second reading."""
+    """For types without conversions."""
     raise ValueError(value)
 
 
@@ -123,28 +123,30 @@ _NUMBER = core_schema.union_schema(
 _WHOLE = core_schema.int_schema(strict=True)
 _WEIGHT = core_schema.int_schema(strict=True, ge=0, le=TOTAL_WEIGHT)
 
-Text = Annotated[str, Reads("a text", _TEXT, as_text, {"type": "string"})]
-Boolean = Annotated[bool, Reads("true or false", _BOOLEAN, as_boolean, {"type": "boolean"})]
-Number = Annotated[float, Reads("a number", _NUMBER, as_number, {"type": "number"})]
-Integer = Annotated[int, Reads("a whole number", _WHOLE, as_integer, {"type": "integer"})]
+Text = Annotated[str, Coerced("a string", _TEXT, as_string, {"type": "string"})]
+Boolean = Annotated[bool, Coerced("true or false", _BOOLEAN, as_boolean, {"type": "boolean"})]
+Number = Annotated[float, Coerced("a number", _NUMBER, as_number, {"type": "number"})]
+Integer = Annotated[int, Coerced("an integer", _WHOLE, as_integer, {"type": "integer"})]
 Weight = Annotated[
     int,
-    Reads(f"a whole number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight, {"type": "integer", **_BOUNDS}),
+    Coerced(f"an integer from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_weight, {"type": "integer", **_BOUNDS}),
 ]
 Share = Annotated[
-    float, Reads(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
+    float, Coerced(f"a number from 0 to {TOTAL_WEIGHT}", _WEIGHT, as_share, {"type": "number", **_BOUNDS})
 ]
 Colour = Annotated[
-    str, Reads("a colour like #00AAFF", _COLOUR, refused, {"type": "string", "pattern": COLOUR})
+    str, Coerced("a colour like #00AAFF", _COLOUR, refused, {"type": "string", "pattern": COLOUR})
 ]
 Moment = Annotated[
     datetime,
-    Reads("a time like 2026-11-21T09:00:00Z", None, as_moment, {"type": "string", "format": "date-time"}),
+    Coerced(
+        "a date-time like 2026-11-21T09:00:00Z", None, as_moment, {"type": "string", "format": "date-time"}
+    ),
 ]
 
 
-def one_of(*names: str) -> Reads:
-    """A text that is one of these names."""
+def one_of(*names: str) -> Coerced:
+    """A string that is one of these names."""
     own = core_schema.literal_schema(list(names))
     schema = {"type": "string", "enum": list(names)}
-    return Reads(f"one of {', '.join(names)}", own, as_choice(*names), schema)
+    return Coerced(f"one of {', '.join(names)}", own, as_choice(*names), schema)

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with an import body, as problems that a person can act on."""
+"""Pydantic's errors in an import body, as problems with JSON paths and readable messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,37 +11,37 @@ from typing_extensions import is_typeddict
 
 from flagadmin import errors
 from flagadmin.errors import MOST_DETAILS, Problem, choices
-from importer.body.coercion import WANTED
+from importer.body.coercion import EXPECTED_TYPE
 
 Location = tuple[int | str, ...]
 
-LONGEST_KEY = 60
-"""Of a key that somebody made up, this much is told and compared."""
+MAX_KEY_LENGTH = 60
+"""The length to which unknown keys are cut."""
 
 
 CHUNK = 1_000
-"""Entries of each list that are looked at together: what is wrong with them must fit into memory."""
+"""The number of entries of each list validated together, which bounds the memory for errors."""
 
 
 def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
-    """The body as its shape reads it.
+    """The validated body.
 
-    Raises ValidationError with the first faults and their JSON paths, and the number of all; where one lies within a
-    flag's entry, its message begins with the flag's name.
+    Raises ValidationError with the first errors, their JSON paths and the number of all errors. The message of an error
+    in a flag's entry begins with the name of the flag.
     """
     read, problems, count, outside = None, list[Problem](), 0, 0
     for start, part in _parts(raw):
         try:
             found = adapter.validate_python(part)
         except ValidationError as invalid:
-            # What is wrong outside the lists is wrong with every part.
+            # Errors outside the lists occur in every part.
             count += invalid.error_count() - outside
             if len(problems) < MOST_DETAILS:
-                faults = invalid.errors(include_url=False, include_input=True, include_context=True)
-                inside = [fault for fault in faults if len(fault["loc"]) > 2]
-                outside = len(faults) - len(inside)
-                listed = inside if start else faults
-                problems += (_problem(fault, raw, shape, start) for fault in listed[:MOST_DETAILS])
+                found_errors = invalid.errors(include_url=False, include_input=True, include_context=True)
+                inside = [error for error in found_errors if len(error["loc"]) > 2]
+                outside = len(found_errors) - len(inside)
+                listed = inside if start else found_errors
+                problems += (_problem(error, raw, shape, start) for error in listed[:MOST_DETAILS])
             continue
         if read is None:
             read = found
@@ -49,12 +49,12 @@ def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
             for name, entries in found["data"].items():
                 read["data"][name] += entries
     if count:
-        raise refusal(problems, count)
+        raise validation_error(problems, count)
     return read
 
 
 def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
-    """The body with some entries of each list at a time, and the index of the first of them."""
+    """The body with CHUNK entries of each list at a time, and the index of the first."""
     data = raw.get("data") if isinstance(raw, dict) else None
     lists = {k: v for k, v in data.items() if isinstance(v, list)} if isinstance(data, dict) else {}
     longest = max(map(len, lists.values()), default=0)
@@ -66,8 +66,8 @@ def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
         yield start, {**raw, "data": {**data, **entries}}  # type: ignore[dict-item]
 
 
-def refusal(problems: Iterable[Problem], count: int) -> errors.ValidationError:
-    """A refusal for ``count`` problems, of which only the listed ones are worded."""
+def validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
+    """An error for ``count`` problems, of which only the first are listed."""
     return errors.ValidationError.of(islice(problems, MOST_DETAILS), count=count)
 
 
@@ -76,13 +76,17 @@ def json_path(location: Location) -> str:
     path = ""
     for step in location:
         path += (
-            f"[{step}]" if isinstance(step, int) else f".{step[:LONGEST_KEY]}" if path else step[:LONGEST_KEY]
+            f"[{step}]"
+            if isinstance(step, int)
+            else f".{step[:MAX_KEY_LENGTH]}"
+            if path
+            else step[:MAX_KEY_LENGTH]
         )
     return path
 
 
 def shown(value: Any, limit: int = 80) -> str:
-    """A value as JSON, cut where it is long."""
+    """A value as JSON, shortened."""
     try:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # nested deeper than orjson writes
@@ -90,40 +94,40 @@ def shown(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _problem(fault: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
-    location = tuple(step for step in fault["loc"] if step != "[key]")
+def _problem(error: Mapping[str, Any], raw: Any, shape: Any, start: int) -> Problem:
+    location = tuple(step for step in error["loc"] if step != "[key]")
     if len(location) > 2 and isinstance(location[2], int):
         location = (*location[:2], location[2] + start, *location[3:])
     flag = flag_at(raw, location)
-    message = _message(fault, location, shape)
+    message = _message(error, location, shape)
     return Problem(json_path(location), f"{flag}: {message}" if flag else message)
 
 
-def _message(fault: Mapping[str, Any], location: Location, shape: Any) -> str:
-    kind = fault["type"]
+def _message(error: Mapping[str, Any], location: Location, shape: Any) -> str:
+    kind = error["type"]
     if kind == "missing":
-        return "this is required"
+        return "is required"
     if kind == "extra_forbidden":
         return _unknown_key(str(location[-1]), valid_keys(shape, location[:-1]))
-    return f"must be {_wanted(fault)}; this is {shown(fault['input'])}"
+    return f"must be {_expected(error)}, not {shown(error['input'])}"
 
 
-def _wanted(fault: Mapping[str, Any]) -> str:
-    if fault["type"] == WANTED:
-        return fault["ctx"]["wanted"]
+def _expected(error: Mapping[str, Any]) -> str:
+    if error["type"] == EXPECTED_TYPE:
+        return error["ctx"]["expected"]
     return {"list_type": "a list", "dict_type": "an object", "typed_dict_type": "an object"}.get(
-        fault["type"], fault["msg"]
+        error["type"], error["msg"]
     )
 
 
 def _unknown_key(key: str, valid: Sequence[str]) -> str:
-    nearest = get_close_matches(key[:LONGEST_KEY], valid, n=1, cutoff=0.5)
-    meant = f"Did you mean {nearest[0]}?" if nearest else f"There are: {choices(valid)}."
-    return f"there is no such key here. {meant}"
+    nearest = get_close_matches(key[:MAX_KEY_LENGTH], valid, n=1, cutoff=0.5)
+    meant = f"Did you mean {nearest[0]}?" if nearest else f"Valid keys: {choices(valid)}."
+    return f"is not a valid key. {meant}"
 
 
 def valid_keys(shape: Any, location: Location) -> list[str]:
-    """The keys an object at this place may have."""
+    """The valid keys of the object at a location."""
     for step in location:
         shape = _bare(shape)
         if isinstance(step, int):
@@ -146,7 +150,7 @@ def _bare(shape: Any) -> Any:
 
 
 def flag_at(raw: Any, location: Location) -> str | None:
-    """The flag whose entry this place lies in: ``data.LIST[n]`` names it."""
+    """The name of the flag to whose entry ``data.LIST[n]`` a location belongs."""
     if len(location) < 3 or location[0] != "data" or not isinstance(location[2], int):
         return None
     try:

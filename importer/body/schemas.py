@@ -1,8 +1,8 @@
-"""The import body: its shape, read from bytes. No database.
+"""The types of the import body, and its parser. No database.
 
-The shape is the specification's ("Exported feature (import data)" and what follows it) with what the reference's
-exports write beside it (``links``, ``color``, ``project`` of a context field) and one extension of ours: a segment's
-``constraints``. All faults of a body are reported at once.
+They follow the specification ("Exported feature (import data)" and the sections after it), plus what exports of the
+reference also contain (``links``, ``color``, ``project`` of a context field) and one extension: ``constraints`` of a
+segment. All errors of a body are reported at once.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from flagadmin import errors
 from flagadmin.http.request_bodies import parse_json
 from importer.body.coercion import Boolean, Colour, Integer, Moment, Number, Share, Text, Weight, one_of
 from importer.body.schema_errors import validated
-from importer.isolation import heavy_work
+from importer.isolation import bulk_work
 from playground.engine.operators import OPERATORS
 from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
 
 T = TypeVar("T")
-# Of a list within an entry the first fault is told: an entry's faults must not be as many as its bytes.
+# Nested lists report only their first error, so that the number of errors does not grow with the size of an entry.
 Inner = Annotated[list[T], Field(fail_fast=True)]
 Texts = Inner[Text]
 Numbers = Inner[Number]
@@ -30,8 +30,8 @@ Operator = Annotated[str, one_of(*OPERATORS)]
 Stage = Annotated[str, one_of("initial", "pre-live", "live", "completed", "archived")]
 strict = with_config(ConfigDict(extra="forbid"))
 
-MOST_ENTRIES = 2_000_000
-"""Of one body's lists together: what it takes to tell of each must stay bounded too."""
+MAX_ENTRIES = 2_000_000
+"""In all lists of a body together, which bounds the memory for plans and reports."""
 
 
 @strict
@@ -225,7 +225,7 @@ class Data(TypedDict):
 
 
 @strict
-class WireBody(TypedDict):
+class BodyDocument(TypedDict):
     project: Text
     environment: Text
     data: Data
@@ -233,44 +233,42 @@ class WireBody(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is to be imported, and where to."""
+    """A validated import body."""
 
     project: str
     environment: str
     data: Data
 
 
-_BODY: TypeAdapter[WireBody] = TypeAdapter(WireBody)
+_BODY: TypeAdapter[BodyDocument] = TypeAdapter(BodyDocument)
 
 
-@heavy_work
+@bulk_work
 def parse_body(body: bytes, *, project: str | None = None, environment: str | None = None) -> Body:
-    """The body of an import or validate request; ``project`` and ``environment`` stand in for its own.
+    """The body of an import or validate request; ``project`` and ``environment`` override its own.
 
-    Raises ValidationError with every fault and its JSON path ("data.features[3].name").
+    Raises ValidationError with every error and its JSON path ("data.features[3].name").
     """
     if not body.strip():
         body = b"{}"
     return read_body(parse_json(body), project=project, environment=environment)
 
 
-@heavy_work
+@bulk_work
 def read_body(raw: Any, *, project: str | None = None, environment: str | None = None) -> Body:
-    """The same from a parsed document; a bare export result (without ``data``) is taken where a target is given."""
+    """Validates a parsed document. With a target, an export (without ``data``) is accepted too."""
     if isinstance(raw, dict) and (project or environment):
         raw = raw if "data" in raw else {"data": raw}
         given = {"project": project, "environment": environment}
         raw = {**raw, **{name: value for name, value in given.items() if value}}
     _check_size(raw)
-    wire = validated(_BODY, raw, WireBody)
-    return Body(wire["project"], wire["environment"], wire["data"])
+    document = validated(_BODY, raw, BodyDocument)
+    return Body(document["project"], document["environment"], document["data"])
 
 
 def _check_size(raw: Any) -> None:
     data = raw.get("data") if isinstance(raw, dict) else None
     lists = data.values() if isinstance(data, dict) else ()
     entries = sum(len(entry) for entry in lists if isinstance(entry, list))
-    if entries > MOST_ENTRIES:
-        raise errors.ValidationError.at(
-            "data", f"it has {entries:,} entries; at most {MOST_ENTRIES:,} are accepted"
-        )
+    if entries > MAX_ENTRIES:
+        raise errors.ValidationError.at("data", f"must have at most {MAX_ENTRIES:,} entries, not {entries:,}")

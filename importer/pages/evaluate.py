@@ -1,4 +1,4 @@
-"""/import/ID/evaluate/: what users would get had the import been made. Nothing is written."""
+"""/import/ID/evaluate/: evaluates the flags as they would be after the import. Nothing is written."""
 
 import random
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from flagadmin.console.lists import csv_response
 from flagadmin.errors import Conflict
 from groups.access import Caller
 from groups.console import ConsolePage
-from importer.isolation import beside, heavy_work
+from importer.apply.execute import changed_since
+from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
-from importer.outdated_plan import changed_since
-from importer.plan.definitions import planned_definitions
 from importer.plan.build import plan_import
+from importer.plan.definitions import planned_definitions
 from importer.runs import access_run, body_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
@@ -32,7 +32,7 @@ from playground.snapshot_cache import snapshot
 
 @dataclass(frozen=True, slots=True)
 class AsIfImported:
-    """One answer of the page, small enough to come from another process: the table written out, or all its rows."""
+    """The results, small enough to pass between processes: the rendered table, or its rows for CSV."""
 
     used_fields: frozenset[str]
     outdated: str = ""
@@ -54,13 +54,13 @@ class EvaluatePage(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
         if self.run.state != ImportRun.State.PENDING:
-            raise Conflict("This import no longer waits: look at its flags in the playground.")
+            raise Conflict("This import is no longer pending. Evaluate its flags in the playground.")
         known = read_known(self.caller)
         asked = read_asked(request.GET, default_environment=self.run.environment)
         answer = AsIfImported(frozenset())
         if not asked.problems:
             link = request.build_absolute_uri()
-            answer = beside(
+            answer = run_isolated(
                 self.run.size, as_if_imported, self.run.id, asked, request.GET, link, caller=self.caller
             )
         if answer.header:
@@ -71,11 +71,11 @@ class EvaluatePage(ConsolePage):
         )
 
 
-@heavy_work
+@bulk_work
 def as_if_imported(
     run_id: UUID, asked: Asked, given: QueryDict, link: str, *, caller: Caller
 ) -> AsIfImported:
-    """``given`` and ``link`` are the page's own address. Raises NotFound, Conflict."""
+    """``given`` and ``link`` are the query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
     planned = planned_definitions(plan)
@@ -93,7 +93,7 @@ def as_if_imported(
 
 
 def _evaluations(asked: Asked, *compiled: Any) -> list[Evaluation]:
-    """The same question, time and luck for all; of several values of a field, the first counts."""
+    """All with the same context, time and random numbers. Of several values of a field, the first is used."""
     now, seed = timezone.now(), random.random()
     return [
         evaluate(one, Context(asked.contexts[0]), now=now, random=random.Random(seed).random)

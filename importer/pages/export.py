@@ -1,6 +1,6 @@
-"""/projects/ID/export?environment=production: the flags of a project as a file, for a link on a page.
+"""/projects/ID/export?environment=production: downloads the flags of a project.
 
-Somebody keeps it to import it here again, so segments are whole; the API's export leaves that to whoever asks.
+Segments include their constraints, so that the file can be imported into flagadmin again; in the API that is an option.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The flags of an import as a table: what happens to each, or happened."""
+"""The table of an import's flags, with what happens or happened to each."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,14 +18,14 @@ ACTIONS = {
     "skip": ("skipped", "warn"),
     "refuse": ("blocked", "error"),
 }
-PLANNED_WORDS = {
+PLANNED_LABELS = {
     "create": "create",
     "change": "change",
     "same": "the same",
     "skip": "skip",
     "refuse": "blocked",
 }
-DONE_WORDS = {
+DONE_LABELS = {
     "create": "created",
     "change": "changed",
     "same": "the same",
@@ -42,14 +42,14 @@ EXCLUDABLE = ("create", "change", "refuse")
 
 
 class FlagRow:
-    """A flag's report, ready for the table."""
+    """A row of the table."""
 
     def __init__(self, report: FlagReport, run: ImportRun, *, may_restore: bool = False) -> None:
         self.name, self.action, self.reason = report.name, report.action, report.reason
         self.summary = report.summary
         self.changes = [Change(**change) for change in report.changes]
         is_over = run.state in (State.DONE, State.UNDONE)
-        self.words = DONE_WORDS[self.action] if is_over else PLANNED_WORDS[self.action]
+        self.words = DONE_LABELS[self.action] if is_over else PLANNED_LABELS[self.action]
         self.mark = ACTIONS[self.action][1]
         written = run.state == State.DONE and self.action == "create"
         self.is_here = report.is_here or written
@@ -62,7 +62,7 @@ class FlagRow:
 
 
 def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
-    """The reports, sorted, filtered and paged by the database. What stays the same is not shown at first."""
+    """The reports, sorted, filtered and paged by the database. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
         Filter("show", "Show", [("all", "everything")], any_label="what happens"),

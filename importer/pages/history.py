@@ -1,4 +1,4 @@
-"""/imports/: past imports, and one's own that wait."""
+"""/imports/: past imports, and the user's own pending ones."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from django.urls import path
 from flagadmin.console.lists import Column, Filter
 from groups.console import ListPage
 from importer.models import ImportRun
+from importer.pages.flag_rows import ACTIONS
 from importer.runs import visible_runs
 
 MARKS = {"pending": "info", "running": "info", "undone": "warn"}
@@ -48,20 +49,21 @@ class HistoryPage(ListPage):
 
     def csv_cells(self, row: ImportRun) -> Sequence[Any]:
         target = f"{row.project} / {row.environment}"
-        return [row.created_at, row.caller_name, target, row.source, words_of(row), STATES[row.state]]
+        return [row.created_at, row.caller_name, target, row.source, counts_text(row), STATES[row.state]]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = [
-            (run, words_of(run), STATES[run.state], MARKS.get(run.state, "plain"))
+            (run, counts_text(run), STATES[run.state], MARKS.get(run.state, "plain"))
             for run in kwargs["listing"].rows
         ]
         return super().get_context_data(runs=rows, **kwargs)
 
 
-def words_of(run: ImportRun) -> str:
-    """``3 new, 1 changed``."""
-    words = {"create": "new", "change": "changed", "same": "the same", "skip": "skipped", "refuse": "blocked"}
-    return ", ".join(f"{run.counts[key]:,} {word}" for key, word in words.items() if run.counts.get(key))
+def counts_text(run: ImportRun) -> str:
+    """``3 new, 1 changed``"""
+    return ", ".join(
+        f"{run.counts[key]:,} {label}" for key, (label, _) in ACTIONS.items() if run.counts.get(key)
+    )
 
 
 urlpatterns = [path("imports/", HistoryPage.as_view(), name="imports")]

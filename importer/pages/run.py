@@ -1,4 +1,4 @@
-"""/import/ID/: what an import would do, how far it is, what it did. One address for its whole life."""
+"""/import/ID/: an import's preview, its progress, its result. One URL from upload to undo."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -15,7 +15,7 @@ from flagadmin.errors import AppError, NotFound
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from importer.apply.undo import undo_import
-from importer.isolation import beside
+from importer.isolation import run_isolated
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, FlagRow, csv_rows, listing_of
 from importer.pages.preview import preview_context
@@ -27,15 +27,15 @@ State = ImportRun.State
 
 
 class RunPage(ConsolePage):
-    """GET shows what is kept and changes nothing; POST does: check again, exclude flags, confirm, undo."""
+    """GET shows the stored run. POST checks it again, excludes flags, confirms or undoes it."""
 
     refusal: AppError | None = None
     changes: Sequence[str] = ()
 
     def get_title(self) -> str:
-        words = {State.DONE: "Imported", State.UNDONE: "Undone: import", State.RUNNING: "Importing"}
+        verbs = {State.DONE: "Imported", State.UNDONE: "Undone: import", State.RUNNING: "Importing"}
         return (
-            f"{words.get(State(self.run.state), 'Import')} into {self.run.project} / {self.run.environment}"
+            f"{verbs.get(State(self.run.state), 'Import')} into {self.run.project} / {self.run.environment}"
         )
 
     def crumbs(self) -> Sequence[tuple[str, str]]:
@@ -59,7 +59,7 @@ class RunPage(ConsolePage):
         return response
 
     def json_lines(self) -> Iterator[bytes]:
-        """The whole report, a flag a line, written as it is sent."""
+        """The whole report, one line a flag, as a stream."""
         head = self.run.preview if self.run.state == State.PENDING else run_document(self.run)
         yield orjson.dumps(head)[:-1] + b',"flags":['
         comma = b"\n"
@@ -78,23 +78,24 @@ class RunPage(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         may_update = self.caller.can(Permission.UPDATE_FEATURE, project=self.run.project)
-        waits = self.run.state == State.PENDING
+        is_pending = self.run.state == State.PENDING
         return super().get_context_data(
             run=self.run,
-            waits=waits,
+            is_pending=is_pending,
             steps=STEPS,
-            counts=[(self.run.counts.get(action, 0), *words) for action, words in ACTIONS.items()],
+            counts=[(self.run.counts.get(action, 0), *label) for action, label in ACTIONS.items()],
             written=self.run.counts.get("create", 0) + self.run.counts.get("change", 0),
             progress=run_document(self.run),
             may_undo=may_update,
             listing=self.listing,
             rows=[
-                FlagRow(report, self.run, may_restore=waits and may_update) for report in self.listing.rows
+                FlagRow(report, self.run, may_restore=is_pending and may_update)
+                for report in self.listing.rows
             ],
             shown={report.name for report in self.listing.rows},
             refusal=self.refusal,
             changes=self.changes,
-            **(preview_context(self.run, self.request.GET.getlist("flag")) if waits else {}),
+            **(preview_context(self.run, self.request.GET.getlist("flag")) if is_pending else {}),
             **kwargs,
         )
 
@@ -104,56 +105,62 @@ class RunPage(ConsolePage):
         call = curl_for(self.request, "POST", "/api/admin/features-batch/import")
         return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 
-    # What a form asks for ----------------------------------------------------------------------------------
+    # Actions -----------------------------------------------------------------------------------------------
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
-        what = request.POST.get("do", "")
+        action = request.POST.get("do", "")
         try:
-            self.act(what)
+            self.act(action)
         except NotFound:
             raise
         except AppError as error:
-            if what == "confirm" and self.run.state == State.PENDING:
+            if action == "confirm" and self.run.state == State.PENDING:
                 return self.refuse(error)
             messages.error(request, error.message)
-        there = reverse("import-run", args=[self.run.id])
+        url = reverse("import-run", args=[self.run.id])
         by_script = "HX-Request" in request.headers
-        return HttpResponseClientRedirect(there) if by_script else HttpResponseRedirect(there)
+        return HttpResponseClientRedirect(url) if by_script else HttpResponseRedirect(url)
 
-    def act(self, what: str) -> None:
+    def act(self, action: str) -> None:
         flags = {*self.request.POST.getlist("flag")}
-        if what == "confirm":
-            seen = self.request.POST.get("fingerprint", "")
-            beside(self.run.size, confirm, self.run.id, caller=self.caller, seen=seen, excluded=flags)
-        elif what == "undo":
+        if action == "confirm":
+            run_isolated(
+                self.run.size,
+                confirm,
+                self.run.id,
+                caller=self.caller,
+                fingerprint=self.request.POST.get("fingerprint", ""),
+                excluded=flags,
+            )
+        elif action == "undo":
             undo_import(self.run.id, caller=self.caller)
-        elif what == "exclude":
-            self.check({*self.run.left_out} | flags)
-        elif what == "include":
-            self.check({*self.run.left_out} - flags)
-        elif what == "restore":
+        elif action == "exclude":
+            self.check({*self.run.excluded} | flags)
+        elif action == "include":
+            self.check({*self.run.excluded} - flags)
+        elif action == "restore":
             revive_flags(self.run.project, flags, caller=self.caller)
             self.check()
-        elif what == "check":
+        elif action == "check":
             self.check()
 
-    def check(self, left_out: set[str] | None = None) -> Sequence[str]:
-        return beside(self.run.size, check, self.run.id, caller=self.caller, left_out=left_out)
+    def check(self, excluded: set[str] | None = None) -> Sequence[str]:
+        return run_isolated(self.run.size, check, self.run.id, caller=self.caller, excluded=excluded)
 
     def refuse(self, error: AppError) -> HttpResponseBase:
-        """What was confirmed is not done: the page says why, and shows what the import would do now."""
+        """Shows why nothing was imported, with an up-to-date preview."""
         try:
-            self.changes = self.check({*self.run.left_out, *self.request.POST.getlist("flag")})
-        except AppError as over:  # somebody else confirmed it
-            messages.error(self.request, over.message)
+            self.changes = self.check({*self.run.excluded, *self.request.POST.getlist("flag")})
+        except AppError as conflict:  # confirmed by another request
+            messages.error(self.request, conflict.message)
             return HttpResponseRedirect(reverse("import-run", args=[self.run.id]))
         self.refusal, self.run = error, access_run(self.caller, self.run.id)
         return self.render_to_response(self.get_context_data(), status=error.status)
 
 
 class ProgressPart(ConsolePage):
-    """How far a running import is; once it is over, the way to its result."""
+    """The progress of a running import; redirects to the result once it has ended."""
 
     template_name = "importer/progress.html"
 

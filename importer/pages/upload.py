@@ -1,4 +1,4 @@
-"""/import/: a file or a pasted text, and where it is to go. Nothing is written but the file, for its uploader."""
+"""/import/: upload or paste an export and choose its target. Stores the file for its uploader, nothing else."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,28 +12,28 @@ from flagadmin.errors import AppError, Problem
 from groups.access import Caller
 from groups.console import FormPage
 from groups.permissions import Permission
-from importer.isolation import beside
-from importer.runs import keep
+from importer.isolation import run_isolated
+from importer.runs import upload
 from projects.access import readable_projects
 from projects.models import Environment
 
 STEPS = ("File", "Check changes", "Result")
 PROBLEMS_SHOWN = 100
-NOWHERE = "There is no project whose flags you may change. An admin or an owner can give you a role in one."
+NO_PROJECT = "You cannot change flags in any project. An admin or project owner can grant you a role."
 
 
 class UploadForm(forms.Form):
-    """Which file, and into what. There is no default target: an import into the wrong place is the worst one."""
+    """The file and its target. There is no default target, so that nobody imports into the wrong one by accident."""
 
     file = forms.FileField(
         required=False,
         label="Export file",
-        help_text="Drop it here or choose it: JSON, as an export writes it.",
+        help_text="The JSON file of an export. Choose it or drop it here.",
         widget=forms.ClearableFileInput(attrs={"accept": ".json,application/json", "class": "drop"}),
     )
     text = forms.CharField(
         required=False,
-        label="Or paste its text",
+        label="Or paste its content",
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"}),
     )
     project = forms.ChoiceField(label="Into project")
@@ -51,11 +51,11 @@ class UploadForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if not cleaned.get("file") and not cleaned.get("text", "").strip() and not self.errors.get("file"):
-            self.add_error("file", "Choose a file, or paste its text below.")
+            self.add_error("file", "Choose a file, or paste its content below.")
         return cleaned
 
     def body(self) -> tuple[bytes, str]:
-        """What was given, and the name of its file ("" for pasted text)."""
+        """The body and the file name, "" for pasted content."""
         file = self.cleaned_data["file"]
         return (file.read(), file.name or "") if file else (self.cleaned_data["text"].encode(), "")
 
@@ -64,7 +64,7 @@ class UploadPage(FormPage):
     template_name = "importer/upload.html"
     title = "Import flags"
     body_limit = settings.IMPORT_BODY_LIMIT
-    faults: Sequence[Problem] = ()
+    schema_errors: Sequence[Problem] = ()
 
     def get_form(self, data: Any = None) -> UploadForm:
         given = self.request.GET
@@ -79,9 +79,9 @@ class UploadPage(FormPage):
     def submit(self, form: UploadForm) -> str:
         body, file_name = form.body()
         try:
-            run_id = beside(
+            run_id = run_isolated(
                 len(body),
-                keep,
+                upload,
                 body,
                 caller=self.caller,
                 project=form.cleaned_data["project"],
@@ -89,16 +89,16 @@ class UploadPage(FormPage):
                 file_name=file_name,
             )
         except AppError as error:
-            self.faults = error.details
+            self.schema_errors = error.details
             raise
         return reverse("import-run", args=[run_id])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             steps=STEPS,
-            faults=self.faults[:PROBLEMS_SHOWN],
-            more_faults=max(len(self.faults) - PROBLEMS_SHOWN, 0),
-            blocked="" if importable_projects(self.caller) else NOWHERE,
+            schema_errors=self.schema_errors[:PROBLEMS_SHOWN],
+            more_schema_errors=max(len(self.schema_errors) - PROBLEMS_SHOWN, 0),
+            blocked="" if importable_projects(self.caller) else NO_PROJECT,
             limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
             **kwargs,
         )
@@ -109,7 +109,7 @@ class UploadPage(FormPage):
 
 
 def importable_projects(caller: Caller) -> list[str]:
-    """Where this caller may import to."""
+    """The active projects in which this caller may change flags."""
     projects = readable_projects(caller).filter(archived_at=None).values_list("id", flat=True)
     return [project for project in projects if caller.can(Permission.UPDATE_FEATURE, project=project)]
 

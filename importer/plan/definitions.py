@@ -1,9 +1,8 @@
-"""A plan as the definitions that the engine reads: what would be evaluated had it been applied. Nothing is written."""
+"""The flag definitions that the engine would evaluate after an import. Nothing is written."""
 
 from typing import Any
 
-from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.build import Plan
+from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.stored import Document
 from projects.definitions import Definitions, definitions
 from projects.models import Segment
@@ -12,9 +11,9 @@ from projects.models import Segment
 def planned_definitions(plan: Plan) -> Definitions:
     """The active flags of the target project in the target environment, as they would be after the import.
 
-    Strategies that would be new have ids of their own, and segments that would be new negative ones.
+    Strategies get made-up ids; new segments have negative ids.
     """
-    if plan.target is None or plan.words is None:
+    if plan.target is None or plan.references is None:
         return Definitions([], {})
     project, environment = plan.target.project.id, plan.target.environment
     present = definitions([project], environment)
@@ -44,15 +43,15 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
 
 
 def _segments(plan: Plan, flags: dict[str, Document], present: Definitions) -> dict[int, Document]:
-    """The segments that these flags use: those here, and those that the import would make."""
-    assert plan.words is not None
+    """The segments that these flags use, stored ones and those that the import would create."""
+    assert plan.references is not None
     used: set[int] = {
         segment
         for flag in flags.values()
         for strategy in flag["strategies"]
         for segment in strategy["segments"]
     }
-    new: dict[int, Any] = {segment["id"]: segment for segment in plan.words.new_segments}
-    stored = Segment.objects.filter(id__in=used - new.keys() - present.segments.keys())
-    here = {s.id: {"id": s.id, "name": s.name, "constraints": s.constraints} for s in stored}
-    return {key: segment for key, segment in {**present.segments, **here, **new}.items() if key in used}
+    new: dict[int, Any] = {segment["id"]: segment for segment in plan.references.new_segments}
+    rows = Segment.objects.filter(id__in=used - new.keys() - present.segments.keys())
+    stored = {s.id: {"id": s.id, "name": s.name, "constraints": s.constraints} for s in rows}
+    return {key: segment for key, segment in {**present.segments, **stored, **new}.items() if key in used}

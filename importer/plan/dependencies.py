@@ -1,62 +1,55 @@
-"""Dependencies of a plan: every parent there, active, in the project, and without parents itself."""
-
-from __future__ import annotations
+"""The rules for dependencies, applied to a plan."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from django.db import connection
 
 from groups.access import Caller
 from importer.plan.entries import Entry
-from importer.plan.issues import Finding, Kind
+from importer.plan.import_plan import Plan
+from importer.plan.issues import Issue, IssueKind
 from importer.plan.stored import StoredFlag
 from projects.flags.dependency_rules import FlagPlace, Wish, dependency_problems
 
-if TYPE_CHECKING:
-    from importer.plan.build import Plan
-
-_PRESENT = """
+_DEPENDENCIES = """
 SELECT c.name, p.name
   FROM projects_dependency d JOIN projects_flag c ON c.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
  WHERE c.project_id = %s AND c.archived_at IS NULL
 """
 
 
-def present_dependencies(project: str) -> list[tuple[str, str]]:
+def stored_dependencies(project: str) -> list[tuple[str, str]]:
     """The (child, parent) pairs of the project's active children."""
     with connection.cursor() as cursor:
-        cursor.execute(_PRESENT, [project])
+        cursor.execute(_DEPENDENCIES, [project])
         return cursor.fetchall()
 
 
-def dependency_findings(
+def dependency_issues(
     plan: Plan, entries: Mapping[str, Entry], stored: Mapping[str, StoredFlag], caller: Caller
-) -> Iterator[Finding]:
-    """At most one statement, and none where no dependency is at stake."""
-    said = {name: entry for name, entry in entries.items() if entry.parents is not None}
+) -> Iterator[Issue]:
+    """At most one statement; none if the import neither adds a dependency nor archives a flag."""
+    changed = {name: entry for name, entry in entries.items() if entry.parents is not None}
     archived = [flag for flag in plan.flags.values() if flag.before and flag.after and flag.after["archived"]]
-    if plan.target is None or not (any(entry.parents for entry in said.values()) or archived):
+    if plan.target is None or not (any(entry.parents for entry in changed.values()) or archived):
         return
-    kept = [
-        (child, parent) for child, parent in present_dependencies(plan.target.project.id) if child not in said
-    ]
-    places = dict(_places(plan, stored, caller))
+    kept = [(child, parent) for child, parent in stored_dependencies(plan.project) if child not in changed]
+    locations = dict(_locations(plan, stored, caller))
     wishes = [
         Wish(entry.name, parent["feature"], f"{path}.feature")
-        for entry in said.values()
+        for entry in changed.values()
         for path, parent in entry.parents or ()
     ]
     children = {wish.path: wish for wish in wishes}
-    for problem in dependency_problems(wishes, project=plan.target.project.id, flags=places, existing=kept):
+    for problem in dependency_problems(wishes, project=plan.project, flags=locations, existing=kept):
         wish = children[problem.path]
-        missing = wish.parent not in places
-        kind = Kind.DEPENDENCY if missing else Kind.VALUE
-        yield Finding(kind, problem.path, problem.message, wish.child, wish.parent if missing else None)
+        missing = wish.parent not in locations
+        kind = IssueKind.DEPENDENCY if missing else IssueKind.VALUE
+        yield Issue(kind, problem.path, problem.message, wish.child, wish.parent if missing else None)
     for child, parent in kept:
         if parent in plan.flags and not _stays_active(plan, parent) and _stays_active(plan, child):
             message = f"{parent} cannot be archived: {child} depends on it"
-            yield Finding(Kind.VALUE, f"{plan.flags[parent].path}.archived", message, parent)
+            yield Issue(IssueKind.VALUE, f"{plan.flags[parent].path}.archived", message, parent)
 
 
 def _stays_active(plan: Plan, name: str) -> bool:
@@ -64,12 +57,13 @@ def _stays_active(plan: Plan, name: str) -> bool:
     return not (flag and flag.after and flag.after["archived"])
 
 
-def _places(plan: Plan, stored: Mapping[str, StoredFlag], caller: Caller) -> Iterator[tuple[str, FlagPlace]]:
-    """Every flag named, as it will be; those the caller may not read are unknown."""
-    assert plan.target is not None
+def _locations(
+    plan: Plan, stored: Mapping[str, StoredFlag], caller: Caller
+) -> Iterator[tuple[str, FlagPlace]]:
+    """Where each flag will be after the import. Flags that the caller may not read are left out."""
     for name, flag in stored.items():
         if caller.can_read(flag.project):
             yield name, FlagPlace(flag.project, flag.archived)
     for name, planned in plan.flags.items():
         if planned.after is not None:
-            yield name, FlagPlace(plan.target.project.id, planned.after["archived"])
+            yield name, FlagPlace(plan.project, planned.after["archived"])

@@ -1,11 +1,11 @@
-"""A flag's document as it will be after the import: what is stored now, and what the body says of it."""
+"""A flag's document as it will be after the import: the stored document, changed by what the body says."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from importer.plan.entries import Entry
-from importer.plan.issues import Finding, Kind
-from importer.plan.references import Words
+from importer.plan.issues import Issue, IssueKind
+from importer.plan.references import References
 from importer.plan.stored import Document
 from importer.plan.target import Target
 from projects.flags.dependency_rules import dependency_document
@@ -16,31 +16,31 @@ from projects.strategies.variant_rules import variants_document, variants_proble
 from projects.tag_types.tag_rules import tag_problems
 
 NEW_FLAG: Document = {"enabled": False, "variants": [], "links": [], "parents": []}
-MOST_SORT_ORDER = 2**31 - 1
+MAX_SORT_ORDER = 2**31 - 1
 UNKNOWN_SEGMENT = 0
-"""Stands for a segment that another finding has told of already."""
+"""Stands for a segment that does not exist. Another issue reports it."""
 
 
-def wanted_document(
-    entry: Entry, stored: Document | None, words: Words, target: Target, findings: list[Finding]
+def desired_document(
+    entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Document:
-    """The document, and in ``findings`` what is wrong with it.
+    """Returns the document and appends to ``issues`` what is wrong with it.
 
-    A flag that ``features`` lists is overwritten: what is not said falls back to the defaults, but for its switch,
-    variants, links and parents, which stay. To one that it does not list, things are added.
+    A flag that ``features`` lists is overwritten: what is not given falls back to its default, except whether it is
+    enabled, its variants, links and parents, which stay. Any other flag only gets additions.
     """
-    document = _metadata(entry, stored, findings) if entry.feature is not None else dict(stored or NEW_FLAG)
-    document["strategies"] = list(_strategies(entry, stored, words, target, findings))
-    document["tags"] = _tags(entry, stored, words, findings)
+    document = _metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
+    document["strategies"] = list(_strategies(entry, stored, references, target, issues))
+    document["tags"] = _tags(entry, stored, references, issues)
     if entry.enabled is not None:
         document["enabled"] = entry.enabled[1]
-        _ensure_strategy(entry, document, target, findings)
+        _ensure_strategy(entry, document, target, issues)
     if entry.variants is not None:
         path, given = entry.variants
-        findings += _about(entry, variants_problems(given, path))
+        issues += _issues(entry, variants_problems(given, path))
         document["variants"] = variants_document(given, document["variants"])
     if entry.links is not None:
-        document["links"] = _links(entry, target, findings)
+        document["links"] = _links(entry, target, issues)
     if entry.parents is not None:
         document["parents"] = [dependency_document(parent) for _, parent in entry.parents]
     _place_strategies(document["strategies"])
@@ -48,17 +48,17 @@ def wanted_document(
     return document
 
 
-def _about(entry: Entry, problems: Iterator[Any]) -> Iterator[Finding]:
+def _issues(entry: Entry, problems: Iterator[Any]) -> Iterator[Issue]:
     for problem in problems:
-        yield Finding(Kind.VALUE, problem.path, problem.message, entry.name)
+        yield Issue(IssueKind.VALUE, problem.path, problem.message, entry.name)
 
 
-def _metadata(entry: Entry, stored: Document | None, findings: list[Finding]) -> Document:
+def _metadata(entry: Entry, stored: Document | None, issues: list[Issue]) -> Document:
     feature = entry.feature
     kind = feature.get("type", "release")
     if not 1 <= len(kind) <= 100:
-        findings.append(
-            Finding(Kind.VALUE, f"{entry.path}.type", "a type has 1 to 100 characters", entry.name)
+        issues.append(
+            Issue(IssueKind.VALUE, f"{entry.path}.type", "must have 1 to 100 characters", entry.name)
         )
     kept = stored or NEW_FLAG
     return {
@@ -80,7 +80,7 @@ def _metadata(entry: Entry, stored: Document | None, findings: list[Finding]) ->
 
 
 def _strategies(
-    entry: Entry, stored: Document | None, words: Words, target: Target, findings: list[Finding]
+    entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Iterator[Document]:
     kept = [dict(strategy) for strategy in stored["strategies"]] if stored and entry.feature is None else []
     yield from kept
@@ -91,74 +91,76 @@ def _strategies(
         message = (
             f"at most {target.limits.strategies} strategies are allowed in an environment; there are {count}"
         )
-        findings.append(Finding(Kind.VALUE, entry.strategies[0][0], message, entry.name))
+        issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
     for position, (path, given) in enumerate(entry.strategies, start=first):
         document = strategy_document(given, defaults)
-        document["segments"] = _segments(entry, path, given, words, findings)
-        findings += _strategy_findings(entry, path, given, document, words, target)
+        document["segments"] = _segments(entry, path, given, references, issues)
+        issues += _strategy_issues(entry, path, given, document, references, target)
         if document["sortOrder"] is None:
             document["sortOrder"] = position
         yield document
 
 
-def _segments(entry: Entry, path: str, given: Any, words: Words, findings: list[Finding]) -> list[int]:
+def _segments(entry: Entry, path: str, given: Any, references: References, issues: list[Issue]) -> list[int]:
     segments = []
     for index, identifier in enumerate(given.get("segments", ())):
-        if identifier not in words.listed_segments:
-            message = f"segment {identifier:g} is not listed in data.segments"
-            findings.append(Finding(Kind.VALUE, f"{path}.segments[{index}]", message, entry.name))
-        segments.append(words.segment_ids.get(identifier, UNKNOWN_SEGMENT))
+        if identifier not in references.listed_segments:
+            message = f"there is no segment {identifier:g} in data.segments"
+            issues.append(Issue(IssueKind.VALUE, f"{path}.segments[{index}]", message, entry.name))
+        segments.append(references.segment_ids.get(identifier, UNKNOWN_SEGMENT))
     return segments
 
 
-def _strategy_findings(
-    entry: Entry, path: str, given: Any, document: Document, words: Words, target: Target
-) -> Iterator[Finding]:
-    if document["name"] not in words.vocabulary.strategy_types:
-        yield Finding(
-            Kind.STRATEGY_TYPE,
-            f"{path}.name",
-            f"there is no strategy type {document['name']}",
-            entry.name,
-            document["name"],
-        )
+def _strategy_issues(
+    entry: Entry, path: str, given: Any, document: Document, references: References, target: Target
+) -> Iterator[Issue]:
     if UNKNOWN_SEGMENT in document["segments"]:
         document = {**document, "segments": []}
     for problem in strategy_problems(
         document,
         path,
-        vocabulary=words.vocabulary,
+        vocabulary=references.known,
         limits=target.limits,
         given_variants=given.get("variants", ()),
     ):
         if isinstance(problem, UnreadableValue):
-            words.notes.append(f"{entry.name}: {problem.message} ({problem.path}).")
-        elif problem.path != f"{path}.name":
-            yield Finding(Kind.VALUE, problem.path, problem.message, entry.name)
+            references.notes.append(f"{entry.name}: {problem.message} ({problem.path}).")
+        elif problem.path == f"{path}.name":
+            strategy_type = document["name"]
+            yield Issue(IssueKind.STRATEGY_TYPE, problem.path, problem.message, entry.name, strategy_type)
+        else:
+            yield Issue(IssueKind.VALUE, problem.path, problem.message, entry.name)
 
 
-def _ensure_strategy(entry: Entry, document: Document, target: Target, findings: list[Finding]) -> None:
-    """A flag that is switched on needs a strategy that is on; an archived one cannot be switched on."""
+def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: list[Issue]) -> None:
+    """An enabled flag needs an enabled strategy; an archived flag cannot be enabled."""
     path, enabled = entry.enabled  # type: ignore[misc]
     if not enabled:
         return
     if document["archived"]:
-        findings.append(
-            Finding(Kind.VALUE, path, f"{entry.name} is archived by this file and cannot be on", entry.name)
+        issues.append(
+            Issue(
+                IssueKind.VALUE,
+                path,
+                f"{entry.name} cannot be enabled because the file archives it",
+                entry.name,
+            )
         )
     if all(strategy["disabled"] for strategy in document["strategies"]):
         last = max((strategy["sortOrder"] for strategy in document["strategies"]), default=-1)
         if len(document["strategies"]) >= (limit := target.limits.strategies):
-            message = f"with the default strategy, which it needs to be on, it would have more than {limit}"
-            findings.append(Finding(Kind.VALUE, path, message, entry.name))
+            message = (
+                f"needs the default strategy to be enabled, but has {limit} strategies already, the limit"
+            )
+            issues.append(Issue(IssueKind.VALUE, path, message, entry.name))
         document["strategies"].append(target.default_strategy_of(entry.name) | {"sortOrder": last + 1})
 
 
 def _place_strategies(strategies: list[Document]) -> None:
-    """In their order. Orders that the database cannot hold become places."""
+    """Sorts by ``sortOrder``. Orders that do not fit into the column are replaced by positions."""
     strategies.sort(key=lambda strategy: strategy["sortOrder"])
     orders = [strategy["sortOrder"] for strategy in strategies]
-    if any(order != int(order) or abs(order) > MOST_SORT_ORDER for order in orders):
+    if any(order != int(order) or abs(order) > MAX_SORT_ORDER for order in orders):
         orders = list(range(len(orders)))
     for strategy, order in zip(strategies, orders, strict=True):
         strategy["sortOrder"] = int(order)
@@ -167,21 +169,23 @@ def _place_strategies(strategies: list[Document]) -> None:
 # Tags and links --------------------------------------------------------------------------------------------
 
 
-def _tags(entry: Entry, stored: Document | None, words: Words, findings: list[Finding]) -> list[list[str]]:
+def _tags(
+    entry: Entry, stored: Document | None, references: References, issues: list[Issue]
+) -> list[list[str]]:
     kept = stored["tags"] if stored and entry.feature is None else []
     if not entry.tags:
         return list(kept)
-    for path, tag_type, value, newer in entry.tags:
-        names = ("tagType", "tagValue") if newer else ("type", "value")
-        findings += _about(
-            entry, tag_problems(tag_type, value, path, vocabulary=words.vocabulary, names=names)
+    for path, tag_type, value, from_list in entry.tags:
+        names = ("tagType", "tagValue") if from_list else ("type", "value")
+        issues += _issues(
+            entry, tag_problems(tag_type, value, path, vocabulary=references.known, names=names)
         )
     return [list(tag) for tag in sorted({*map(tuple, kept), *((tag[1], tag[2]) for tag in entry.tags)})]
 
 
-def _links(entry: Entry, target: Target, findings: list[Finding]) -> list[Document]:
+def _links(entry: Entry, target: Target, issues: list[Issue]) -> list[Document]:
     path, given = entry.links  # type: ignore[misc]
-    findings += _about(entry, link_problems(given, path, limits=target.limits))
+    issues += _issues(entry, link_problems(given, path, limits=target.limits))
     return [
         {"url": normalised_url(link["url"]) or link["url"], "title": link.get("title") or None}
         for link in given

@@ -1,52 +1,55 @@
-"""What the body says of each flag, its newer and its older places brought together. No database.
+"""The import body, regrouped by flag. No database; nothing after :func:`gather` reads the body itself.
 
-Where a newer list (``featureStrategies``, ``featureEnvironments``, ``featureTags``, ``dependencies``, ``links``)
-speaks of a flag, it counts; else the older place inside ``features[]`` or ``featureEnvironments[]`` does. Nothing is
-dropped without a word: what does not count is a note, what belongs to no flag a finding.
+A newer list (``featureStrategies``, ``featureEnvironments``, ``featureTags``, ``dependencies``, ``links``) takes
+precedence over the older place inside ``features[]`` or ``featureEnvironments[]``. Nothing is dropped silently: an
+older value that is ignored becomes a note, an entry that belongs to no flag becomes an issue.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from importer.body.schemas import Body
-from importer.plan.issues import Finding, Kind
+from importer.plan.issues import Issue, IssueKind
 
-At = tuple[str, Any]
-"""A part of the body with its JSON path."""
+WithPath = tuple[str, Any]
+"""A part of the body after its JSON path."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """All that the body says of one flag. ``feature`` is None for a flag that ``features`` does not list.
+    """Everything that the body says about one flag. ``feature`` is None for a flag that ``features`` does not list.
 
-    None means "not said": ``variants`` may be said to be empty, and ``links`` and ``parents`` too.
+    None means "not given", for ``variants``, ``links`` and ``parents`` as opposed to an empty list.
     """
 
     name: str
     path: str
     feature: Any = None
-    strategies: list[At] = field(default_factory=list)
+    strategies: list[WithPath] = field(default_factory=list)
     enabled: tuple[str, bool] | None = None
-    variants: At | None = None
-    tags: list[tuple[str, str, str, bool]] = field(
-        default_factory=list
-    )  # path, type, value, said in the new way
-    links: At | None = None
-    parents: list[At] | None = None
+    variants: WithPath | None = None
+    # path, type, value, whether it comes from featureTags
+    tags: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    links: WithPath | None = None
+    parents: list[WithPath] | None = None
 
 
 @dataclass(slots=True)
 class Entries:
+    """``sources`` are the environments that the file was exported from."""
+
     flags: dict[str, Entry] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    context_fields: Sequence[Any] = ()
+    segments: Sequence[Any] = ()
+    tag_types: Sequence[Any] = ()
+    issues: list[Issue] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     sources: set[str] = field(default_factory=set)
-    """The environments that the file's entries were exported from."""
 
     def segment_users(self) -> dict[float, set[str]]:
-        """By a segment's id in the file, the flags whose strategies use it, whatever place those stand in."""
+        """The flags that use each segment, by the segment's id in the file."""
         users: dict[float, set[str]] = defaultdict(set)
         for entry in self.flags.values():
             for _, strategy in entry.strategies:
@@ -54,22 +57,29 @@ class Entries:
                     users[identifier].add(entry.name)
         return users
 
+    def strategy_types(self) -> set[str]:
+        return {strategy["name"] for entry in self.flags.values() for _, strategy in entry.strategies}
+
 
 def gather(body: Body) -> Entries:
-    """The body by flag, in the order of the file."""
-    entries = Entries()
+    """The entries, in the order of the file."""
     data = body.data
+    entries = Entries(
+        context_fields=data.get("contextFields", []),
+        segments=data.get("segments", []),
+        tag_types=data["tagTypes"],
+    )
     _features(entries, data["features"])
-    switches = _switches(entries, data.get("featureEnvironments", []), body.environment)
+    environments = _environments(entries, data.get("featureEnvironments", []), body.environment)
     _strategies(entries, data["featureStrategies"])
     _tags(entries, data.get("featureTags", []))
     _parents(entries, data.get("dependencies", []))
     _links(entries, data.get("links", []))
     for entry in entries.flags.values():
-        _older_switch(entries, entry, switches.get(entry.name))
+        _older_environment_strategies(entries, entry, environments.get(entry.name))
         if entry.feature is not None:
             _older_places(entries, entry, body.environment)
-    _tell_other_environments(entries, body.environment)
+    _note_other_environments(entries, body.environment)
     return entries
 
 
@@ -77,8 +87,8 @@ def _features(entries: Entries, features: list[Any]) -> None:
     for index, feature in enumerate(features):
         path, name = f"data.features[{index}]", feature["name"]
         if name in entries.flags:
-            entries.findings.append(
-                Finding(Kind.DUPLICATE, f"{path}.name", f"{name} is listed more than once", name, name)
+            entries.issues.append(
+                Issue(IssueKind.DUPLICATE, f"{path}.name", f"{name} is listed more than once", name, name)
             )
         else:
             entries.flags[name] = Entry(name, path, feature)
@@ -91,18 +101,18 @@ def _entry(entries: Entries, name: str, path: str) -> Entry:
     return entry
 
 
-def _switches(entries: Entries, listed: list[Any], environment: str) -> dict[str, At]:
-    """On/off and variants, which go to the requested environment; answers each flag's own entry."""
-    seen: dict[str, At] = {}
+def _environments(entries: Entries, listed: list[Any], environment: str) -> dict[str, WithPath]:
+    """Takes on/off and variants, which apply to the requested environment. Returns the entry of each flag."""
+    seen: dict[str, WithPath] = {}
     for index, given in enumerate(listed):
         path = f"data.featureEnvironments[{index}]"
-        name = switched_flag(given, entries.flags)
+        name = flag_of_environment_entry(given, entries.flags)
         if not name:
-            entries.findings.append(
-                Finding(
-                    Kind.VALUE,
+            entries.issues.append(
+                Issue(
+                    IssueKind.VALUE,
                     f"{path}.featureName",
-                    f"this is required: {given['name'] or 'the name'} is no flag of this file",
+                    f"is required, because {given['name'] or 'the name'} is not a flag of this file",
                 )
             )
             continue
@@ -111,29 +121,32 @@ def _switches(entries: Entries, listed: list[Any], environment: str) -> dict[str
             entries.sources.add(source)
         if name not in seen:
             seen[name] = path, given
-            _take_switch(_entry(entries, name, path), path, given)
-        elif _said(seen[name][1]) != _said(given):
-            entries.findings.append(
-                Finding(
-                    Kind.VALUE, path, f"{name} has another entry, {seen[name][0]}, that says otherwise", name
+            _take_environment(_entry(entries, name, path), path, given)
+        elif _content(seen[name][1]) != _content(given):
+            entries.issues.append(
+                Issue(
+                    IssueKind.VALUE,
+                    path,
+                    f"{name} has another entry with other content, {seen[name][0]}",
+                    name,
                 )
             )
     return seen
 
 
-def switched_flag(given: Any, flags: Container[str]) -> str:
-    """The flag that an entry of ``featureEnvironments`` is about, "" for none of the file's.
+def flag_of_environment_entry(given: Any, flags: Container[str]) -> str:
+    """The flag that an entry of ``featureEnvironments`` belongs to, or "" for none of the file.
 
-    Without ``featureName``, ``name`` may be the flag's or its environment's.
+    Without ``featureName``, ``name`` may be the name of the flag or of the environment.
     """
     return given.get("featureName") or (given["name"] if given["name"] in flags else "")
 
 
-def _said(given: Any) -> tuple[Any, ...]:
+def _content(given: Any) -> tuple[Any, ...]:
     return given["enabled"], given.get("variants"), given.get("strategies")
 
 
-def _take_switch(entry: Entry, path: str, given: Any) -> None:
+def _take_environment(entry: Entry, path: str, given: Any) -> None:
     entry.enabled = f"{path}.enabled", given["enabled"]
     if "variants" in given:
         entry.variants = f"{path}.variants", given["variants"]
@@ -145,9 +158,11 @@ def _strategies(entries: Entries, listed: list[Any]) -> None:
         if name := given.get("featureName"):
             _entry(entries, name, path).strategies.append((path, given))
         else:
-            entries.findings.append(
-                Finding(
-                    Kind.VALUE, f"{path}.featureName", f"this is required: whose strategy is {given['name']}?"
+            entries.issues.append(
+                Issue(
+                    IssueKind.VALUE,
+                    f"{path}.featureName",
+                    f"is required: which flag has the strategy {given['name']}?",
                 )
             )
 
@@ -159,7 +174,7 @@ def _tags(entries: Entries, listed: list[Any]) -> None:
         for key, older in (("tagType", "type"), ("tagValue", "value")):
             value = given.get(key) or given.get(older)
             if not value:
-                entries.findings.append(Finding(Kind.VALUE, f"{path}.{key}", "this is required", name))
+                entries.issues.append(Issue(IssueKind.VALUE, f"{path}.{key}", "is required", name))
             values.append(value)
         if all(values):
             _entry(entries, name, path).tags.append((path, values[0], values[1], True))
@@ -178,18 +193,18 @@ def _links(entries: Entries, listed: list[Any]) -> None:
         path = f"data.links[{index}]"
         entry = _entry(entries, given["feature"], path)
         if entry.links is not None and entry.links[1] != given["links"]:
-            message = f"{entry.name} has another entry, {entry.links[0]}, that says otherwise"
-            entries.findings.append(Finding(Kind.VALUE, path, message, entry.name))
+            message = f"{entry.name} has another entry with other content, {entry.links[0]}"
+            entries.issues.append(Issue(IssueKind.VALUE, path, message, entry.name))
         entry.links = entry.links or (f"{path}.links", given["links"])
 
 
 # Older places ---------------------------------------------------------------------------------------------
 
 
-def _older_switch(entries: Entries, entry: Entry, switch: At | None) -> None:
+def _older_environment_strategies(entries: Entries, entry: Entry, given: WithPath | None) -> None:
     """``featureEnvironments[].strategies``."""
-    if switch and switch[1].get("strategies"):
-        _older_strategies(entries, entry, f"{switch[0]}.strategies", switch[1]["strategies"])
+    if given and given[1].get("strategies"):
+        _older_strategies(entries, entry, f"{given[0]}.strategies", given[1]["strategies"])
 
 
 def _older_places(entries: Entries, entry: Entry, environment: str) -> None:
@@ -200,7 +215,7 @@ def _older_places(entries: Entries, entry: Entry, environment: str) -> None:
             _older_environment(entries, entry, path, given)
         else:
             entries.notes.append(
-                f"{entry.name}: {path} is about {given['name']}, not {environment}, and is not imported"
+                f"{entry.name}: {path} is not imported because it is for {given['name']}, not {environment}"
             )
     if "enabled" in feature:
         _older(entries, entry, "enabled", f"{entry.path}.enabled", feature["enabled"])
@@ -227,12 +242,12 @@ def _older(entries: Entries, entry: Entry, part: str, path: str, value: Any) -> 
     if newer is None:
         setattr(entry, part, (path, value))
     elif newer[1] != value:
-        entries.notes.append(f"{entry.name}: {newer[0]} counts; {path} says otherwise and is not imported")
+        entries.notes.append(f"{entry.name}: {path} is ignored because it differs from {newer[0]}")
 
 
 def _older_strategies(entries: Entries, entry: Entry, path: str, given: list[Any]) -> None:
     if entry.strategies:
-        entries.notes.append(f"{entry.name}: {entry.strategies[0][0]} counts; {path} is not imported")
+        entries.notes.append(f"{entry.name}: {path} is ignored in favour of {entry.strategies[0][0]}")
     else:
         entry.strategies = [(f"{path}[{index}]", strategy) for index, strategy in enumerate(given)]
 
@@ -246,7 +261,7 @@ def _older_tags(entries: Entries, entry: Entry) -> None:
         entry.tags = tags
     elif {tag[1:3] for tag in tags} - {tag[1:3] for tag in entry.tags}:
         entries.notes.append(
-            f"{entry.name}: data.featureTags counts; {entry.path}.tags says otherwise and is not imported"
+            f"{entry.name}: {entry.path}.tags is ignored because it differs from data.featureTags"
         )
 
 
@@ -259,19 +274,19 @@ def _older_parents(entries: Entries, entry: Entry) -> None:
         entry.parents = older
     elif {p["feature"] for _, p in older} - {p["feature"] for _, p in entry.parents or ()}:
         entries.notes.append(
-            f"{entry.name}: data.dependencies counts; {entry.path}.dependencies says otherwise and is not imported"
+            f"{entry.name}: {entry.path}.dependencies is ignored because it differs from data.dependencies"
         )
 
 
-def wrong_children(entries: Entries) -> Iterator[str]:
-    """Notes on ``features[].children``, which follow from the dependencies and are not stored."""
+def notes_on_children(entries: Entries) -> Iterator[str]:
+    """Notes about ``features[].children`` that no dependency supports. Children are derived, not stored."""
     parents = {name: {p["feature"] for _, p in e.parents or ()} for name, e in entries.flags.items()}
     for entry in entries.flags.values():
         for child in (entry.feature or {}).get("children", ()):
             if entry.name not in parents.get(child, ()):
-                yield f"{entry.name}: {entry.path}.children names {child}, but no dependency of {child} does"
+                yield f"{entry.name}: {entry.path}.children lists {child}, but {child} has no such dependency"
 
 
-def _tell_other_environments(entries: Entries, environment: str) -> None:
+def _note_other_environments(entries: Entries, environment: str) -> None:
     for source in sorted(entries.sources - {environment}):
         entries.notes.append(f"This file was exported from {source}; you are importing into {environment}.")

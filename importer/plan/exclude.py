@@ -1,36 +1,38 @@
-"""A body with some of its flags left out."""
+"""An import body without some of its flags."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from importer.body.schemas import Body
-from importer.plan.entries import gather, switched_flag
+from importer.plan.entries import flag_of_environment_entry, gather
 
-_OWNERS = {
+_FLAG_KEYS = {
     "features": "name",
     "featureStrategies": "featureName",
     "featureTags": "featureName",
     "dependencies": "feature",
     "links": "feature",
 }
-"""By which member the entries of each list name their flag."""
+"""The key that names the flag in the entries of each list."""
 
 
-def without(body: Body, names: Iterable[str]) -> Body:
-    """With them goes what they alone needed: a segment that is missing here stands against no other flag."""
-    left_out = frozenset(names)
+def exclude_flags(body: Body, names: Iterable[str]) -> Body:
+    """Also drops the segments that only these flags use, so that a missing one no longer blocks the other flags."""
+    excluded = frozenset(names)
     data: dict[str, Any] = dict(body.data)
-    for part, key in _OWNERS.items():
+    for part, key in _FLAG_KEYS.items():
         if part in data:
-            data[part] = [given for given in data[part] if given.get(key) not in left_out]
+            data[part] = [given for given in data[part] if given.get(key) not in excluded]
     if "featureEnvironments" in data:
         flags = {feature["name"] for feature in body.data["features"]}
         data["featureEnvironments"] = [
-            given for given in data["featureEnvironments"] if switched_flag(given, flags) not in left_out
+            given
+            for given in data["featureEnvironments"]
+            if flag_of_environment_entry(given, flags) not in excluded
         ]
     if "segments" in data:
         users = gather(body).segment_users()
         data["segments"] = [
-            given for given in data["segments"] if not users[given["id"]] or users[given["id"]] - left_out
+            given for given in data["segments"] if not users[given["id"]] or users[given["id"]] - excluded
         ]
     return Body(body.project, body.environment, data)  # type: ignore[arg-type]

@@ -1,10 +1,23 @@
-"""What happens to one flag."""
+"""What an import would do: the plan as a whole, and what happens to each flag."""
 
-from dataclasses import dataclass
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
+import orjson
+from django.utils import timezone
+
+from groups.permissions import Permission
+from importer.body.schema_errors import validation_error
+from importer.plan.issues import Issue, no_access
+from importer.plan.references import References
 from importer.plan.stored import Document, StoredFlag
+from importer.plan.target import Target
 
 
 class Action(StrEnum):
@@ -17,7 +30,10 @@ class Action(StrEnum):
 
 @dataclass(slots=True)
 class FlagPlan:
-    """What happens to one flag. ``before`` is None for a new one, ``after`` for one that is skipped or refused."""
+    """What happens to one flag. ``before`` is None for a new flag, ``after`` for one that is skipped or refused.
+
+    ``feature`` is the flag's entry in ``data.features``, None where it has none.
+    """
 
     name: str
     path: str
@@ -30,3 +46,60 @@ class FlagPlan:
     @property
     def before(self) -> Document | None:
         return self.stored.document if self.stored and self.after is not None else None
+
+    @property
+    def becomes_archived(self) -> bool:
+        return bool(self.after and self.after["archived"] and not (self.before and self.before["archived"]))
+
+
+@dataclass
+class Plan:
+    """``issues`` and ``missing_permissions`` prevent the import; ``notes`` do not.
+
+    ``defaulted`` are the flags that get the default strategy, ``sources`` the environments the file was exported from.
+    """
+
+    project: str
+    environment: str
+    target: Target | None = None
+    flags: dict[str, FlagPlan] = field(default_factory=dict)
+    references: References | None = None
+    issues: list[Issue] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    defaulted: list[str] = field(default_factory=list)
+    custom_strategy_types: list[str] = field(default_factory=list)
+    missing_permissions: list[Permission] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    made_at: datetime = field(default_factory=timezone.now)
+
+    @property
+    def can_be_applied(self) -> bool:
+        return not self.issues and not self.missing_permissions
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """The number of flags by action."""
+        counted = Counter(flag.action for flag in self.flags.values())
+        return {action.value: counted[action] for action in Action}
+
+    def with_action(self, *actions: Action) -> Iterator[FlagPlan]:
+        return (flag for flag in self.flags.values() if flag.action in actions)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the state that the plan was made from. It changes when anything the plan depends on changes."""
+        state: list[Any] = [
+            [flag.name, flag.stored and [flag.stored.project, flag.stored.archived, flag.stored.document]]
+            for flag in sorted(self.flags.values(), key=lambda flag: flag.name)
+        ]
+        if self.references is not None and self.target is not None:
+            state += [*self.references.state(), *self.target.state()]
+        state.append(sorted((issue.path, issue.message) for issue in self.issues))
+        return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    def check(self) -> None:
+        """Raises NoAccess for missing permissions, else ValidationError with every issue."""
+        if self.missing_permissions:
+            raise no_access(self.missing_permissions, self.project)
+        if self.issues:
+            raise validation_error((issue.problem() for issue in self.issues), len(self.issues))

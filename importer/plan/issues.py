@@ -1,13 +1,15 @@
-"""What a plan has to say: findings stand against the import, notes do not."""
+"""Issues: the reasons why an import, or a flag of it, cannot be applied."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from flagadmin.errors import Problem
+from flagadmin.errors import NoAccess, Problem
+from groups.permissions import Permission
 
 
-class Kind(Enum):
-    """Of what kind a finding is; validate tells the kinds of the reference in its words."""
+class IssueKind(Enum):
+    """The reference's ``validate`` words most kinds in its own way; VALUE is every other issue."""
 
     STRATEGY_TYPE = auto()
     CONTEXT_FIELD = auto()
@@ -18,17 +20,16 @@ class Kind(Enum):
     SEGMENT = auto()
     DEPENDENCY = auto()
     VALUE = auto()
-    """Anything the reference's validate does not tell of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that stands against the import. ``flag`` is the flag it is about, ``item`` what validate lists.
+class Issue:
+    """``flag`` is the flag concerned, ``item`` the name that ``validate`` lists.
 
-    ``users`` are flags that cannot be imported because of it, where it is about something that they share.
+    ``users`` are the flags that cannot be imported because they share the thing concerned, such as a segment.
     """
 
-    kind: Kind
+    kind: IssueKind
     path: str
     message: str
     flag: str | None = None
@@ -36,5 +37,11 @@ class Finding:
     users: tuple[str, ...] = ()
 
     def problem(self) -> Problem:
-        about = self.flag and self.flag not in self.message
-        return Problem(self.path, f"{self.flag}: {self.message}" if about else self.message)
+        names_flag = not self.flag or self.flag in self.message
+        return Problem(self.path, self.message if names_flag else f"{self.flag}: {self.message}")
+
+
+def no_access(missing: Sequence[Permission], project: str) -> NoAccess:
+    """A 403 that names every missing permission: `You need "create feature flags" and … in shop.`"""
+    names = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
+    return NoAccess.missing(missing, f"You need {names} in {project}.")

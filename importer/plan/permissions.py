@@ -1,57 +1,44 @@
-"""What an import needs its caller to hold."""
-
-from __future__ import annotations
+"""The permissions that an import needs."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from flagadmin import errors
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.plan.entries import Entries
-from importer.plan.import_plan import Action
-
-if TYPE_CHECKING:
-    from importer.plan.build import Plan
+from importer.plan.import_plan import FlagPlan
+from importer.plan.references import References
 
 
-def needed_permissions(plan: Plan, entries: Entries) -> list[Permission]:
-    """What the caller must hold for what this plan does, in the order in which the reference lists them."""
-    words = plan.words
-    assert words is not None
-    flags = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
-    said = [entries.flags[flag.name] for flag in flags]
-    replaced = any(flag.feature is not None and (flag.before or {}).get("strategies") for flag in flags)
-    variants = any(
-        entry.variants is not None
-        and (entry.variants[1] or (plan.flags[entry.name].before or {}).get("variants"))
-        for entry in said
+def needed_permissions(
+    flags: Sequence[FlagPlan], entries: Entries, references: References
+) -> list[Permission]:
+    """The permissions needed to import ``flags`` (all but the skipped ones), in the reference's order."""
+    listed = [entries.flags[flag.name] for flag in flags]
+    replaces_strategies = any(flag.feature is not None and _stored(flag, "strategies") for flag in flags)
+    changes_variants = any(
+        entry.variants is not None and (entry.variants[1] or _stored(flag, "variants"))
+        for flag, entry in zip(flags, listed, strict=True)
     )
     needed = {
-        Permission.CREATE_CONTEXT_FIELD: bool(words.new_fields),
-        Permission.CREATE_FEATURE_STRATEGY: any(entry.strategies for entry in said)
-        or any(entry.enabled and entry.enabled[1] for entry in said),
-        Permission.DELETE_FEATURE_STRATEGY: replaced,
-        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: variants,
+        Permission.CREATE_CONTEXT_FIELD: bool(references.new_fields),
+        Permission.CREATE_FEATURE_STRATEGY: any(entry.strategies for entry in listed)
+        or any(entry.enabled and entry.enabled[1] for entry in listed),
+        Permission.DELETE_FEATURE_STRATEGY: replaces_strategies,
+        Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS: changes_variants,
         Permission.CREATE_FEATURE: any(flag.stored is None for flag in flags),
         Permission.UPDATE_FEATURE: True,
-        Permission.CREATE_TAG_TYPE: bool(words.new_tag_types),
-        Permission.CREATE_SEGMENT: bool(words.new_segments),
-        Permission.DELETE_FEATURE: any(
-            flag.before and flag.after and flag.after["archived"] and not flag.before["archived"]
-            for flag in flags
-        ),
+        Permission.CREATE_TAG_TYPE: bool(references.new_tag_types),
+        Permission.CREATE_SEGMENT: bool(references.new_segments),
+        Permission.DELETE_FEATURE: any(flag.before and flag.becomes_archived for flag in flags),
     }
     return [permission for permission, is_needed in needed.items() if is_needed]
+
+
+def _stored(flag: FlagPlan, part: str) -> bool:
+    return bool((flag.before or {}).get(part))
 
 
 def missing_permissions(
     needed: Iterable[Permission], project: str, environment: str, *, caller: Caller
 ) -> list[Permission]:
     return [p for p in needed if not caller.can(p, project=project, environment=environment)]
-
-
-def no_access(missing: Sequence[Permission], project: str) -> errors.NoAccess:
-    """The 403 that names all that is missing: `You need "create feature flags" and … in shop.`"""
-    wanted = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
-    return errors.NoAccess.missing(missing, f"You need {wanted} in {project}.")

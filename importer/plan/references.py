@@ -1,13 +1,12 @@
-"""What flags refer to: strategy types, segments, context fields and tag types, those here and those the file brings."""
+"""The names that imported flags refer to: strategy types, segments, context fields and tag types."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from flagadmin.errors import Problem, choices
-from importer.body.schemas import Data
 from importer.plan.entries import Entries
-from importer.plan.issues import Finding, Kind
+from importer.plan.issues import Issue, IssueKind
 from importer.plan.target import Target
 from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
@@ -18,78 +17,85 @@ from projects.tag_types.rules import tag_type_problems
 
 
 @dataclass(slots=True)
-class Words:
-    """The vocabulary as it will be after the import.
+class References:
+    """``known`` holds the names that will exist after the import.
 
-    ``segment_ids`` leads from the file's segment ids to those here; a segment that the import makes has a negative id
-    until it has a real one.
+    ``segment_ids`` maps segment ids of the file to stored ones. A segment that the import creates has a negative id
+    until it is stored.
     """
 
-    vocabulary: Vocabulary
-    custom_types: frozenset[str] = frozenset()
+    known: Vocabulary
+    custom_strategy_types: frozenset[str] = frozenset()
     segment_ids: dict[float, int] = field(default_factory=dict)
     listed_segments: frozenset[float] = frozenset()
     new_segments: list[dict[str, Any]] = field(default_factory=list)
     new_fields: list[dict[str, Any]] = field(default_factory=list)
     new_tag_types: list[dict[str, Any]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def state(self) -> list[Any]:
+        """What a plan depends on, for its fingerprint."""
+        return [
+            sorted(self.known.strategy_types),
+            [[name, sorted(values)] for name, values in sorted(self.known.legal_values.items())],
+            sorted((float(key), value) for key, value in self.segment_ids.items()),
+            [self.new_fields, self.new_tag_types, self.new_segments],
+        ]
 
-def read_words(data: Data, target: Target, entries: Entries, used_tag_types: Iterable[str]) -> Words:
+
+def resolve_references(entries: Entries, target: Target, used_tag_types: set[str]) -> References:
     """At most seven statements."""
-    types = dict(StrategyType.objects.values_list("name", "built_in"))
-    words = Words(load_vocabulary(target.project.id), frozenset(name for name in types if not types[name]))
-    _context_fields(words, data.get("contextFields", []), target)
-    _segments(words, data.get("segments", []), entries.segment_users(), target)
-    _tag_types(words, data["tagTypes"], set(used_tag_types))
-    return words
+    types = StrategyType.objects.filter(built_in=False).values_list("name", flat=True)
+    references = References(load_vocabulary(target.project.id), frozenset(types))
+    _context_fields(references, entries.context_fields, target)
+    _segments(references, entries.segments, entries.segment_users(), target)
+    _tag_types(references, entries.tag_types, used_tag_types)
+    return references
 
 
 # Context fields --------------------------------------------------------------------------------------------
 
 
-def _context_fields(words: Words, listed: list[Any], target: Target) -> None:
+def _context_fields(references: References, listed: Sequence[Any], target: Target) -> None:
     names = [given["name"] for given in listed]
-    present = {row.name: row for row in ContextField.objects.filter(name__in=names)} if names else {}
-    legal = dict(words.vocabulary.legal_values)
+    stored = {row.name: row for row in ContextField.objects.filter(name__in=names)} if names else {}
+    legal = dict(references.known.legal_values)
     seen: set[str] = set()
     for index, given in enumerate(listed):
         path, name = f"data.contextFields[{index}]", given["name"]
         if name in seen:
-            words.findings.append(
-                Finding(Kind.VALUE, f"{path}.name", f"context field {name} is listed more than once")
-            )
-        elif name in present:
-            _compare_field(words, path, given, present[name], target)
+            message = f"context field {name} is listed more than once"
+            references.issues.append(Issue(IssueKind.VALUE, f"{path}.name", message))
+        elif name in stored:
+            references.issues += _context_field_issues(path, given, stored[name], target)
         else:
-            _new_field(words, path, given, target)
+            _add_context_field(references, path, given, target)
             if values := _legal_values(given):
                 legal[name] = frozenset(values)
         seen.add(name)
-    words.vocabulary = replace(words.vocabulary, legal_values=legal)
+    references.known = replace(references.known, legal_values=legal)
 
 
 def _legal_values(given: Any) -> list[str]:
     return [value["value"] for value in given.get("legalValues", [])]
 
 
-def _compare_field(words: Words, path: str, given: Any, present: ContextField, target: Target) -> None:
-    name = present.name
-    if present.project_id not in (None, target.project.id):
+def _context_field_issues(path: str, given: Any, stored: ContextField, target: Target) -> Iterator[Issue]:
+    """A context field of the file must be usable in the project and have no legal values beyond the stored ones."""
+    name = stored.name
+    if stored.project_id not in (None, target.project.id):
         message = f"context field {name} belongs to another project"
-        words.findings.append(Finding(Kind.CONTEXT_FIELD, f"{path}.name", message, item=name))
+        yield Issue(IssueKind.CONTEXT_FIELD, f"{path}.name", message, item=name)
         return
-    here = {value["value"] for value in present.legal_values}
-    if unknown := [value for value in _legal_values(given) if value not in here]:
-        values = (
-            f"{choices(unknown)} {'is not a legal value' if len(unknown) == 1 else 'are not legal values'}"
-        )
-        message = f"{values} of context field {name} here"
-        words.findings.append(Finding(Kind.CONTEXT_FIELD, f"{path}.legalValues", message, item=name))
+    legal = {value["value"] for value in stored.legal_values}
+    if unknown := [value for value in _legal_values(given) if value not in legal]:
+        are_not = "is not a legal value" if len(unknown) == 1 else "are not legal values"
+        message = f"{choices(unknown)} {are_not} of context field {name}"
+        yield Issue(IssueKind.CONTEXT_FIELD, f"{path}.legalValues", message, item=name)
 
 
-def _new_field(words: Words, path: str, given: Any, target: Target) -> None:
+def _add_context_field(references: References, path: str, given: Any, target: Target) -> None:
     new = {
         "name": given["name"],
         "description": given.get("description"),
@@ -98,94 +104,99 @@ def _new_field(words: Words, path: str, given: Any, target: Target) -> None:
         "legal_values": given.get("legalValues", []),
         "project_id": target.project.id if given.get("project") else None,
     }
-    words.findings += _findings(
-        context_field_problems(ContextField(**new)), path, f"context field {new['name']}"
-    )
-    words.new_fields.append(new)
+    problems = context_field_problems(ContextField(**new))
+    references.issues += _issues(problems, path, f"context field {new['name']}")
+    references.new_fields.append(new)
 
 
-def _findings(problems: Iterable[Problem], path: str, subject: str) -> Iterator[Finding]:
-    """What the rules of the API say of something new, at its place in the file."""
+def _issues(problems: Iterable[Problem], path: str, subject: str) -> Iterator[Issue]:
+    """The problems of something new, with their paths in the file."""
     for problem in problems:
         message = f"{subject[:120]}: {problem.message}"
-        yield Finding(Kind.VALUE, f"{path}.{problem.path}", message)
+        yield Issue(IssueKind.VALUE, f"{path}.{problem.path}", message)
 
 
 # Segments --------------------------------------------------------------------------------------------------
 
 
-def _segments(words: Words, listed: list[Any], users: Mapping[float, set[str]], target: Target) -> None:
-    words.listed_segments = frozenset(given["id"] for given in listed)
+def _segments(
+    references: References, listed: Sequence[Any], users: Mapping[float, set[str]], target: Target
+) -> None:
+    references.listed_segments = frozenset(given["id"] for given in listed)
     if not listed:
         return
-    # Read together: one that was created since the vocabulary was read is here too, and not another project's.
+    # One query for both names and ids: another request may create or move a segment between two queries.
     named = Segment.objects.filter(name__in={given["name"] for given in listed})
     stored = {row.name: row for row in named.only("name", "project_id", "constraints")}
-    here = {name: row.id for name, row in stored.items() if row.project_id in (None, target.project.id)}
+    ids = {name: row.id for name, row in stored.items() if row.project_id in (None, target.project.id)}
     for index, given in enumerate(listed):
-        path = f"data.segments[{index}]"
-        if words.segment_ids.get(given["id"], here.get(given["name"])) != here.get(given["name"]):
-            words.findings.append(
-                Finding(Kind.VALUE, f"{path}.id", f"segment id {given['id']} is listed twice")
-            )
-        elif given["name"] in here:
-            words.segment_ids[given["id"]] = here[given["name"]]
-            if given["name"] in stored:  # else it is new, and listed twice
-                _compare_segment(words, given, stored[given["name"]].constraints)
-        elif "constraints" in given and given["name"] not in stored:
-            words.segment_ids[given["id"]] = here[given["name"]] = _new_segment(words, path, given, target)
+        path, name = f"data.segments[{index}]", given["name"]
+        if references.segment_ids.get(given["id"], ids.get(name)) != ids.get(name):
+            message = f"segment id {given['id']} is listed more than once"
+            references.issues.append(Issue(IssueKind.VALUE, f"{path}.id", message))
+        elif name in ids:
+            references.segment_ids[given["id"]] = ids[name]
+            if name in stored:  # otherwise an earlier entry of the file creates it
+                _compare_segment(references, given, stored[name].constraints)
+        elif "constraints" in given and name not in stored:
+            references.segment_ids[given["id"]] = ids[name] = _add_segment(references, path, given, target)
         else:
-            message = f"segment {given['name']} is not here."
-            used = sorted(users.get(given["id"], ()))
-            if used:
-                message += f" Used by: {', '.join(used[:20])}. Create it, or exclude those flags."
-            words.findings.append(
-                Finding(Kind.SEGMENT, f"{path}.name", message, item=given["name"], users=tuple(used))
-            )
-    segments = {**words.vocabulary.segments, **{identifier: name for name, identifier in here.items()}}
-    words.vocabulary = replace(words.vocabulary, segments=segments)
+            references.issues.append(_missing_segment(path, name, sorted(users.get(given["id"], ()))))
+    segments = {**references.known.segments, **{identifier: name for name, identifier in ids.items()}}
+    references.known = replace(references.known, segments=segments)
 
 
-def _readable(problems: Iterable[Problem], path: str, words: Words) -> Iterator[Problem]:
-    """Without the values that SDKs cannot read: these are kept, and noted."""
-    for problem in problems:
-        if isinstance(problem, UnreadableValue):
-            words.notes.append(f"{problem.message} ({path}.{problem.path}).")
-        else:
-            yield problem
+def _missing_segment(path: str, name: str, used_by: Sequence[str]) -> Issue:
+    message = f"segment {name} does not exist."
+    if used_by:
+        message += f" Used by: {', '.join(used_by[:20])}. Create it, or exclude these flags."
+    return Issue(IssueKind.SEGMENT, f"{path}.name", message, item=name, users=tuple(used_by))
 
 
-def _compare_segment(words: Words, given: Any, stored: Any) -> None:
+def _compare_segment(references: References, given: Any, stored: Any) -> None:
     if "constraints" not in given:
         return
     if [constraint_document(constraint) for constraint in given["constraints"]] != stored:
-        words.notes.append(f"Segment {given['name']} has other constraints here; it is left as it is here.")
+        message = (
+            f"The stored segment {given['name']} has other constraints than the file and stays unchanged."
+        )
+        references.notes.append(message)
 
 
-def _new_segment(words: Words, path: str, given: Any, target: Target) -> int:
-    identifier = -1 - len(words.new_segments)
+def _add_segment(references: References, path: str, given: Any, target: Target) -> int:
+    identifier = -1 - len(references.new_segments)
     constraints = [constraint_document(constraint) for constraint in given["constraints"]]
     problems = segment_problems(
         Segment(name=given["name"], constraints=constraints),
-        legal_values=words.vocabulary.legal_values,
+        legal_values=references.known.legal_values,
         limits=target.limits,
     )
-    words.findings += _findings(_readable(problems, path, words), path, f"segment {given['name']}")
-    words.new_segments.append({"id": identifier, "name": given["name"], "constraints": constraints})
+    readable = _note_unreadable_values(problems, path, references)
+    references.issues += _issues(readable, path, f"segment {given['name']}")
+    references.new_segments.append({"id": identifier, "name": given["name"], "constraints": constraints})
     return identifier
+
+
+def _note_unreadable_values(
+    problems: Iterable[Problem], path: str, references: References
+) -> Iterator[Problem]:
+    """Values that SDKs cannot read are imported as they are, with a note."""
+    for problem in problems:
+        if isinstance(problem, UnreadableValue):
+            references.notes.append(f"{problem.message} ({path}.{problem.path}).")
+        else:
+            yield problem
 
 
 # Tag types -------------------------------------------------------------------------------------------------
 
 
-def _tag_types(words: Words, listed: list[Any], used: set[str]) -> None:
-    """Those that a tag of the file uses and that are not here. Of several with one name the last counts."""
-    missing = used - words.vocabulary.tag_types
+def _tag_types(references: References, listed: Sequence[Any], used: set[str]) -> None:
+    """Adds the missing tag types that a tag of the file uses. Of several with one name, the last wins."""
+    missing = used - references.known.tag_types
+    unused = {given["name"] for given in listed} - used - references.known.tag_types
+    references.notes += [f"Tag type {name} is not created because no tag uses it." for name in sorted(unused)]
     new: dict[str, Any] = {}
-    unused = {given["name"] for given in listed} - used - words.vocabulary.tag_types
-    words.notes += [
-        f"Tag type {name} is not here and no tag uses it: it is not created." for name in sorted(unused)
-    ]
     for index, given in enumerate(listed):
         if given["name"] not in missing:
             continue
@@ -196,7 +207,7 @@ def _tag_types(words: Words, listed: list[Any], used: set[str]) -> None:
             "color": given.get("color"),
         }
         problems = tag_type_problems(TagType(**tag_type))
-        words.findings += _findings(problems, f"data.tagTypes[{index}]", f"tag type {given['name']}")
+        references.issues += _issues(problems, f"data.tagTypes[{index}]", f"tag type {given['name']}")
         new[given["name"]] = tag_type
-    words.new_tag_types = list(new.values())
-    words.vocabulary = replace(words.vocabulary, tag_types=words.vocabulary.tag_types | new.keys())
+    references.new_tag_types = list(new.values())
+    references.known = replace(references.known, tag_types=references.known.tag_types | new.keys())

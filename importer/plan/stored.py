@@ -1,6 +1,6 @@
-"""Flags as they are stored now, as documents. A fixed number of statements whatever the number of flags.
+"""Stored flags as documents, read in a fixed number of statements.
 
-A flag's document is what an import can change of it, in one environment:
+A flag's document holds what an import can change, in one environment:
 ``type description stale impressionData archived enabled variants strategies tags links parents``.
 """
 
@@ -17,9 +17,9 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class StoredFlag:
-    """A flag that exists. ``document`` is None for one that cannot be changed, of another project for example.
+    """A stored flag. ``document`` is None for a flag of another project, which an import cannot change.
 
-    ``strategy_ids`` belong to the document's strategies, one by one.
+    ``strategy_ids`` are in the order of the document's strategies.
     """
 
     id: int
@@ -58,8 +58,10 @@ SELECT d.flag_id, p.name, d.enabled, d.variants
 
 
 def read_flags(names: Collection[str], *, project: str, environment: str) -> dict[str, StoredFlag]:
-    """Those of the names that exist, by name; documents for those of the project. An archived flag is off.
-    At most five statements."""
+    """The stored flags among these names, by name; flags of the project with documents. An archived flag is disabled.
+
+    At most five statements.
+    """
     if not names:
         return {}
     with connection.cursor() as cursor:
@@ -98,26 +100,26 @@ def _document(
 
 
 def _add_details(cursor: Any, flags: Iterable[StoredFlag], environment: str) -> None:
-    known = {flag.id: flag for flag in flags if flag.document is not None}
-    if not known:
+    by_id = {flag.id: flag for flag in flags if flag.document is not None}
+    if not by_id:
         return
-    where = {"flags": list(known), "environment": environment}
-    cursor.execute(_STRATEGIES, where)
+    parameters = {"flags": list(by_id), "environment": environment}
+    cursor.execute(_STRATEGIES, parameters)
     for flag_id, strategy_id, *values in cursor.fetchall():
-        known[flag_id].document["strategies"].append(_strategy(*values))  # type: ignore[index]
-        known[flag_id].strategy_ids.append(strategy_id)
-    cursor.execute(_TAGS, where)
+        by_id[flag_id].document["strategies"].append(_strategy(*values))  # type: ignore[index]
+        by_id[flag_id].strategy_ids.append(strategy_id)
+    cursor.execute(_TAGS, parameters)
     tags: dict[int, list[list[str]]] = defaultdict(list)
     for flag_id, tag_type, value in cursor.fetchall():
         tags[flag_id].append([tag_type, value])
     for flag_id, listed in tags.items():
-        known[flag_id].document["tags"] = sorted(listed)  # type: ignore[index]
-    cursor.execute(_LINKS, where)
+        by_id[flag_id].document["tags"] = sorted(listed)  # type: ignore[index]
+    cursor.execute(_LINKS, parameters)
     for flag_id, url, title in cursor.fetchall():
-        known[flag_id].document["links"].append({"url": url, "title": title})  # type: ignore[index]
-    cursor.execute(_PARENTS, where)
+        by_id[flag_id].document["links"].append({"url": url, "title": title})  # type: ignore[index]
+    cursor.execute(_PARENTS, parameters)
     for flag_id, parent, enabled, variants in cursor.fetchall():
-        known[flag_id].document["parents"].append(  # type: ignore[index]
+        by_id[flag_id].document["parents"].append(  # type: ignore[index]
             {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
         )
 

@@ -1,11 +1,11 @@
-"""Where an import goes: the project and the environment, if there are such."""
+"""The project and environment that an import goes into."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from flagadmin.errors import choices
 from groups.access import Caller
-from importer.plan.issues import Finding, Kind
+from importer.plan.issues import Issue, IssueKind
 from projects.access import readable_projects, unknown_environment, unknown_project
 from projects.limits import Limits
 from projects.models import Environment, Project, ProjectEnvironment
@@ -14,7 +14,7 @@ from projects.strategies.rules import StrategyDefaults, default_strategy_documen
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``environments`` are all those of the project: a new flag gets its switch in each."""
+    """``environments`` are all environments of the project: a new flag gets a row in each."""
 
     project: Project
     environment: str
@@ -26,29 +26,32 @@ class Target:
         return StrategyDefaults(flag, self.project.default_stickiness)
 
     def default_strategy_of(self, flag: str) -> dict[str, Any]:
-        """What a flag gets that is switched on without an enabled strategy."""
+        """The strategy added to a flag that is enabled without an enabled strategy."""
         return default_strategy_document(self.default_strategy, self.defaults(flag))
 
+    def state(self) -> list[Any]:
+        """What a plan depends on, for its fingerprint."""
+        return [[self.default_strategy, self.environments, self.project.default_stickiness]]
 
-def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[Target | None, list[Finding]]:
-    """The target, or what is wrong with it. Names no project that the caller may not read."""
-    findings = []
+
+def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[Target | None, list[Issue]]:
+    """The target, or the reasons why there is none. Projects the caller may not read are not named."""
+    issues = []
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
-        findings.append(Finding(Kind.VALUE, "project", unknown_project(caller, project_id[:100])))
+        issues.append(Issue(IssueKind.VALUE, "project", unknown_project(caller, project_id[:100])))
     elif project.archived_at is not None:
-        findings.append(Finding(Kind.VALUE, "project", f"Project {project_id} is archived. Revive it first."))
+        message = f"Project {project_id} is archived. Revive it first."
+        issues.append(Issue(IssueKind.VALUE, "project", message))
     if not Environment.objects.filter(name=environment).exists():
-        findings.append(Finding(Kind.VALUE, "environment", unknown_environment(environment[:100])))
-    if findings or project is None:
-        return None, findings
+        issues.append(Issue(IssueKind.VALUE, "environment", unknown_environment(environment[:100])))
+    if issues or project is None:
+        return None, issues
     links = ProjectEnvironment.objects.filter(project=project).order_by("environment_id")
     strategies = dict(links.values_list("environment_id", "default_strategy"))
     if environment not in strategies:
         used = choices(strategies) or "none"
-        message = (
-            f"Environment {environment} is not in use in project {project_id}. There are in use: {used}."
-        )
-        return None, [Finding(Kind.VALUE, "environment", message)]
+        message = f"Environment {environment} is not enabled in project {project_id}. Enabled: {used}."
+        return None, [Issue(IssueKind.VALUE, "environment", message)]
     limits = Limits.from_settings()
     return Target(project, environment, tuple(strategies), strategies[environment], limits), []

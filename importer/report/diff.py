@@ -1,4 +1,4 @@
-"""What an import changes of a flag, field by field, in words for people."""
+"""What an import changes in a flag, field by field, as text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,8 @@ from itertools import zip_longest
 from typing import Any
 
 from importer.plan.stored import Document
-from playground.engine.operators import OPERATORS
-
-STRATEGY_WORDS = {
-    "flexibleRollout": "gradual rollout",
-    "default": "everyone",
-    "remoteAddress": "IP addresses",
-}
+from playground.engine.sentences import SHOWN_VALUES
+from projects.sentences import constraint_sentence, strategy_saying
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +27,9 @@ class Change:
 
 
 def summary(document: Document, segments: Mapping[int, str]) -> str:
-    """A new flag in a line: ``release, on, gradual rollout 10 %``."""
+    """A new flag in a line: ``release, on, strategy: On for 10 % by userId``."""
     parts = [document["type"], _switch(document["enabled"])]
-    parts += [strategy_words(strategy, segments) for strategy in document["strategies"]]
+    parts += [f"strategy: {_strategy(strategy, segments)}" for strategy in document["strategies"]]
     if document["variants"]:
         parts.append(f"variants {_variants(document['variants'])}")
     if document["archived"]:
@@ -42,11 +37,11 @@ def summary(document: Document, segments: Mapping[int, str]) -> str:
     return ", ".join(parts)
 
 
-def differences(before: Document, after: Document, segments: Mapping[int, str]) -> list[Change]:
-    """Every difference, in the order in which a flag is read: itself, its switch, its strategies, what hangs on it."""
+def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list[Change]:
+    """The changes in the order of the flag's page: the flag, its strategies, then tags, parents and links."""
     changes = [
-        Change(part, words(before[key]), words(after[key]))
-        for key, part, words in _PARTS
+        Change(part, text(before[key]), text(after[key]))
+        for key, part, text in _PARTS
         if before[key] != after[key]
     ]
     changes += _strategy_changes(before["strategies"], after["strategies"], segments)
@@ -55,7 +50,7 @@ def differences(before: Document, after: Document, segments: Mapping[int, str]) 
     return changes
 
 
-# One value in words ----------------------------------------------------------------------------------------
+# One value as text -----------------------------------------------------------------------------------------
 
 
 def _text(value: Any) -> str:
@@ -75,12 +70,12 @@ def _variants(variants: list[Document]) -> str:
 
 
 def _variant(variant: Document) -> str:
-    words = f"{variant['name']} {variant['weight'] / 10:g} %"
+    text = f"{variant['name']} {variant['weight'] / 10:g} %"
     if payload := variant.get("payload"):
-        words += f" ({payload['type']} {_shortened(payload['value'])})"
+        text += f" ({payload['type']} {_shortened(payload['value'])})"
     for override in variant.get("overrides") or ():
-        words += f" (always for {override['contextName']} {_values(override['values'])})"
-    return words
+        text += f" (always for {override['contextName']} {_values(override['values'])})"
+    return text
 
 
 def _tag(tag: list[str]) -> str:
@@ -137,29 +132,11 @@ def _list_changes(
 # Strategies ------------------------------------------------------------------------------------------------
 
 
-def strategy_words(strategy: Document, segments: Mapping[int, str]) -> str:
-    """``gradual rollout 10 %, country one of DE, NO``"""
-    words: list[str] = [STRATEGY_WORDS.get(strategy["name"]) or strategy["name"]]
-    if (rollout := strategy["parameters"].get("rollout")) is not None:
-        words[0] += f" {rollout} %"
-    if strategy["title"]:
-        words[0] += f" ({strategy['title']})"
-    words += [constraint_words(constraint) for constraint in strategy["constraints"]]
-    words += [f"segment {segments.get(segment, segment)}" for segment in strategy["segments"]]
-    if strategy["disabled"]:
-        words.append("disabled")
-    return ", ".join(words)
-
-
-def constraint_words(constraint: Document) -> str:
-    """``country one of DE, NO``, ``appVersion not above 5.0.0``"""
-    operator = OPERATORS.get(constraint["operator"])
-    relation = operator.relation if operator else constraint["operator"]
-    takes_values = operator is None or operator.takes == "values"
-    value = _values(constraint["values"]) if takes_values else constraint.get("value", "")
-    negation = "not " if constraint.get("inverted") else ""
-    cased = ", any case" if constraint.get("caseInsensitive") else ""
-    return f"{constraint['contextName']} {negation}{relation} {value}{cased}"
+def _strategy(strategy: Document, segments: Mapping[int, str]) -> str:
+    """``On for 10 % by userId, where country is one of DE, NO (title; disabled)``"""
+    extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
+    sentence = str(strategy_saying(strategy, segments=segments)).removesuffix(".")
+    return f"{sentence} ({'; '.join(extra)})" if extra else sentence
 
 
 def _strategy_changes(
@@ -177,16 +154,16 @@ def _strategy_changes(
     for old, now in zip_longest(gone, new):
         if old is None or now is None or old["name"] != now["name"]:
             if old is not None:
-                yield Change("strategy", strategy_words(old, segments), None)
+                yield Change("strategy", _strategy(old, segments), None)
             if now is not None:
-                yield Change("strategy", None, strategy_words(now, segments))
+                yield Change("strategy", None, _strategy(now, segments))
         else:
             yield from _within_strategy(old, now, segments)
     if not gone and not new:
         yield Change(
             "order of strategies",
-            _values([strategy_words(s, segments) for s in before]),
-            _values([strategy_words(s, segments) for s in after]),
+            "; ".join(_strategy(s, segments) for s in before),
+            "; ".join(_strategy(s, segments) for s in after),
         )
 
 
@@ -195,7 +172,7 @@ def _content(strategy: Document) -> Document:
 
 
 def _unmatched(strategies: list[Document], others: list[Document]) -> list[Document]:
-    """Those that have no like among the others."""
+    """The strategies that have no equal among the others."""
     left = [_content(other) for other in others]
     unmatched = []
     for strategy in strategies:
@@ -234,7 +211,7 @@ def _parameter(key: str, value: Any) -> str | None:
 
 
 def _constraint_changes(before: list[Document], after: list[Document]) -> Iterator[Change]:
-    """Constraints on one field, one before and one after, are one change."""
+    """A constraint removed and one added on the same field are one change."""
     gone = [constraint for constraint in before if constraint not in after]
     new = [constraint for constraint in after if constraint not in before]
     for old in gone:
@@ -243,11 +220,24 @@ def _constraint_changes(before: list[Document], after: list[Document]) -> Iterat
             new.remove(same_field[0])
         yield Change(
             f"constraint {old['contextName']}",
-            _without_field(old),
-            _without_field(same_field[0]) if same_field else None,
+            _condition(old),
+            _changed_condition(same_field[0], old) if same_field else None,
         )
-    yield from (Change(f"constraint {c['contextName']}", None, _without_field(c)) for c in new)
+    yield from (Change(f"constraint {c['contextName']}", None, _condition(c)) for c in new)
 
 
-def _without_field(constraint: Document) -> str:
-    return constraint_words(constraint).removeprefix(f"{constraint['contextName']} ")
+def _condition(constraint: Document) -> str:
+    """``is one of DE, NO``"""
+    return constraint_sentence(constraint).removeprefix(f"{constraint['contextName']} ")
+
+
+def _changed_condition(constraint: Document, before: Document) -> str:
+    """As :func:`_condition`. Of many values, which it cuts, the added and removed ones are named."""
+    old, new = before["values"], constraint["values"]
+    if max(len(old), len(new)) <= SHOWN_VALUES:
+        return _condition(constraint)
+    added, removed = [v for v in new if v not in old], [v for v in old if v not in new]
+    parts = [
+        f"{what} {_values(values)}" for what, values in (("added", added), ("removed", removed)) if values
+    ]
+    return f"{_condition(constraint)} ({'; '.join(parts)})" if parts else _condition(constraint)

@@ -1,4 +1,4 @@
-"""A plan as a document: for the page that shows it, the command's report, and whoever keeps one."""
+"""A plan as a JSON document, for the preview page, the command and stored runs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -7,56 +7,55 @@ import orjson
 
 from flagadmin.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
-from importer.plan.import_plan import Action, FlagPlan
-from importer.plan.permissions import no_access
-from importer.plan.build import Plan
-from importer.report.diff import Change, differences, summary
+from importer.plan.import_plan import Action, FlagPlan, Plan
+from importer.plan.issues import no_access
+from importer.report.diff import Change, diff, summary
 from importer.report.validation import validation_report
 
-MOST_KEPT = 1_000
-"""Problems and notes of one preview."""
+MAX_KEPT = 1_000
+"""The problems, and the notes, that one preview stores."""
 
 
-def plan_report(plan: Plan) -> dict[str, Any]:
-    """Everything a plan says: what happens to each flag, what else is created, what stands against it."""
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The whole plan: its flags, what else it creates, its issues."""
     return {
-        **report_head(plan),
-        "problems": [finding.problem().as_dict() for finding in plan.findings],
+        **_plan_summary(plan),
+        "problems": [issue.problem().as_dict() for issue in plan.issues],
         "flags": [report.document() for report in flag_reports(plan)],
     }
 
 
-def report_head(plan: Plan) -> dict[str, Any]:
-    """The same without what there may be of every flag."""
-    words = plan.words
+def _plan_summary(plan: Plan) -> dict[str, Any]:
+    """The plan without its flags and issues."""
+    references = plan.references
     return {
-        "project": plan.body.project,
-        "environment": plan.body.environment,
+        "project": plan.project,
+        "environment": plan.environment,
         "sources": plan.sources,
         "counts": plan.counts,
-        "contextFields": [new["name"] for new in words.new_fields] if words else [],
-        "tagTypes": [new["name"] for new in words.new_tag_types] if words else [],
-        "segments": [new["name"] for new in words.new_segments] if words else [],
+        "contextFields": [new["name"] for new in references.new_fields] if references else [],
+        "tagTypes": [new["name"] for new in references.new_tag_types] if references else [],
+        "segments": [new["name"] for new in references.new_segments] if references else [],
         **validation_report(plan),
         "fingerprint": plan.fingerprint,
     }
 
 
-def preview_of(plan: Plan) -> dict[str, Any]:
-    """What a pending run's page says beside its flags: the head of the report, and what stands against the import.
-
-    ``general`` counts the problems that no flag can be excluded to be rid of.
-    """
-    problems = [finding.problem().as_dict() for finding in plan.findings[:MOST_KEPT]]
+def preview_document(plan: Plan) -> dict[str, Any]:
+    """What the preview page shows besides the flags. ``general`` counts the problems that excluding flags cannot
+    solve."""
+    problems = [issue.problem().as_dict() for issue in plan.issues[:MAX_KEPT]]
     return {
-        **report_head(plan),
+        **_plan_summary(plan),
         "problems": problems,
-        "problemCount": len(plan.findings),
-        "general": sum(plan.flags.keys().isdisjoint({f.flag, *f.users}) for f in plan.findings),
-        "notes": plan.notes[:MOST_KEPT],
+        "problemCount": len(plan.issues),
+        "general": sum(plan.flags.keys().isdisjoint({f.flag, *f.users}) for f in plan.issues),
+        "notes": plan.notes[:MAX_KEPT],
         "noteCount": len(plan.notes),
-        "defaulted": plan.defaulted[:MOST_KEPT],
-        "refusal": no_access(plan.missing, plan.body.project).message if plan.missing else "",
+        "defaulted": plan.defaulted[:MAX_KEPT],
+        "refusal": no_access(plan.missing_permissions, plan.project).message
+        if plan.missing_permissions
+        else "",
     }
 
 
@@ -64,25 +63,25 @@ def preview_of(plan: Plan) -> dict[str, Any]:
 
 
 def flag_reports(plan: Plan) -> Iterator[FlagReport]:
-    """In the order of the file, with every difference."""
-    segments = plan.words.vocabulary.segments if plan.words else {}
+    """In the order of the file, with every change."""
+    segments = plan.references.known.segments if plan.references else {}
     for flag in plan.flags.values():
-        report = bare_report(flag, plan)
+        report = brief_report(flag, plan)
         if flag.action is Action.CREATE and flag.after is not None:
             report.summary = summary(flag.after, segments)
         if flag.action is Action.CHANGE and flag.after is not None and flag.before is not None:
-            report.changes = [_change(change) for change in differences(flag.before, flag.after, segments)]
+            report.changes = [_change(change) for change in diff(flag.before, flag.after, segments)]
         yield report
 
 
-def bare_reports(plan: Plan) -> Iterator[FlagReport]:
-    """In the order of the file, without the differences: of what is done, the audit log has them."""
-    return (bare_report(flag, plan) for flag in plan.flags.values())
+def brief_reports(plan: Plan) -> Iterator[FlagReport]:
+    """In the order of the file, without changes, which the audit log has once an import is done."""
+    return (brief_report(flag, plan) for flag in plan.flags.values())
 
 
-def bare_report(flag: FlagPlan, plan: Plan) -> FlagReport:
-    is_here = flag.stored is not None and flag.stored.project == plan.body.project
-    return FlagReport(name=flag.name, action=flag.action.value, reason=flag.reason, is_here=is_here)
+def brief_report(flag: FlagPlan, plan: Plan) -> FlagReport:
+    in_project = flag.stored is not None and flag.stored.project == plan.project
+    return FlagReport(name=flag.name, action=flag.action.value, reason=flag.reason, is_here=in_project)
 
 
 def _change(change: Change) -> dict[str, str | None]:

@@ -1,21 +1,20 @@
-"""A plan in the words of the reference's validate: ``errors``, ``warnings``, ``permissions``."""
+"""A plan as the response of the reference's ``validate``: ``errors``, ``warnings``, ``permissions``."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from importer.plan.import_plan import Action
-from importer.plan.issues import Finding, Kind
-from importer.plan.build import Plan
+from importer.plan.import_plan import Action, Plan
+from importer.plan.issues import Issue, IssueKind
 
 Entry = dict[str, Any]
 """``{message, affectedItems}``"""
 
-MOST_ITEMS = 5_000
-"""Listed of one kind."""
+MAX_ITEMS = 5_000
+"""The items listed in one entry."""
 
 
 def validation_report(plan: Plan) -> dict[str, list[Entry]]:
-    """Green (no errors, no permissions) exactly when the import of this body would succeed now."""
+    """Without errors and permissions exactly when the import of this body would succeed now."""
     return {
         "errors": list(_errors(plan)),
         "warnings": list(_warnings(plan)),
@@ -24,8 +23,8 @@ def validation_report(plan: Plan) -> dict[str, list[Entry]]:
 
 
 def _entry(message: str, items: list[str]) -> Entry:
-    if len(items) > MOST_ITEMS:
-        items = [*items[:MOST_ITEMS], f"and {len(items) - MOST_ITEMS} more"]
+    if len(items) > MAX_ITEMS:
+        items = [*items[:MAX_ITEMS], f"and {len(items) - MAX_ITEMS} more"]
     return {"message": message, "affectedItems": items}
 
 
@@ -33,58 +32,56 @@ def _entry(message: str, items: list[str]) -> Entry:
 
 
 def _errors(plan: Plan) -> Iterator[Entry]:
-    by_kind: dict[Kind, list[Finding]] = {kind: [] for kind in Kind}
-    for finding in plan.findings:
-        by_kind[finding.kind].append(finding)
+    by_kind: dict[IssueKind, list[Issue]] = {kind: [] for kind in IssueKind}
+    for issue in plan.issues:
+        by_kind[issue.kind].append(issue)
     for kind in _ORDER:
-        findings = by_kind[kind]
-        if not findings:
+        issues = by_kind[kind]
+        if not issues:
             continue
-        if kind is Kind.FLAG_LIMIT:
-            yield from (_entry(finding.message, []) for finding in findings)
+        if kind is IssueKind.FLAG_LIMIT:
+            yield from (_entry(issue.message, []) for issue in issues)
         else:
-            yield _entry(_message(kind, plan), _items(kind, findings))
-    yield from _target_errors(plan, by_kind[Kind.VALUE])
+            yield _entry(_message(kind, plan), _items(kind, issues))
+    yield from _target_errors(plan, by_kind[IssueKind.VALUE])
 
 
-def _target_errors(plan: Plan, findings: list[Finding]) -> Iterator[Entry]:
-    """A wrong target is one sentence; wrong values are listed with their places."""
+def _target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
+    """An invalid target is one message; invalid values are listed with their paths."""
     if plan.target is None:
-        yield from (_entry(finding.message, []) for finding in findings)
-    elif findings:
-        items = [
-            f"{problem.path}: {problem.message}" for problem in (finding.problem() for finding in findings)
-        ]
+        yield from (_entry(issue.message, []) for issue in issues)
+    elif issues:
+        items = [f"{problem.path}: {problem.message}" for problem in (issue.problem() for issue in issues)]
         yield _entry("These values cannot be imported:", items)
 
 
 _ORDER = (
-    Kind.STRATEGY_TYPE,
-    Kind.CONTEXT_FIELD,
-    Kind.OTHER_PROJECT,
-    Kind.DUPLICATE,
-    Kind.PATTERN,
-    Kind.FLAG_LIMIT,
-    Kind.SEGMENT,
-    Kind.DEPENDENCY,
+    IssueKind.STRATEGY_TYPE,
+    IssueKind.CONTEXT_FIELD,
+    IssueKind.OTHER_PROJECT,
+    IssueKind.DUPLICATE,
+    IssueKind.PATTERN,
+    IssueKind.FLAG_LIMIT,
+    IssueKind.SEGMENT,
+    IssueKind.DEPENDENCY,
 )
 _MESSAGES = {
-    Kind.STRATEGY_TYPE: "We detected the following custom strategy that needs to be created first:",
-    Kind.CONTEXT_FIELD: "We detected the following context fields that do not have matching legal values with the "
+    IssueKind.STRATEGY_TYPE: "We detected the following custom strategy that needs to be created first:",
+    IssueKind.CONTEXT_FIELD: "We detected the following context fields that do not have matching legal values with the "
     "imported ones:",
-    Kind.DUPLICATE: "We detected the following features are duplicate in your import data:",
-    Kind.SEGMENT: "We detected the following segments that need to be created first:",
-    Kind.DEPENDENCY: "We detected the following dependencies that need to be created first:",
+    IssueKind.DUPLICATE: "We detected the following features are duplicate in your import data:",
+    IssueKind.SEGMENT: "We detected the following segments that need to be created first:",
+    IssueKind.DEPENDENCY: "We detected the following dependencies that need to be created first:",
 }
 
 
-def _message(kind: Kind, plan: Plan) -> str:
-    if kind is Kind.OTHER_PROJECT:
+def _message(kind: IssueKind, plan: Plan) -> str:
+    if kind is IssueKind.OTHER_PROJECT:
         return (
             "You cannot import a features that already exist in other projects. You already have the following "
-            f"features defined outside of project {plan.body.project}:"
+            f"features defined outside of project {plan.project}:"
         )
-    if kind is Kind.PATTERN:
+    if kind is IssueKind.PATTERN:
         return _pattern_message(plan)
     return _MESSAGES[kind]
 
@@ -103,12 +100,12 @@ def _pattern_message(plan: Plan) -> str:
     return " ".join([*parts, "The following features do not match the pattern:"])
 
 
-def _items(kind: Kind, findings: list[Finding]) -> list[str]:
-    """One item a strategy, as the reference lists them; other kinds list every name once."""
-    items = [finding.item or finding.message for finding in findings]
-    if kind is Kind.STRATEGY_TYPE:
+def _items(kind: IssueKind, issues: list[Issue]) -> list[str]:
+    """Strategy types are listed once for each strategy, as in the reference; other names once."""
+    items = [issue.item or issue.message for issue in issues]
+    if kind is IssueKind.STRATEGY_TYPE:
         return items
-    return sorted(set(items)) if kind is Kind.PATTERN else list(dict.fromkeys(items))
+    return sorted(set(items)) if kind is IssueKind.PATTERN else list(dict.fromkeys(items))
 
 
 # Warnings and permissions ----------------------------------------------------------------------------------
@@ -119,7 +116,7 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
         (
             "The following strategy types will be used in import. Please make sure the strategy type parameters are "
             "configured as in source environment:",
-            _custom_types(plan),
+            plan.custom_strategy_types,
         ),
         (
             "The following features will not be imported as they are currently archived. To import them, please "
@@ -144,14 +141,7 @@ def _warnings(plan: Plan) -> Iterator[Entry]:
         yield _entry("Please note:", plan.notes)
 
 
-def _custom_types(plan: Plan) -> list[str]:
-    if plan.words is None:
-        return []
-    used = {strategy["name"] for strategy in plan.body.data["featureStrategies"]}
-    return sorted(used & plan.words.custom_types)
-
-
 def _permissions(plan: Plan) -> Iterator[Entry]:
-    if plan.missing:
-        items = [permission.display for permission in plan.missing]
+    if plan.missing_permissions:
+        items = [permission.display for permission in plan.missing_permissions]
         yield _entry("We detected you are missing the following permissions:", items)

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from flagadmin.db.transactions import one_moment
+from flagadmin.db.transactions import consistent_reads
 from groups.models import ApiToken
 from projects.client_api.documents import client_features
 from projects.client_api.token_scope import Scope, read_scope
@@ -85,7 +85,7 @@ def etag_of(scope: Scope, query: Query, *, using: str) -> tuple[bytes, str]:
 
 def answer_for(token: ApiToken, query: Query, *, using: str) -> Answer:
     """Read, built and kept. One thread of a worker at a time: the others find the result."""
-    with _building, one_moment(using):
+    with _building, consistent_reads(using):
         scope = read_scope(token, using=using)
         key, etag = etag_of(scope, query, using=using)
         found = cache.get(key, etag)

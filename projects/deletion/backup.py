@@ -6,7 +6,7 @@ from django.db import transaction
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
-from flagadmin.db.transactions import one_moment
+from flagadmin.db.transactions import consistent_reads
 from groups.access import Caller
 from projects.access import access_project
 from projects.export import project_backup
@@ -14,7 +14,7 @@ from projects.export import project_backup
 
 def back_up_project(project_id: str, *, caller: Caller) -> dict[str, Any]:
     """An export document for each environment, archived flags included, all of one moment. Raises NotFound."""
-    with one_moment():
+    with consistent_reads():
         project = access_project(caller, project_id)
         documents = project_backup(project.pk)
     with transaction.atomic():

@@ -30,7 +30,7 @@ def picture_playground(page: Page) -> None:
 def picture_import(page: Page) -> None:
     """The preview of a file from development on its way into production."""
     page.goto("/import/?project=checkout&environment=production")
-    page.get_by_label("Or paste its text").fill(json.dumps(changed_export()))
+    page.get_by_label("Or paste its content").fill(json.dumps(changed_export()))
     page.get_by_role("button", name="Check changes").click()
     page.wait_for_selector("table")
 

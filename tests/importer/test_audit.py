@@ -76,7 +76,7 @@ def test_answers_the_result_when_asked(query: str, headers: Any, api: Any) -> No
     report = json.loads(response.content)
     assert report["features"] == [
         {"name": "one", "action": "same"},
-        {"name": "old", "action": "skip", "reason": "old is archived here and will be skipped."},
+        {"name": "old", "action": "skip", "reason": "old is archived and will be skipped."},
         {"name": "two", "action": "create"},
     ]
 

@@ -41,7 +41,7 @@ def test_writes_a_report(file, tmp_path):
     call_command("import_flags", str(file), "--check", "--report", str(tmp_path / "report.json"))
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert report["flags"] == [
-        {"name": "one", "action": "create", "summary": "release, off, gradual rollout 100 %"}
+        {"name": "one", "action": "create", "summary": "release, off, strategy: On for everyone"}
     ]
 
 
@@ -55,5 +55,5 @@ def test_a_refusal_ends_with_2(file, arguments, capsys):
 
 
 def test_a_missing_file(shop):
-    with pytest.raises(CommandError, match="cannot be read"):
+    with pytest.raises(CommandError, match="Cannot read"):
         call_command("import_flags", "nowhere.json")

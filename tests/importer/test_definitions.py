@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from importer.apply.execute import apply_import, import_body
+from importer.apply.execute import import_body
 from importer.body.schemas import read_body
-from importer.plan.definitions import planned_definitions
 from importer.plan.build import plan_import
+from importer.plan.definitions import planned_definitions
 from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy, switch
@@ -38,10 +38,11 @@ def test_is_what_the_import_then_makes(callers: Any) -> None:
         dependencies=[{"feature": "new", "dependencies": [{"feature": "kept"}]}],
     )
     given["data"]["features"].append({"name": "archived", "archived": True})
-    plan = plan_import(read_body(given), caller=caller)
+    changes = read_body(given)
+    plan = plan_import(changes, caller=caller)
 
     planned = without_ids(planned_definitions(plan))
 
     assert not Flag.objects.filter(name="new").exists()
-    apply_import(plan, caller=caller)
+    import_body(changes, caller=caller)
     assert planned == without_ids(definitions(["shop"], "development"))

@@ -6,7 +6,7 @@ import pytest
 
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.report.diff import differences, summary
+from importer.report.diff import diff, summary
 from importer.report.document import flag_reports
 from tests.support.import_bodies import body, strategy, switch
 
@@ -57,23 +57,32 @@ CASES = {
     "a constraint's values": (
         flag(strategies=[rollout(constraints=[country("US", "DE")])]),
         flag(strategies=[rollout(constraints=[country("US", "DE", "NO")])]),
-        ["constraint country: one of US, DE → one of US, DE, NO"],
+        ["constraint country: is one of US, DE → is one of US, DE, NO"],
+    ),
+    "one of many values": (
+        flag(strategies=[rollout(constraints=[country(*"ABCDEFG")])]),
+        flag(strategies=[rollout(constraints=[country(*"ABCDEFH")])]),
+        [
+            "constraint country: is one of A, B, C, D, E, … (7 in all)"
+            " → is one of A, B, C, D, E, … (7 in all) (added H; removed G)"
+        ],
     ),
     "a strategy more": (
         flag(strategies=[rollout("10")]),
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1, segments=[1])]),
-        ["strategy: + gradual rollout 20 %, segment vip"],
+        ["strategy: + On for 20 % by userId, else sessionId, where in segment vip"],
     ),
     "a strategy less": (
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1)]),
         flag(strategies=[rollout("20", sortOrder=1)]),
-        ["strategy: − gradual rollout 10 %"],
+        ["strategy: − On for 10 % by userId, else sessionId"],
     ),
     "another order": (
         flag(strategies=[rollout("10"), rollout("20", sortOrder=1)]),
         flag(strategies=[rollout("20"), rollout("10", sortOrder=1)]),
         [
-            "order of strategies: gradual rollout 10 %, gradual rollout 20 % → gradual rollout 20 %, gradual rollout 10 %"
+            "order of strategies: On for 10 % by userId, else sessionId; On for 20 % by userId, else sessionId"
+            " → On for 20 % by userId, else sessionId; On for 10 % by userId, else sessionId"
         ],
     ),
     "the flag itself": (
@@ -107,11 +116,14 @@ CASES = {
 
 @pytest.mark.parametrize(("before", "after", "expected"), CASES.values(), ids=CASES)
 def test_in_words(before: Any, after: Any, expected: list[str]) -> None:
-    assert [str(change) for change in differences(before, after, SEGMENTS)] == expected
+    assert [str(change) for change in diff(before, after, SEGMENTS)] == expected
 
 
 def test_a_new_flag_in_a_line() -> None:
-    assert summary(flag(strategies=[rollout("10")]), SEGMENTS) == "release, on, gradual rollout 10 %"
+    assert (
+        summary(flag(strategies=[rollout("10")]), SEGMENTS)
+        == "release, on, strategy: On for 10 % by userId, else sessionId"
+    )
 
 
 @pytest.mark.django_db

@@ -3,8 +3,8 @@
 import pytest
 
 from importer.body.schemas import read_body
-from importer.plan.exclude import without
 from importer.plan.build import plan_import
+from importer.plan.exclude import exclude_flags
 from projects.models import Segment
 from tests.support.import_bodies import body, strategy, switch
 
@@ -22,11 +22,11 @@ def test_a_missing_segment_goes_with_the_flag_whose_older_place_uses_it(place, c
     plan = plan_import(read_body(given), caller=callers("member"))
     assert plan.flags["old"].action == "refuse"
     assert plan.flags["plain"].action == "create"
-    [finding] = plan.findings
-    assert "Used by: old." in finding.message
+    [issue] = plan.issues
+    assert "Used by: old." in issue.message
 
-    rest = plan_import(without(read_body(given), ["old"]), caller=callers("member"))
-    assert rest.is_green
+    rest = plan_import(exclude_flags(read_body(given), ["old"]), caller=callers("member"))
+    assert rest.can_be_applied
     assert list(rest.flags) == ["plain"]
 
 
@@ -38,8 +38,8 @@ def test_a_segment_that_another_flag_uses_too_stays(callers):
         segments=[{"id": 7, "name": "vip"}],
         featureStrategies=[strategy("one", segments=[7]), strategy("two", segments=[7])],
     )
-    plan = plan_import(without(read_body(given), ["two"]), caller=callers("member"))
-    assert plan.is_green
+    plan = plan_import(exclude_flags(read_body(given), ["two"]), caller=callers("member"))
+    assert plan.can_be_applied
     assert len(plan.flags["one"].after["strategies"][0]["segments"]) == 1
 
 
@@ -49,6 +49,6 @@ def test_a_flag_named_like_an_environment_takes_no_other_flags_switch_with_it(ca
         {"name": "development", "featureName": "one", "enabled": True},
         {"name": "development", "enabled": True},
     ]
-    plan = plan_import(without(read_body(given), ["development"]), caller=callers("member"))
+    plan = plan_import(exclude_flags(read_body(given), ["development"]), caller=callers("member"))
     assert list(plan.flags) == ["one"]
     assert plan.flags["one"].after["enabled"]

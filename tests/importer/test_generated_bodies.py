@@ -11,8 +11,8 @@ from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 
 from importer.body.schemas import parse_body
-from importer.plan.import_plan import Action
 from importer.plan.build import plan_import
+from importer.plan.import_plan import Action
 from importer.plan.stored import read_flags
 from projects import models as m
 from tests.importer.generated_bodies import BODIES, EXAMPLES, mutated_bodies
@@ -63,13 +63,13 @@ def test_any_body_is_answered_and_validate_agrees(world: Any, sent: Any) -> None
             assert record["id"]
             assert contents() == before
         if validated.status_code == 200:
-            assert is_green(validated) == (imported.status_code == 200)
+            assert can_be_applied(validated) == (imported.status_code == 200)
         else:
             assert (validated.status_code, imported.status_code) == (400, 400)
         transaction.set_rollback(True)
 
 
-def is_green(response: Any) -> bool:
+def can_be_applied(response: Any) -> bool:
     report = json.loads(response.content)
     return not report["errors"] and not report["permissions"]
 
@@ -79,29 +79,30 @@ def is_green(response: Any) -> bool:
 def test_import_does_what_the_plan_said_and_a_second_one_nothing(world: Any, sent: Any) -> None:
     client, caller = world
     with transaction.atomic():
-        plan = plan_import(parse_body(json.dumps(sent).encode()), caller=caller)
+        parsed = parse_body(json.dumps(sent).encode())
+        plan = plan_import(parsed, caller=caller)
         response = client.post(IMPORT, data=json.dumps(sent), content_type="application/json")
-        assert plan.is_green == (response.status_code == 200), response.content
-        if plan.is_green:
+        assert plan.can_be_applied == (response.status_code == 200), response.content
+        if plan.can_be_applied:
             check_as_planned(plan)
             listed = {feature["name"] for feature in sent["data"]["features"]}
-            check_second_time(plan, listed, caller)
+            check_second_time(parsed, listed, caller)
         transaction.set_rollback(True)
 
 
 def check_as_planned(plan: Any) -> None:
     stored = read_flags(list(plan.flags), project="shop", environment="development")
     segments = dict(m.Segment.objects.values_list("name", "id"))
-    made = {new["id"]: segments[new["name"]] for new in plan.words.new_segments}
+    made = {new["id"]: segments[new["name"]] for new in plan.references.new_segments}
     for flag in plan.with_action(Action.CREATE, Action.CHANGE, Action.SAME):
         for strategy in flag.after["strategies"]:
             strategy["segments"] = [made.get(segment, segment) for segment in strategy["segments"]]
         assert stored[flag.name].document == flag.after
 
 
-def check_second_time(plan: Any, listed: set[str], caller: Any) -> None:
+def check_second_time(parsed: Any, listed: set[str], caller: Any) -> None:
     """What a file lists in full is then as the file says; what it only adds to would grow again."""
-    again = plan_import(plan.body, caller=caller)
+    again = plan_import(parsed, caller=caller)
     for flag in again.flags.values():
         if flag.name in listed:
             assert flag.action in (Action.SAME, Action.SKIP, Action.REFUSE), flag

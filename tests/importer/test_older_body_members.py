@@ -121,14 +121,14 @@ def test_the_newer_place_counts_and_validate_says_so(sent: Any, part: str, expec
     assert document(api, sent)[part] == expected
     [note] = notes(api, sent)
     assert note.startswith("one: ")
-    assert "is not imported" in note
+    assert "is ignored because it differs from" in note
 
 
 def test_newer_strategies_count(api: Any) -> None:
     sent = both({"featureStrategies": [strategy("one", title="new")]}, strategies=[{"name": "default"}])
     assert [s["title"] for s in document(api, sent)["strategies"]] == ["new"]
     assert notes(api, sent) == [
-        "one: data.featureStrategies[0] counts; data.features[1].strategies is not imported"
+        "one: data.features[1].strategies is ignored in favour of data.featureStrategies[0]"
     ]
 
 
@@ -136,7 +136,7 @@ def test_other_environments_are_not_imported_and_noted(api: Any) -> None:
     sent = older(environments=[{"name": "production", "enabled": True}])
     assert not document(api, sent)["enabled"]
     assert notes(api, sent) == [
-        "one: data.features[1].environments[0] is about production, not development, and is not imported"
+        "one: data.features[1].environments[0] is not imported because it is for production, not development"
     ]
 
 
@@ -149,12 +149,12 @@ def test_a_file_of_another_environment_is_noted(said: Any, api: Any) -> None:
 
 def test_a_tag_type_that_no_tag_uses_is_noted(api: Any) -> None:
     sent = body("one", tagTypes=[{"name": "simple"}, {"name": "team"}])
-    assert notes(api, sent) == ["Tag type team is not here and no tag uses it: it is not created."]
+    assert notes(api, sent) == ["Tag type team is not created because no tag uses it."]
 
 
 def test_children_that_contradict_the_dependencies_are_noted(api: Any) -> None:
     assert notes(api, older(children=["two"])) == [
-        "one: data.features[1].children names two, but no dependency of two does"
+        "one: data.features[1].children lists two, but two has no such dependency"
     ]
 
 

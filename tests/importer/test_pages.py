@@ -143,8 +143,8 @@ def test_a_missing_segment_blocks_the_flags_that_use_it_until_they_are_left_out(
     document = export("plain", "needs-vip", segments=[{"id": 7, "name": "vip"}])
     document["featureStrategies"].append({"name": "default", "featureName": "needs-vip", "segments": [7]})
     address, page = preview(browser, document)
-    assert "Segment vip is not here" in page.text or "segment vip is not here" in page.text
-    assert "Create it, or exclude those flags." in page.text
+    assert "segment vip does not exist" in page.text
+    assert "Create it, or exclude these flags." in page.text
     assert "1 new, 1 blocked." in page.text
 
     browser.post(address, {"do": "exclude", "flag": ["needs-vip"]})
@@ -156,7 +156,7 @@ def test_an_archived_flag_can_be_restored_where_it_is_skipped(browse, shop):
     browser = browse("member")
     old = Flag.objects.create(project=shop, name="old", archived_at=timezone.now(), created_at=timezone.now())
     address, page = preview(browser, export("old"))
-    assert "old is archived here and will be skipped." in page.text
+    assert "old is archived and will be skipped." in page.text
     assert 'form="restore" name="flag" value="old"' in page.text
     assert 'aria-label="Exclude old"' not in page.text
 
@@ -169,7 +169,7 @@ def test_an_archived_flag_can_be_restored_where_it_is_skipped(browse, shop):
 
 def test_who_may_import_nowhere_is_told(browse):
     page = browse("viewer").get("/import/").text
-    assert "There is no project whose flags you may change." in page
+    assert "You cannot change flags in any project." in page
     assert 'disabled aria-describedby="blocked"' in page
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_is_none(browse, text):
 def test_nothing_given_and_no_target(browse):
     response = browse("member").post("/import/", {"text": " ", "project": "", "environment": ""})
     assert response.status_code == 400
-    assert "Choose a file, or paste its text below." in response.text
+    assert "Choose a file, or paste its content below." in response.text
     assert response.text.count("This field is required.") == 2
 
 
@@ -373,7 +373,7 @@ def test_two_tabs_do_not_import_twice(browse):
     form = {"do": "confirm", "fingerprint": fingerprint(page)}
     browser.post(address, form)
     assert browser.post(address, form)["Location"] == address
-    assert "This import is done; it no longer waits." in browser.get(address).text
+    assert "This import is done and no longer pending." in browser.get(address).text
 
 
 def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, monkeypatch):
@@ -388,14 +388,14 @@ def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, m
     browser = browse("member")
     address, page = preview(browser, export("a", "b", "c"))
     browser.get(f"{address}?page=2&q=a&sort=flag")
-    assert apart == ["keep"]
+    assert apart == ["upload"]
 
     page = browser.get(f"{address}evaluate/?context.userId=42").text
     assert "3 of 3 flags differ" in page
     browser.post(address, {"do": "exclude", "flag": "a"})
     browser.post(address, {"do": "confirm", "fingerprint": "another"})
     confirm(browser, address, "b")
-    assert apart == ["keep", "as_if_imported", "check", "confirm", "check", "confirm"]
+    assert apart == ["upload", "as_if_imported", "check", "confirm", "check", "confirm"]
     assert list(Flag.objects.values_list("name", flat=True)) == ["c"]
 
 

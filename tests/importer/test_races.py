@@ -15,7 +15,7 @@ from importer.apply.execute import import_body
 from importer.apply.progress import RunProgress
 from importer.body.schemas import read_body
 from importer.models import ImportRun
-from importer.runs import access_run, confirm_run, keep_body
+from importer.runs import access_run, confirm_run, create_run
 from projects.deletion.execute import delete_project
 from projects.flags.archive import archive_flags
 from projects.models import Flag, FlagEnvironment, Project, Segment, Strategy
@@ -64,7 +64,7 @@ def test_the_same_names_into_two_projects(shop: Project) -> None:
         results = together(importing(many(f"r{number}")), importing(many(f"r{number}", project="default")))
         refused = [result for result in results if isinstance(result, AppError)]
         assert [error.status for error in refused] == [400]
-        assert "exists already" in refused[0].details[0].message
+        assert "already exists" in refused[0].details[0].message
         owners = Flag.objects.filter(name__startswith=f"r{number}-").values_list("project_id", flat=True)
         assert len(set(owners)) == 1
         assert len(owners) == 40
@@ -156,13 +156,13 @@ class Killed(RunProgress):
 
 def test_killed_midway_nothing_of_it_exists_and_it_can_be_confirmed_again(shop: Project) -> None:
     sent = body("one", featureStrategies=[strategy("one")], featureEnvironments=[switch("one")])
-    run = keep_body(orjson.dumps(sent), caller=CALLER)
+    run = create_run(orjson.dumps(sent), caller=CALLER)
     killed = Killed(run.id)
     with killed, pytest.raises(OperationalError):
-        confirm_run(run, caller=CALLER, seen=run.fingerprint, watcher=killed)
+        confirm_run(run, caller=CALLER, fingerprint=run.fingerprint, progress=killed)
     connection.close()
     assert killed.seen == [("running", "strategies", 1, 1), 1]
     assert not any(table.objects.exists() for table in (Flag, FlagEnvironment, Strategy, AuditEvent))
     again = access_run(CALLER, run.id)
     assert again.state == ImportRun.State.PENDING
-    assert confirm_run(again, caller=CALLER, seen=again.fingerprint).state == ImportRun.State.DONE
+    assert confirm_run(again, caller=CALLER, fingerprint=again.fingerprint).state == ImportRun.State.DONE

@@ -31,13 +31,13 @@ SCHEMA = {
     "a wrong type": (
         body("one", featureTags=[{"featureName": ["one"]}]),
         "data.featureTags[0].featureName",
-        'must be a text; this is ["one"]',
+        'must be a string, not ["one"]',
     ),
-    "a missing member": (with_strategy({"featureName": "one"}), f"{FIRST}.name", "one: this is required"),
+    "a missing member": (with_strategy({"featureName": "one"}), f"{FIRST}.name", "one: is required"),
     "an unknown key": (
         with_strategy(strategy("one", constrains=[])),
         f"{FIRST}.constrains",
-        "one: there is no such key here. Did you mean constraints?",
+        "one: is not a valid key. Did you mean constraints?",
     ),
     "an unknown operator": (
         with_strategy(constraint("EQUALS", values=["x"])),
@@ -47,18 +47,18 @@ SCHEMA = {
     "a weight beyond 1000": (
         with_strategy(strategy("one", variants=[variant(weight=1001)])),
         f"{FIRST}.variants[0].weight",
-        "a whole number from 0 to 1000; this is 1001",
+        "must be an integer from 0 to 1000, not 1001",
     ),
     "an unknown payload type": (
         with_strategy(strategy("one", variants=[variant(payload={"type": "xml", "value": "x"})])),
         f"{FIRST}.variants[0].payload.type",
         "json, csv, string, number",
     ),
-    "no list": (body("one") | {"data": {"features": {}}}, "data.features", "must be a list; this is {}"),
+    "no list": (body("one") | {"data": {"features": {}}}, "data.features", "must be a list, not {}"),
     "a parameter that is an object": (
         with_strategy(strategy("one", parameters={"rollout": {"a": 1}})),
         f"{FIRST}.parameters.rollout",
-        "must be a text",
+        "must be a string",
     ),
     "a colour that is none": (
         body("one", tagTypes=[{"name": "team", "color": "red"}]),
@@ -86,7 +86,7 @@ VALUES = {
     "a flag of another project": (
         body("elsewhere"),
         "data.features[0].name",
-        "elsewhere exists already, in project default",
+        "elsewhere already exists in project default",
     ),
     "a flag twice": (body("one", "two", "one"), "data.features[2].name", "one is listed more than once"),
     "an unknown strategy type": (
@@ -170,12 +170,12 @@ VALUES = {
     "an unlisted segment": (
         with_strategy(strategy("one", segments=[7])),
         f"{FIRST}.segments[0]",
-        "segment 7 is not listed in data.segments",
+        "there is no segment 7 in data.segments",
     ),
     "an unknown segment": (
         with_strategy(strategy("one", segments=[7]), segments=[{"id": 7, "name": "vip-users"}]),
         "data.segments[0].name",
-        "segment vip-users is not here. Used by: one. Create it, or exclude those flags.",
+        "segment vip-users does not exist. Used by: one. Create it, or exclude these flags.",
     ),
     "a segment twice": (
         with_strategy(
@@ -197,7 +197,7 @@ VALUES = {
     "a tag of nobody's": (
         body(featureTags=[{"featureName": "ghost", "tagType": "simple", "tagValue": "web"}]),
         "data.featureTags[0]",
-        "there is no flag ghost",
+        "flag ghost is neither in project shop nor in data.features",
     ),
     "a missing parent": (
         body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "ghost"}]}]),
@@ -239,12 +239,12 @@ VALUES = {
             | {"features": [{"name": "one", "archived": True}]}
         },
         "data.featureEnvironments[0].enabled",
-        "one is archived by this file and cannot be on",
+        "one cannot be enabled because the file archives it",
     ),
     "one flag switched both ways": (
         body("one", featureEnvironments=[switch("one"), switch("one", enabled=False)]),
         "data.featureEnvironments[1]",
-        "data.featureEnvironments[0], that says otherwise",
+        "one has another entry with other content, data.featureEnvironments[0]",
     ),
     "a context field twice": (
         body("one", contextFields=[{"name": "tier"}, {"name": "tier"}]),
@@ -254,7 +254,7 @@ VALUES = {
     "legal values that are not here": (
         body("one", contextFields=[{"name": "userId", "legalValues": [{"value": "7"}]}]),
         "data.contextFields[0].legalValues",
-        "7 is not a legal value of context field userId here",
+        "7 is not a legal value of context field userId",
     ),
     "an address that is none": (
         body("one", links=[{"feature": "one", "links": [{"url": "javascript:alert(1)"}]}]),
@@ -268,7 +268,7 @@ VALUES = {
             featureEnvironments=[{"name": "one", "enabled": True}],
         ),
         "data.featureEnvironments[0].enabled",
-        "more than 30",
+        "has 30 strategies already, the limit",
     ),
     "more flags than the project may have": (
         body("app-one", "app-two", project="named"),
@@ -357,7 +357,7 @@ def test_of_very_many_problems_the_first_are_listed(name: str, api: Any) -> None
 def test_a_flag_of_an_unreadable_project_is_not_located(api: Any, people: Any) -> None:
     m.Flag.objects.filter(name="elsewhere").update(project_id="named")
     record = json.loads(api["owner"].post(IMPORT, body("elsewhere")).content)
-    assert "elsewhere exists already, in another project" in record["message"]
+    assert "elsewhere already exists in another project" in record["message"]
     assert "named" not in json.dumps(record)
 
 

@@ -7,11 +7,10 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.errors import Conflict, NotFound, ValidationError
-from importer.apply.execute import import_body
+from importer.apply.execute import OutdatedPlan, import_body
 from importer.body.schemas import read_body
 from importer.models import FlagReport, ImportRun
-from importer.outdated_plan import Outdated
-from importer.runs import access_run, check_run, confirm_run, forget_expired, keep_body, visible_runs
+from importer.runs import access_run, check_run, confirm_run, create_run, delete_expired, visible_runs
 from projects.models import Flag
 from tests.support.import_bodies import body, strategy
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def kept(callers):
     given = body("one", "two", featureStrategies=[strategy("one", parameters={"rollout": "10"})])
-    return keep_body(orjson.dumps(given), caller=callers("member"), file_name="export.json")
+    return create_run(orjson.dumps(given), caller=callers("member"), file_name="export.json")
 
 
 def test_is_checked_then_confirmed(kept, callers):
@@ -31,16 +30,16 @@ def test_is_checked_then_confirmed(kept, callers):
     assert kept.reports.first().document() == {
         "name": "one",
         "action": "create",
-        "summary": "release, off, gradual rollout 10 %",
+        "summary": "release, off, strategy: On for 10 % by userId, else sessionId",
     }
-    done = confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    done = confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     assert (done.id, done.state, done.body) == (kept.id, ImportRun.State.DONE, None)
     assert Flag.objects.count() == 2
 
 
 def test_can_leave_flags_out(kept, callers):
-    check_run(kept, caller=callers("member"), left_out=["two"])
-    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    check_run(kept, caller=callers("member"), excluded=["two"])
+    confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
 
 
@@ -48,26 +47,26 @@ def test_refuses_what_has_changed_since_the_check(kept, callers, api):
     check_run(kept, caller=callers("member"))
     given = body("one", featureStrategies=[strategy("one", parameters={"rollout": "99"})])
     assert api["admin"].post("/api/admin/features-batch/import", given).status_code == 200
-    with pytest.raises(Conflict, match=r"one was changed at \d\d:\d\d after this check."):
-        confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    with pytest.raises(Conflict, match=r"one was changed at \d\d:\d\d, after this check."):
+        confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     kept.refresh_from_db()
     assert kept.state == ImportRun.State.PENDING
     check_run(kept, caller=callers("member"))
-    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
 
 
 def test_is_bound_to_the_check_that_was_seen(kept, callers):
     seen = kept.fingerprint
-    check_run(kept, caller=callers("member"), left_out=["two"])
-    with pytest.raises(Outdated, match="checked again after this page was opened"):
-        confirm_run(kept, caller=callers("member"), seen=seen)
+    check_run(kept, caller=callers("member"), excluded=["two"])
+    with pytest.raises(OutdatedPlan, match="checked again after this page was opened"):
+        confirm_run(kept, caller=callers("member"), fingerprint=seen)
     assert not Flag.objects.exists()
 
 
 def test_excludes_flags_when_it_is_confirmed(kept, callers):
-    done = confirm_run(kept, caller=callers("member"), seen=kept.fingerprint, excluded=["two"])
+    done = confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint, excluded=["two"])
     assert list(Flag.objects.values_list("name", flat=True)) == ["one"]
-    assert done.left_out == ["two"]
+    assert done.excluded == ["two"]
     assert [report.name for report in done.reports.all()] == ["one"]
 
 
@@ -82,18 +81,18 @@ def test_what_happens_to_the_rest_is_what_was_seen(callers):
             {"feature": "child", "dependencies": [{"feature": "middle"}]},
         ],
     )
-    run = keep_body(orjson.dumps(given), caller=callers("member"))
+    run = create_run(orjson.dumps(given), caller=callers("member"))
     assert [(r.name, r.action) for r in run.reports.all()] == [("middle", "refuse"), ("child", "refuse")]
-    with pytest.raises(Outdated, match="something else to 1 flag: child"):
-        confirm_run(run, caller=callers("member"), seen=run.fingerprint, excluded=["middle"])
+    with pytest.raises(OutdatedPlan, match="changes what the import does to 1 flag: child"):
+        confirm_run(run, caller=callers("member"), fingerprint=run.fingerprint, excluded=["middle"])
     assert not Flag.objects.filter(name="child").exists()
 
 
 def test_a_run_that_was_confirmed_cannot_be_checked(kept, callers):
     again = access_run(callers("member"), kept.id)
     assert again.body
-    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
-    with pytest.raises(Conflict, match="confirmed meanwhile"):
+    confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
+    with pytest.raises(Conflict, match="confirmed in the meantime|no longer pending"):
         check_run(again, caller=callers("member"))
 
 
@@ -102,7 +101,7 @@ def test_a_killed_one_waits_again_and_is_forgotten_in_its_time(kept, callers):
     assert access_run(callers("member"), kept.id).state == ImportRun.State.PENDING
     assert ImportRun.objects.get().state == ImportRun.State.RUNNING  # reading changes nothing
     ImportRun.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    forget_expired()
+    delete_expired()
     assert not ImportRun.objects.exists()
     assert not FlagReport.objects.exists()
 
@@ -116,7 +115,7 @@ def test_belongs_to_its_uploader(kept, callers):
 
 def test_is_seen_by_readers_of_the_project_once_it_is_done(kept, callers):
     check_run(kept, caller=callers("member"))
-    confirm_run(kept, caller=callers("member"), seen=kept.fingerprint)
+    confirm_run(kept, caller=callers("member"), fingerprint=kept.fingerprint)
     assert [run.id for run in visible_runs(callers("reader"))] == [kept.id]
     assert list(visible_runs(callers("outsider"))) == []
 
@@ -125,17 +124,17 @@ def test_expires(kept, callers):
     ImportRun.objects.filter(id=kept.id).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(NotFound):
         access_run(callers("member"), kept.id)
-    forget_expired()
+    delete_expired()
     assert not ImportRun.objects.exists()
 
 
 def test_must_be_an_import_body(callers):
     with pytest.raises(ValidationError):
-        keep_body(b'{"features": 1}', caller=callers("member"), project="shop", environment="development")
+        create_run(b'{"features": 1}', caller=callers("member"), project="shop", environment="development")
     assert not ImportRun.objects.exists()
 
 
 def test_may_be_a_bare_export(callers):
     given = orjson.dumps(body("one")["data"])
-    run = keep_body(given, caller=callers("member"), project="shop", environment="production")
+    run = create_run(given, caller=callers("member"), project="shop", environment="production")
     assert check_run(run, caller=callers("member")).counts["create"] == 1

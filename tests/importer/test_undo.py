@@ -133,7 +133,7 @@ def test_refuses_a_segment_that_moved_to_another_project_since(callers):
     import_body(read_body(used), caller=callers("admin"))
     run = import_body(read_body(body("one")), caller=callers("admin"))
     Segment.objects.filter(id=segment.id).update(project="default")
-    with pytest.raises(Conflict, match=f"it needs segment {segment.id}, which shop no longer has"):
+    with pytest.raises(Conflict, match=f"it needs segment {segment.id}, no longer available in shop"):
         undo_import(run.id, caller=callers("admin"))
 
 

@@ -13,27 +13,31 @@ from groups.access import Caller
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.models import ImportRun
-from importer.plan.import_plan import Action
-from importer.plan.build import Plan, plan_import
-from importer.report.document import plan_report
+from importer.plan.build import plan_import
+from importer.plan.import_plan import Action, Plan
+from importer.report.document import plan_document
 
 REFUSED = 2
-"""The exit status of a check, or an import, that found something against it."""
+"""The exit status of a refused import, or of a check that finds issues."""
 
 
 class Command(BaseCommand):
     help = (
-        "Import flags from the file of an export (or - for standard input). "
-        "Exit status: 0 when imported, or when --check finds nothing against it; 2 when refused."
+        "Import flags from an export file (or - for standard input). "
+        "Exit status: 0 if imported, or if --check finds no issues; 2 if refused."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("file", help="an import body or an export result, as JSON; - is standard input")
-        parser.add_argument("--project", help="the project to import into; else the file's own")
-        parser.add_argument("--environment", help="the environment to import into; else the file's own")
-        parser.add_argument("--check", action="store_true", help="say what would happen and write nothing")
+        parser.add_argument("file", help="an export or an import body, as JSON; - for standard input")
+        parser.add_argument("--project", help="the project to import into; default: the project in the file")
         parser.add_argument(
-            "--report", type=Path, help="write what happens to each flag into this file, as JSON"
+            "--environment", help="the environment to import into; default: the environment in the file"
+        )
+        parser.add_argument(
+            "--check", action="store_true", help="show what the import would do without writing anything"
+        )
+        parser.add_argument(
+            "--report", type=Path, help="write a report with every flag to this file, as JSON"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,15 +46,15 @@ class Command(BaseCommand):
                 _read(options["file"]), project=options["project"], environment=options["environment"]
             )
             plan = plan_import(body, caller=Caller.system())
-            self._tell(plan, options["report"])
+            self._print(plan, options["report"])
             if options["check"]:
-                return self._end(plan)
+                return self._finish_check(plan)
             plan.check()
             run = import_body(
                 body,
                 caller=Caller.system(),
                 source=ImportRun.Source.COMMAND,
-                watcher=Bar(sys.stderr),
+                progress=ProgressBar(sys.stderr),
             )
         except AppError as error:
             for problem in error.details:
@@ -59,36 +63,34 @@ class Command(BaseCommand):
         self.stdout.write(f"Imported into {run.project} / {run.environment}.")
         return None
 
-    def _tell(self, plan: Plan, report: Path | None) -> None:
-        """The plan as a table, and as a file where one is asked for."""
-        document = plan_report(plan)
+    def _print(self, plan: Plan, report: Path | None) -> None:
+        """Prints the plan as a table and writes the report file."""
+        document = plan_document(plan)
         if report is not None:
             report.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
         for flag in document["flags"]:
             if flag["action"] != Action.SAME:
-                self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_words(flag)}".rstrip())
+                self.stdout.write(f"{flag['action']:8} {flag['name']:40} {_details(flag)}".rstrip())
         counts = ", ".join(f"{count} {action}" for action, count in plan.counts.items())
-        self.stdout.write(f"{plan.body.project} / {plan.body.environment}: {counts}")
+        self.stdout.write(f"{plan.project} / {plan.environment}: {counts}")
         for kind in ("errors", "permissions", "warnings"):
             for entry in document[kind]:
                 self.stdout.write(f"{entry['message']} {'; '.join(entry['affectedItems'][:100])}".rstrip())
 
-    def _end(self, plan: Plan) -> None:
-        if not plan.is_green:
-            raise CommandError(
-                "This file cannot be imported as it is. Nothing was written.", returncode=REFUSED
-            )
-        self.stdout.write("Nothing stands against importing this file. Nothing was written.")
+    def _finish_check(self, plan: Plan) -> None:
+        if not plan.can_be_applied:
+            raise CommandError("This file cannot be imported. Nothing was written.", returncode=REFUSED)
+        self.stdout.write("This file can be imported. Nothing was written.")
 
 
 def _read(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise CommandError(f"{name} cannot be read: {error.strerror}") from None
+        raise CommandError(f"Cannot read {name}: {error.strerror}") from None
 
 
-def _words(flag: dict[str, Any]) -> str:
+def _details(flag: dict[str, Any]) -> str:
     changes = [
         f"{change['part']} {change['before'] or 'none'} → {change['after'] or 'none'}"
         for change in flag.get("changes", ())
@@ -96,8 +98,8 @@ def _words(flag: dict[str, Any]) -> str:
     return flag.get("reason") or flag.get("summary") or "; ".join(changes)
 
 
-class Bar:
-    """Tells a terminal how far it is; a file or a pipe gets nothing."""
+class ProgressBar:
+    """A progress bar on a terminal; prints nothing to a file or pipe."""
 
     WIDTH = 30
 
