@@ -1,41 +1,78 @@
-"""Everything below /api/admin/ that is about projects."""
+"""Everything below /api/admin/ that is about projects.
+
+The first URL that matches counts: ``projects/archive/features`` are the flags of a project that is called archive.
+"""
 
 from django.urls import include, path
 
 from flagadmin.http.routers import Router
+from projects.context_fields.api import ContextFieldViewSet, ProjectContextFieldViewSet
 from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
+from projects.flags.api import FlagNameViewSet, FlagViewSet
+from projects.flags.archive_api import ArchiveViewSet
+from projects.flags.bulk_api import BulkFlagViewSet
+from projects.flags.dependencies_api import DependencyViewSet, ParentOptionViewSet, ProjectDependencyViewSet
+from projects.flags.environments_api import FlagEnvironmentViewSet, FlagVariantsViewSet
+from projects.flags.flag_types_api import FlagTypeViewSet
+from projects.flags.lifecycle_api import LifecycleViewSet
+from projects.flags.links_api import LinkViewSet
+from projects.flags.search_api import SearchViewSet
+from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
+from projects.segments.api import SegmentViewSet
+from projects.strategies.api import StrategyViewSet
+from projects.strategies.constraints_api import ConstraintViewSet
+from projects.strategies.strategy_types_api import StrategyTypeViewSet
 from projects.tag_types.api import TagTypeViewSet
 from projects.tokens.api import ProjectTokenViewSet, TokenViewSet
 
+PROJECT = "projects/<str:project_id>"
+FLAGS = f"{PROJECT}/features"
+FLAG = f"{FLAGS}/<str:name>"
+FLAG_ENVIRONMENT = f"{FLAG}/environments/<str:environment>"
+
 router = Router()
 router.register("api-tokens", TokenViewSet)
+router.register("constraints", ConstraintViewSet)
+router.register("context", ContextFieldViewSet)
 router.register("environments", EnvironmentViewSet)
-router.register("projects/<str:project_id>/api-tokens", ProjectTokenViewSet)
-router.register("projects/<str:project_id>/environments", ProjectEnvironmentViewSet)
+router.register("feature-types", FlagTypeViewSet)
+router.register("segments", SegmentViewSet)
+router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)
+router.register("tags", TagViewSet)
+
+router.register("archive", ArchiveViewSet)
+router.register("features", FlagNameViewSet)
+router.register("features/<str:name>/tags", FlagTagViewSet)
+router.register("search", SearchViewSet)
+
+router.register(FLAGS, FlagViewSet)
+router.register(FLAGS, ParentOptionViewSet)
+router.register(f"{FLAG}/dependencies", DependencyViewSet)
+router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
+router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
+router.register(f"{FLAG}/link", LinkViewSet)
+router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
+router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)
+
+router.register(f"{PROJECT}/api-tokens", ProjectTokenViewSet)
+router.register(f"{PROJECT}/context", ProjectContextFieldViewSet)
+router.register(f"{PROJECT}/dependencies", ProjectDependencyViewSet)
+router.register(f"{PROJECT}/environments", ProjectEnvironmentViewSet)
+
+late = Router()
+late.register(PROJECT, BulkFlagViewSet)
+late.register(f"{PROJECT}/tags", BulkTagViewSet)
 
 urlpatterns = [
+    *router.urls,
     path("", include("projects.applications.metrics_api")),
     path("", include("projects.applications.overview_api")),
     path("", include("projects.applications.api")),
-    path("", include("projects.context_fields.api")),
-    path("", include("projects.strategies.constraints_api")),
-    path("", include("projects.flags.dependencies_api")),
     path("", include("projects.history.api")),
     path("", include("projects.projects.favourites_api")),
-    path("", include("projects.flags.environments_api")),
-    path("", include("projects.flags.flag_types_api")),
-    path("", include("projects.flags.api")),
-    path("", include("projects.flags.lifecycle_api")),
-    path("", include("projects.flags.links_api")),
     path("", include("projects.members.api")),
     path("", include("projects.projects.api")),
-    path("", include("projects.flags.search_api")),
-    path("", include("projects.flags.bulk_api")),  # after "search": archive/features is an address of its own
     path("", include("projects.members.role_usage_api")),
-    path("", include("projects.segments.api")),
-    path("", include("projects.strategies.api")),
-    path("", include("projects.strategies.strategy_types_api")),
-    path("", include("projects.flags.tags_api")),
-    *router.urls,
+    *late.urls,
 ]

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.access import access_flag, access_project
 from projects.flags.toggle import project_environment
 from projects.models import Flag, Project
+from projects.project_scope import check_scope
 
 
 class InProjectViewSet(ViewSet):
@@ -18,15 +20,43 @@ class InProjectViewSet(ViewSet):
         self.check_permission(project=project_id)
 
 
-class OnFlagViewSet(ViewSet):
-    """Below ``projects/<str:project_id>/features/<str:name>``: an active flag, and the environment if one is named."""
+class OnFlagViewSet(InProjectViewSet):
+    """Below ``projects/<str:project_id>/features``: an active flag, and the environment, where the URL names them."""
 
     flag: Flag
 
     def authorise(
-        self, project_id: str, name: str, environment: str | None = None, *args: Any, **kwargs: Any
+        self,
+        project_id: str,
+        name: str | None = None,
+        environment: str | None = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> None:
-        self.flag = access_flag(self.caller, project_id, name, archived=False)
+        if name is None:
+            super().authorise(project_id)
+            return
+        self.flag = self.find_flag(project_id, name)
         self.check_permission(project=project_id, environment=environment)
         if environment is not None:
             project_environment(project_id, environment)
+
+    def find_flag(self, project_id: str, name: str) -> Flag:
+        return access_flag(self.caller, project_id, name, archived=False)
+
+
+class ScopedViewSet(ViewSet):
+    """What is global or belongs to one project, where ``permission_in_project`` will do for every change."""
+
+    permission_in_project: Permission
+
+    def check_permission(self, *, project: str | None = None, environment: str | None = None) -> None:
+        for permission in self.needed_permissions:
+            check_scope(self.caller, permission, self.permission_in_project, project)
+
+    @property
+    def named_project(self) -> str | None:
+        """The project that the body names, read before the body is validated: permission errors come first."""
+        body = self.request.data
+        named = body.get("project") if isinstance(body, dict) else None
+        return named if isinstance(named, str) and named else None

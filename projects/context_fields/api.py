@@ -3,15 +3,13 @@
 from typing import Any
 
 from django.db.models import Q
-from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, ValidationError
-from flagadmin.http.fields import Body, NameBody, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import Body, NameBody
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -24,11 +22,9 @@ from projects.shared_rules import name_problems
 from projects.used_by import context_field_uses
 from projects.used_by_counts import UNUSED, context_field_usage
 from projects.used_by_serializers import ProjectUse, SegmentUse, SegmentUses, VariantsUse
+from projects.viewsets import ScopedViewSet
 
-TAGS = ["Context"]
 GLOBAL = Q(project=None)
-
-# Views that hang in two places take their operation ids from the address.
 
 
 class LegalValue(Body):
@@ -68,12 +64,6 @@ class ContextFieldUses(SegmentUses):
     projects = ProjectUse(many=True, help_text="Projects with it as their default stickiness.")
 
 
-def named_project(request: ApiRequest) -> str | None:
-    """The project that a body names, read before the body is validated: permission errors come first."""
-    named = request.data.get("project") if isinstance(request.data, dict) else None
-    return named if isinstance(named, str) and named else None
-
-
 def _include(value: str, description: str) -> OpenApiParameter:
     return OpenApiParameter("include", enum=[value], description=description)
 
@@ -84,160 +74,127 @@ def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
     return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
 
 
-class ContextFieldsView(APIView):
-    @extend_schema(
-        operation_id="getContextFields",
-        tags=TAGS,
-        parameters=[_include("project", "Also the fields of the projects that the caller may read.")],
-        responses={200: ContextFieldRecord(many=True)} | refusals(403),
-    )
-    def get(self, request: ApiRequest) -> Response:
-        """All global context fields, in their order; with ``include=project`` those of projects too."""
-        everything = request.query_params.get("include") == "project"
-        return Response(listed(request.user, Q() if everything else GLOBAL))
+class ContextFieldViewSet(ScopedViewSet):
+    """``project_id`` is that of :class:`ProjectContextFieldViewSet`."""
+
+    tags = ("Context",)
+    lookup_url_kwarg = "name"
+    permissions = {
+        "create": Permission.CREATE_CONTEXT_FIELD,
+        "validate": Permission.CREATE_CONTEXT_FIELD,
+        "update": Permission.UPDATE_CONTEXT_FIELD,
+        "destroy": Permission.DELETE_CONTEXT_FIELD,
+        "put_legal_value": Permission.UPDATE_CONTEXT_FIELD,
+        "remove_legal_value": Permission.UPDATE_CONTEXT_FIELD,
+    }
+    permission_in_project = Permission.UPDATE_PROJECT_CONTEXT
+    field: ContextField
+
+    def authorise(self, name: str | None = None, project_id: str | None = None, value: str = "") -> None:
+        if name is not None:
+            self.field = actions.access_context_field(self.caller, name, project=project_id)
+            self.check_permission(project=self.field.project_id)
+            return
+        if project_id is not None:
+            access_project(self.caller, project_id)
+        elif self.action == "create":
+            project_id = self.named_project
+        self.check_permission(project=project_id)
 
     @extend_schema(
-        operation_id="createContextField",
-        tags=TAGS,
-        request=NewContextField,
-        responses={201: ContextFieldRecord} | refusals(400, 403, 409, 415),
+        operation_id="getContextFields",
+        parameters=[_include("project", "Also the fields of the projects that the caller may read.")],
+        responses={200: ContextFieldRecord(many=True)},
     )
-    def post(self, request: ApiRequest) -> Response:
-        actions.check_may_create(request.user, named_project(request))
-        values = validated(NewContextField(data=request.data))
-        field = actions.create_context_field(values, caller=request.user)
+    def list(self, request: ApiRequest) -> Response:
+        """List the global context fields in their order; with ``include=project`` those of projects too."""
+        everything = request.query_params.get("include") == "project"
+        return Response(listed(self.caller, Q() if everything else GLOBAL))
+
+    @extend_schema(
+        operation_id="createContextField", request=NewContextField, responses={201: ContextFieldRecord}
+    )
+    def create(self, request: ApiRequest) -> Response:
+        """Create a context field, global or of one project."""
+        field = actions.create_context_field(self.validated(NewContextField), caller=self.caller)
         headers = {"Location": f"context/{field.name}"}
         return Response(context_field_document(field), status=201, headers=headers)
 
-
-class ProjectContextFieldsView(APIView):
-    @extend_schema(
-        operation_id="getContextFieldsForProject",
-        tags=TAGS,
-        parameters=[_include("root", "Also the global fields: all that the project's flags can use.")],
-        responses={200: ContextFieldRecord(many=True)} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """The context fields of this project; with ``include=root`` the global ones too."""
-        access_project(request.user, project_id)
-        own = Q(project=project_id)
-        return Response(
-            listed(request.user, own | GLOBAL if request.query_params.get("include") == "root" else own)
-        )
-
-    @extend_schema(
-        operation_id="createContextFieldForProject",
-        tags=TAGS,
-        request=NewContextField,
-        responses={201: ContextFieldRecord} | refusals(400, 403, 404, 409, 415),
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        access_project(request.user, project_id)
-        actions.check_may_create(request.user, project_id)
-        values = validated(NewContextField(data=request.data)) | {"project_id": project_id}
-        field = actions.create_context_field(values, caller=request.user)
-        return Response(context_field_document(field), status=201)
-
-
-class ValidateContextFieldView(APIView):
-    @extend_schema(
-        tags=TAGS,
-        request=NameBody,
-        responses={200: None} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest, project_id: str | None = None) -> Response:
-        """Whether a context field of this name could be created."""
-        if project_id:
-            access_project(request.user, project_id)
-        actions.check_may_create(request.user, project_id)
-        name = validated(NameBody(data=request.data))["name"]
-        if problems := list(name_problems(name)):
+    @extend_schema(request=NameBody, responses={200: None})
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest, project_id: str | None = None) -> Response:
+        """Check whether a context field of this name could be created."""
+        name = self.validated(NameBody)["name"]
+        if problems := [*name_problems(name)]:
             raise ValidationError.of(problems)
         if ContextField.objects.filter(name=name).exists():
             raise NameExists(f"A context field named {name} already exists.")
         return Response()
 
+    @extend_schema(responses={200: ContextFieldRecord})
+    def retrieve(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Get one context field."""
+        return Response(context_field_document(self.field))
 
-class ChangesContextField(APIView):
-    def authorise(self, request: ApiRequest, name: str, project_id: str | None) -> None:
-        permission = Permission.UPDATE_CONTEXT_FIELD
-        actions.access_context_field_with(request.user, name, permission, project=project_id)
-
-
-class ContextFieldView(ChangesContextField):
-    @extend_schema(
-        tags=TAGS,
-        responses={200: ContextFieldRecord} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        field = actions.access_context_field(request.user, name, project=project_id)
-        return Response(context_field_document(field))
-
-    @extend_schema(
-        tags=TAGS,
-        request=ContextFieldChanges,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """Change what is given; the name stays."""
-        self.authorise(request, name, project_id)
-        changes = validated(ContextFieldChanges(data=request.data))
-        actions.update_context_field(name, changes, caller=request.user, project=project_id)
+    @extend_schema(request=ContextFieldChanges, responses={200: None})
+    def update(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Change the members that are given. The name cannot be changed."""
+        changes = self.validated(ContextFieldChanges)
+        actions.update_context_field(name, changes, caller=self.caller, project=project_id)
         return Response()
 
-    @extend_schema(tags=TAGS, responses={200: None} | refusals(403, 404))
-    def delete(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """Delete the field. Constraints that name it keep working on what the context brings."""
-        actions.delete_context_field(name, caller=request.user, project=project_id)
+    @extend_schema(responses={200: None})
+    def destroy(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """Delete the field. Constraints that name it keep working with the values in the context."""
+        actions.delete_context_field(name, caller=self.caller, project=project_id)
         return Response()
 
-
-class ContextFieldStrategiesView(APIView):
-    @extend_schema(
-        tags=TAGS,
-        responses={200: ContextFieldUses} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """What reads this field: strategies of active flags (by constraints, stickiness, user lists and segments),
+    @extend_schema(responses={200: ContextFieldUses})
+    @action(detail=True)
+    def strategies(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+        """List what uses this field: strategies of active flags (by constraints, stickiness, user lists and segments),
         variants, default strategies, segments and projects."""
-        actions.access_context_field(request.user, name, project=project_id)
-        return Response(context_field_uses(name, request.user))
+        return Response(context_field_uses(name, self.caller))
 
-
-class LegalValuesView(ChangesContextField):
-    @extend_schema(
-        tags=TAGS,
-        request=LegalValue,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def post(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
+    @extend_schema(request=LegalValue, responses={200: None})
+    @action(detail=True, methods=["post"], url_path="legal-values")
+    def put_legal_value(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Add a legal value, or change its description."""
-        self.authorise(request, name, project_id)
-        value = validated(LegalValue(data=request.data))
-        actions.put_legal_value(name, value, caller=request.user, project=project_id)
+        value = self.validated(LegalValue)
+        actions.put_legal_value(name, value, caller=self.caller, project=project_id)
+        return Response()
+
+    @extend_schema(responses={200: None})
+    @action(detail=True, methods=["delete"], url_path="legal-values/<path:value>")
+    def remove_legal_value(
+        self, request: ApiRequest, name: str, value: str, project_id: str | None = None
+    ) -> Response:
+        """Remove a legal value. Nothing happens if the field does not have it."""
+        actions.remove_legal_value(name, value, caller=self.caller, project=project_id)
         return Response()
 
 
-class LegalValueView(APIView):
-    @extend_schema(tags=TAGS, responses={200: None} | refusals(403, 404))
-    def delete(self, request: ApiRequest, name: str, value: str, project_id: str | None = None) -> Response:
-        """Remove a legal value; one that is not there is no error."""
-        actions.remove_legal_value(name, value, caller=request.user, project=project_id)
-        return Response()
+class ProjectContextFieldViewSet(ContextFieldViewSet):
+    """The context fields of one project."""
 
+    @extend_schema(
+        operation_id="getContextFieldsForProject",
+        parameters=[_include("root", "Also the global fields: all that the project's flags can use.")],
+        responses={200: ContextFieldRecord(many=True)},
+    )
+    def list(self, request: ApiRequest, project_id: str) -> Response:  # type: ignore[override]
+        """List the context fields of this project; with ``include=root`` the global ones too."""
+        own = Q(project=project_id)
+        with_global = request.query_params.get("include") == "root"
+        return Response(listed(self.caller, own | GLOBAL if with_global else own))
 
-PROJECT = "projects/<str:project_id>/context"
-urlpatterns = [
-    path("context", ContextFieldsView.as_view()),
-    path("context/validate", ValidateContextFieldView.as_view()),
-    path("context/<str:name>", ContextFieldView.as_view()),
-    path("context/<str:name>/strategies", ContextFieldStrategiesView.as_view()),
-    path("context/<str:name>/legal-values", LegalValuesView.as_view()),
-    path("context/<str:name>/legal-values/<path:value>", LegalValueView.as_view()),
-    path(PROJECT, ProjectContextFieldsView.as_view()),
-    path(f"{PROJECT}/validate", ValidateContextFieldView.as_view()),
-    path(f"{PROJECT}/<str:name>", ContextFieldView.as_view()),
-    path(f"{PROJECT}/<str:name>/strategies", ContextFieldStrategiesView.as_view()),
-    path(f"{PROJECT}/<str:name>/legal-values", LegalValuesView.as_view()),
-    path(f"{PROJECT}/<str:name>/legal-values/<path:value>", LegalValueView.as_view()),
-]
+    @extend_schema(
+        operation_id="createContextFieldForProject",
+        request=NewContextField,
+        responses={201: ContextFieldRecord},
+    )
+    def create(self, request: ApiRequest, project_id: str) -> Response:  # type: ignore[override]
+        """Create a context field of this project."""
+        values = self.validated(NewContextField) | {"project_id": project_id}
+        field = actions.create_context_field(values, caller=self.caller)
+        return Response(context_field_document(field), status=201)

@@ -11,9 +11,9 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag, access_flag_for_update, access_project, readable_flags
+from projects.access import access_flag_for_update, readable_flags
 from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
-from projects.models import Dependency, Flag, FlagEnvironment, Strategy
+from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
 
 
 @transactional
@@ -73,24 +73,21 @@ def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
     _remove(flag, found, caller=caller)
 
 
-def possible_parents(project_id: str, name: str, *, caller: Caller) -> list[str]:
-    """Names of the active flags of the project that the flag could depend on. Raises NotFound."""
-    flag = access_flag(caller, project_id, name, archived=False)
+def possible_parents(flag: Flag) -> list[str]:
+    """Names of the active flags of its project that the flag could depend on."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
-    others = Flag.objects.filter(project_id=project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
+    others = Flag.objects.filter(project=flag.project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
     return sorted(others.values_list("name", flat=True))
 
 
-def uses_dependencies(project_id: str, *, caller: Caller) -> bool:
-    """Whether a flag of the project depends on another one. Raises NotFound."""
-    project = access_project(caller, project_id)
+def uses_dependencies(project: Project) -> bool:
+    """Whether a flag of the project depends on another one."""
     return Dependency.objects.filter(flag__project=project).exists()
 
 
-def variant_names(project_id: str, name: str, *, caller: Caller) -> list[str]:
-    """Names of the flag's variants in all environments, those of its strategies too, in order. Raises NotFound."""
-    flag = access_flag(caller, project_id, name, archived=False)
+def variant_names(flag: Flag) -> list[str]:
+    """Names of the flag's variants in all environments, those of its strategies too, in order."""
     lists = [
         *FlagEnvironment.objects.filter(flag=flag).values_list("variants", flat=True),
         *Strategy.objects.filter(flag=flag).values_list("variants", flat=True),

@@ -1,27 +1,22 @@
-"""…/features/:name/environments/:environment: a flag's switch and variants in an environment."""
+"""…/features/:name/environments/:environment: a flag in an environment, and its variants there."""
 
 from collections.abc import Callable
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.errors import NotFound
 from flagadmin.http.json_patch import PatchOperation, patched
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_flag
 from projects.flags import environments as actions
 from projects.flags.bulk_api import ACTIVATE, activate_disabled
 from projects.flags.queries import flag_environment_document
 from projects.flags.serializers import FlagEnvironmentRecord, VariantBody, VariantsRecord
-from projects.models import Flag, FlagEnvironment
-from projects.strategies.api import accessible
+from projects.models import FlagEnvironment
+from projects.viewsets import OnFlagViewSet
 
-TAGS = ["Features"]
 VARIANTS = OpenApiExample(
     "Two variants, half of the users each",
     [
@@ -38,114 +33,88 @@ VARIANTS = OpenApiExample(
 )
 
 
-class FlagEnvironmentView(APIView):
-    @extend_schema(
-        operation_id="getFeatureEnvironment",
-        tags=TAGS,
-        responses={200: FlagEnvironmentRecord} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """The flag in this environment, with strategies and variants."""
-        flag = access_flag(request.user, project_id, name, archived=False)
-        document = flag_environment_document(flag, environment)
-        if document is None:
-            raise NotFound(f"Project {project_id} has no environment {environment}.")
-        return Response(document)
+Variants = list[dict[str, Any]]
 
 
-class SwitchOnView(APIView):
+class FlagEnvironmentViewSet(OnFlagViewSet):
+    tags = ("Features",)
+    lookup_url_kwarg = "environment"
+    permissions = {
+        "turn_on": Permission.UPDATE_FEATURE_ENVIRONMENT,
+        "turn_off": Permission.UPDATE_FEATURE_ENVIRONMENT,
+    }
+
+    @extend_schema(operation_id="getFeatureEnvironment", responses={200: FlagEnvironmentRecord})
+    def retrieve(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Get the flag in this environment, with its strategies and variants."""
+        return Response(flag_environment_document(self.flag, environment))
+
     @extend_schema(
         operation_id="toggleFeatureEnvironmentOn",
-        tags=TAGS,
         request=None,
         parameters=[ACTIVATE],
-        responses={200: None} | refusals(400, 403, 404),
+        responses={200: None},
     )
-    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Switch the flag on. Without an enabled strategy it gets the default one."""
+    @action(detail=True, methods=["post"], url_path="on")
+    def turn_on(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Turn the flag on. Without an enabled strategy it gets the default one."""
         actions.enable_flag(
             project_id,
             name,
             environment,
             activate_disabled=activate_disabled(request),
-            caller=request.user,
+            caller=self.caller,
         )
         return Response()
 
-
-class SwitchOffView(APIView):
-    @extend_schema(
-        operation_id="toggleFeatureEnvironmentOff",
-        tags=TAGS,
-        request=None,
-        responses={200: None} | refusals(403, 404),
-    )
-    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        actions.disable_flag(project_id, name, environment, caller=request.user)
+    @extend_schema(operation_id="toggleFeatureEnvironmentOff", request=None, responses={200: None})
+    @action(detail=True, methods=["post"], url_path="off")
+    def turn_off(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Turn the flag off."""
+        actions.disable_flag(project_id, name, environment, caller=self.caller)
         return Response()
 
 
-class VariantsView(APIView):
-    @extend_schema(
-        operation_id="getEnvironmentFeatureVariants",
-        tags=TAGS,
-        responses={200: VariantsRecord} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        flag = accessible(request.user, project_id, name, environment)
-        return _answer(_variants(flag, environment))
+class FlagVariantsViewSet(OnFlagViewSet):
+    tags = ("Features",)
+    permissions = {
+        "replace": Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+        "edit": Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
+    }
+
+    @extend_schema(operation_id="getEnvironmentFeatureVariants", responses={200: VariantsRecord})
+    def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """List the variants of the flag in this environment."""
+        row = FlagEnvironment.objects.filter(flag=self.flag, environment_id=environment).first()
+        return _answer(row.variants if row else [])
 
     @extend_schema(
         operation_id="overwriteEnvironmentFeatureVariants",
-        tags=TAGS,
         request=VariantBody(many=True),
-        responses={200: VariantsRecord} | refusals(400, 403, 404, 415),
+        responses={200: VariantsRecord},
         examples=[VARIANTS],
     )
-    def put(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Replace the variants; an empty list clears them."""
-        return self._edit(request, project_id, name, environment, lambda before: request.data)
+    def replace(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+        """Replace the variants. An empty list removes them all."""
+        return self._edited(lambda before: request.data)
 
     @extend_schema(
         operation_id="patchEnvironmentsFeatureVariants",
-        tags=TAGS,
         request=PatchOperation(many=True),
-        responses={200: VariantsRecord} | refusals(400, 403, 404, 415),
+        responses={200: VariantsRecord},
     )
-    def patch(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
+    def edit(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """Change the list of variants by a JSON Patch."""
-        return self._edit(
-            request, project_id, name, environment, lambda before: patched(before, request.data)
-        )
+        return self._edited(lambda before: patched(before, request.data))
 
-    def _edit(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, edit: Callable[[Any], Any]
-    ) -> Response:
-        permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
-        accessible(request.user, project_id, name, environment, permission)
-
-        def checked(before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _edited(self, edit: Callable[[Any], Any]) -> Response:
+        def checked(before: Variants) -> Variants:
             body = VariantBody(data=edit(before), many=True)
             body.is_valid(raise_exception=True)
-            return list(body.validated_data)
+            return body.validated_data
 
-        stored = actions.edit_variants(project_id, name, environment, checked, caller=request.user)
-        return _answer(stored)
-
-
-def _variants(flag: Flag, environment: str) -> list[dict[str, Any]]:
-    row = FlagEnvironment.objects.filter(flag=flag, environment_id=environment).first()
-    return row.variants if row else []
+        return _answer(actions.edit_variants(**self.kwargs, edit=checked, caller=self.caller))
 
 
-def _answer(variants: list[dict[str, Any]]) -> Response:
+def _answer(variants: Variants) -> Response:
     return Response({"version": 1, "variants": variants})
-
-
-ENVIRONMENT = "projects/<str:project_id>/features/<str:name>/environments/<str:environment>"
-urlpatterns = [
-    path(ENVIRONMENT, FlagEnvironmentView.as_view()),
-    path(f"{ENVIRONMENT}/on", SwitchOnView.as_view()),
-    path(f"{ENVIRONMENT}/off", SwitchOffView.as_view()),
-    path(f"{ENVIRONMENT}/variants", VariantsView.as_view()),
-]

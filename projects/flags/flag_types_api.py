@@ -2,20 +2,18 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import Body
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.flags.flag_types import set_lifetime
 from projects.models import FlagType
 
-TAGS = ["Feature types"]
 LONGEST_LIFETIME = 36_500
 
 
@@ -46,32 +44,25 @@ def flag_type_record(flag_type: FlagType) -> dict[str, Any]:
     }
 
 
-class FlagTypesView(APIView):
-    @extend_schema(
-        operation_id="getAllFeatureTypes", tags=TAGS, responses={200: FlagTypeList} | refusals(403)
-    )
-    def get(self, request: ApiRequest) -> Response:
-        """The types a flag can have."""
+class FlagTypeViewSet(ViewSet):
+    tags = ("Feature types",)
+    lookup_url_kwarg = "type_id"
+    permissions = {"lifetime": Permission.ADMIN}
+
+    @extend_schema(operation_id="getAllFeatureTypes", responses={200: FlagTypeList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the types that a flag can have."""
         types = [flag_type_record(flag_type) for flag_type in FlagType.objects.all()]
         return Response({"version": 1, "types": types})
 
-
-class LifetimeView(APIView):
     @extend_schema(
         operation_id="updateFeatureTypeLifetime",
-        tags=TAGS,
         request=LifetimeBody,
-        responses={200: FlagTypeRecord} | refusals(400, 403, 404, 415),
+        responses={200: FlagTypeRecord},
         examples=[OpenApiExample("Seven weeks", {"lifetimeDays": 49}, request_only=True)],
     )
-    def put(self, request: ApiRequest, type_id: str) -> Response:
-        """Say how long flags of this type are expected to live. Nothing happens to a flag that is older."""
-        request.user.check(Permission.ADMIN)
-        days = validated(LifetimeBody(data=request.data))["lifetimeDays"]
-        return Response(flag_type_record(set_lifetime(type_id, days or None, caller=request.user)))
-
-
-urlpatterns = [
-    path("feature-types", FlagTypesView.as_view()),
-    path("feature-types/<str:type_id>/lifetime", LifetimeView.as_view()),
-]
+    @action(detail=True, methods=["put"])
+    def lifetime(self, request: ApiRequest, type_id: str) -> Response:
+        """Set how long flags of this type are expected to live. Nothing happens to a flag that is older."""
+        days = self.validated(LifetimeBody)["lifetimeDays"]
+        return Response(flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))

@@ -1,61 +1,46 @@
 """…/features/:name/link: links of a flag."""
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.http.fields import validated
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_flag
 from projects.flags import links as actions
 from projects.flags.serializers import LinkBody
+from projects.viewsets import OnFlagViewSet
 
-TAGS = ["Feature links"]
 EXAMPLE = OpenApiExample(
     "A ticket", {"url": "https://tracker.example.com/SHOP-12", "title": "SHOP-12"}, request_only=True
 )
 
 
-class LinksView(APIView):
+class LinkViewSet(OnFlagViewSet):
+    tags = ("Feature links",)
+    lookup_url_kwarg = "link_id"
+    permissions = {
+        "create": Permission.UPDATE_FEATURE,
+        "update": Permission.UPDATE_FEATURE,
+        "destroy": Permission.UPDATE_FEATURE,
+    }
+
     @extend_schema(
-        operation_id="createFeatureLink",
-        tags=TAGS,
-        request=LinkBody,
-        responses={204: None} | refusals(400, 403, 404, 415),
-        examples=[EXAMPLE],
+        operation_id="createFeatureLink", request=LinkBody, responses={204: None}, examples=[EXAMPLE]
     )
-    def post(self, request: ApiRequest, project_id: str, name: str) -> Response:
+    def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Add a link. `example.com` becomes `https://example.com`."""
-        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
-        link = validated(LinkBody(data=request.data))
-        actions.add_link(project_id, name, link["url"], link.get("title"), caller=request.user)
+        link = self.validated(LinkBody)
+        actions.add_link(project_id, name, link["url"], link.get("title"), caller=self.caller)
         return Response(status=204)
 
-
-class LinkView(APIView):
-    @extend_schema(
-        operation_id="updateFeatureLink",
-        tags=TAGS,
-        request=LinkBody,
-        responses={204: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
-        access_flag(request.user, project_id, name, archived=False, permission=Permission.UPDATE_FEATURE)
-        link = validated(LinkBody(data=request.data))
-        actions.update_link(project_id, name, link_id, link["url"], link.get("title"), caller=request.user)
+    @extend_schema(operation_id="updateFeatureLink", request=LinkBody, responses={204: None})
+    def update(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
+        """Replace the URL and the title of a link."""
+        link = self.validated(LinkBody)
+        actions.update_link(project_id, name, link_id, link["url"], link.get("title"), caller=self.caller)
         return Response(status=204)
 
-    @extend_schema(operation_id="deleteFeatureLink", tags=TAGS, responses={204: None} | refusals(403, 404))
-    def delete(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
-        actions.remove_link(project_id, name, link_id, caller=request.user)
+    @extend_schema(operation_id="deleteFeatureLink", responses={204: None})
+    def destroy(self, request: ApiRequest, project_id: str, name: str, link_id: str) -> Response:
+        """Remove a link."""
+        actions.remove_link(project_id, name, link_id, caller=self.caller)
         return Response(status=204)
-
-
-FLAG = "projects/<str:project_id>/features/<str:name>"
-urlpatterns = [
-    path(f"{FLAG}/link", LinksView.as_view()),
-    path(f"{FLAG}/link/<str:link_id>", LinkView.as_view()),
-]

@@ -113,7 +113,7 @@ class FlagPage(ConsolePage):
     def parents(self, flag: Flag) -> list[str]:
         if flag.is_archived:
             return []
-        return possible_parents(flag.project_id, flag.name, caller=self.caller)[:OFFERED]
+        return possible_parents(flag)[:OFFERED]
 
     def targets(self) -> list[str]:
         """Other projects into which this caller may move flags."""

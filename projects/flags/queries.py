@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from flagadmin.errors import NotFound
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from projects.flags.environment_summaries import NEVER_ASKED, environment_summaries, times_asked
@@ -117,14 +118,11 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
     return document | _lifecycle(flag, current_stages([flag.pk]))
 
 
-def flag_environment_document(flag: Flag, environment: str) -> Document | None:
-    """A flag in one of its project's environments, None where the project does not have that one.
-
-    Here ``name`` is the flag's.
-    """
+def flag_environment_document(flag: Flag, environment: str) -> Document:
+    """A flag in one of its project's environments; ``name`` is the flag's. Raises NotFound."""
     found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
     if not found:
-        return None
+        raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
     strategies = [strategy | {"featureName": flag.name} for strategy in strategies]

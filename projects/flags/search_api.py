@@ -1,23 +1,19 @@
-"""/api/admin/search/features and /api/admin/archive/features: flags across projects."""
+"""/api/admin/search/features: flags across projects."""
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.http.fields import validated
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
-from projects.access import access_project, readable_flags
-from projects.flags.queries import metadata_document, search_documents
+from groups.viewsets import ViewSet
+from projects.access import readable_flags
+from projects.flags.queries import search_documents
 from projects.flags.search import FILTERS, SORT_KEYS, Search, search_flags
-from projects.flags.serializers import EnvironmentSummary, FlagMetadata, FlagSummary, Person, StageRecord
-from projects.models import Flag
-
-TAGS = ["Search"]
+from projects.flags.serializers import EnvironmentSummary, FlagSummary, Person, StageRecord
 
 
 class Lenient:
@@ -75,11 +71,6 @@ class FoundFlags(serializers.Serializer):
     total = serializers.IntegerField(help_text="How many match in all.")
 
 
-class ArchivedFlags(serializers.Serializer):
-    version = serializers.IntegerField()
-    features = FlagMetadata(many=True)
-
-
 PARAMETERS = [
     OpenApiParameter(
         "query", description="Terms, separated by commas: in name, description or type:value of a tag."
@@ -106,19 +97,16 @@ PARAMETERS = [
 ]
 
 
-class SearchView(APIView):
+class SearchViewSet(ViewSet):
     @extend_schema(
-        operation_id="searchFeatures",
-        tags=TAGS,
-        parameters=PARAMETERS,
-        responses={200: FoundFlags} | refusals(400, 403),
+        operation_id="searchFeatures", tags=["Search"], parameters=PARAMETERS, responses={200: FoundFlags}
     )
-    def get(self, request: ApiRequest) -> Response:
-        """Flags the caller may read, filtered, sorted and paged. Archived ones only with archived=IS:true or
+    @action(detail=False)
+    def features(self, request: ApiRequest) -> Response:
+        """Search the flags that the caller may read. Archived ones are found only with archived=IS:true or
         lifecycle=IS:archived."""
-        search = _search(request)
-        found, total = search_flags(readable_flags(request.user), search)
-        return Response({"features": search_documents(found, caller=request.user), "total": total})
+        found, total = search_flags(readable_flags(self.caller), _search(request))
+        return Response({"features": search_documents(found, caller=self.caller), "total": total})
 
 
 def _search(request: ApiRequest) -> Search:
@@ -135,35 +123,3 @@ def _search(request: ApiRequest) -> Search:
         offset=given["offset"],
         limit=given["limit"],
     )
-
-
-class ArchiveView(APIView):
-    @extend_schema(
-        operation_id="getArchivedFeatures", tags=["Archive"], responses={200: ArchivedFlags} | refusals(403)
-    )
-    def get(self, request: ApiRequest) -> Response:
-        """All archived flags the caller may read, by name."""
-        return _archived(readable_flags(request.user))
-
-
-class ProjectArchiveView(APIView):
-    @extend_schema(
-        operation_id="getArchivedFeaturesByProjectId",
-        tags=["Archive"],
-        responses={200: ArchivedFlags} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """The archived flags of a project, by name."""
-        return _archived(Flag.objects.filter(project=access_project(request.user, project_id)))
-
-
-def _archived(flags: Any) -> Response:
-    found = flags.filter(archived_at__isnull=False).order_by("name")
-    return Response({"version": 2, "features": [metadata_document(flag) for flag in found]})
-
-
-urlpatterns = [
-    path("search/features", SearchView.as_view()),
-    path("archive/features", ArchiveView.as_view()),
-    path("archive/features/<str:project_id>", ProjectArchiveView.as_view()),
-]

@@ -2,20 +2,18 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import NameExists, NotFound
-from flagadmin.http.fields import Body, ListOf, NameBody, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import Body, ListOf, NameBody
+from flagadmin.http.openapi import refusal
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
 from projects.access import access_project, readable_flags
-from projects.context_fields.api import named_project
 from projects.models import Segment, Strategy
 from projects.project_scope import visible
 from projects.segments import actions
@@ -25,8 +23,7 @@ from projects.strategies.constraint_serializers import ConstraintBody
 from projects.used_by import segment_uses
 from projects.used_by_counts import UNUSED, segment_usage
 from projects.used_by_serializers import SegmentUses
-
-TAGS = ["Segments"]
+from projects.viewsets import ScopedViewSet
 
 
 class SegmentChanges(Body):
@@ -64,28 +61,6 @@ class UsesOfSegment(SegmentUses):
     )
 
 
-class SegmentsView(APIView):
-    @extend_schema(operation_id="getSegments", tags=TAGS, responses={200: SegmentList} | refusals(403))
-    def get(self, request: ApiRequest) -> Response:
-        """The segments the caller may read, by name."""
-        usage = segment_usage(request.user)
-        segments = visible(Segment.objects.all(), request.user)
-        return Response({"segments": [segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
-
-    @extend_schema(
-        operation_id="createSegment",
-        tags=TAGS,
-        request=SegmentBody,
-        responses={201: SegmentRecord} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        actions.check_may_create(request.user, named_project(request))
-        values = validated(SegmentBody(data=request.data))
-        segment = actions.create_segment(values, caller=request.user)
-        headers = {"Location": f"segments/{segment.pk}"}
-        return Response(segment_document(segment), status=201, headers=headers)
-
-
 class StrategySegmentsBody(Body):
     projectId = serializers.CharField()
     environmentId = serializers.CharField()
@@ -93,103 +68,104 @@ class StrategySegmentsBody(Body):
     segmentIds = ListOf(child=serializers.IntegerField(), help_text="In place of those it has.")
 
 
-class SetStrategySegmentsView(APIView):
+class SegmentViewSet(ScopedViewSet):
+    tags = ("Segments",)
+    lookup_url_kwarg = "segment_id"
+    permissions = {
+        "create": Permission.CREATE_SEGMENT,
+        "validate": Permission.CREATE_SEGMENT,
+        "update": Permission.UPDATE_SEGMENT,
+        "destroy": Permission.DELETE_SEGMENT,
+        "set_of_strategy": None,  # UPDATE_FEATURE_STRATEGY in the project that the body names
+    }
+    permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
+    segment: Segment
+
+    def authorise(self, segment_id: str | None = None, strategy_id: str | None = None) -> None:
+        if segment_id is not None:
+            self.segment = actions.access_segment(self.caller, path_id(segment_id))
+            self.check_permission(project=self.segment.project_id)
+        else:
+            self.check_permission(project=self.named_project if self.action == "create" else None)
+
+    @extend_schema(operation_id="getSegments", responses={200: SegmentList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the segments that the caller may read, by name."""
+        usage = segment_usage(self.caller)
+        segments = visible(Segment.objects.all(), self.caller)
+        return Response({"segments": [segment_document(s) | usage.get(s.pk, UNUSED) for s in segments]})
+
+    @extend_schema(operation_id="createSegment", request=SegmentBody, responses={201: SegmentRecord})
+    def create(self, request: ApiRequest) -> Response:
+        """Create a segment, global or of one project."""
+        segment = actions.create_segment(self.validated(SegmentBody), caller=self.caller)
+        headers = {"Location": f"segments/{segment.pk}"}
+        return Response(segment_document(segment), status=201, headers=headers)
+
+    @extend_schema(operation_id="validateSegment", request=NameBody, responses={204: None})
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether a segment of this name could be created."""
+        name = self.validated(NameBody)["name"]
+        if Segment.objects.filter(name=name).exists():
+            raise NameExists(f"A segment named {name} already exists.")
+        return Response(status=204)
+
+    @extend_schema(operation_id="getSegment", responses={200: SegmentRecord})
+    def retrieve(self, request: ApiRequest, segment_id: str) -> Response:
+        """Get one segment, and how often it is used."""
+        usage = segment_usage(self.caller).get(self.segment.pk, UNUSED)
+        return Response(segment_document(self.segment) | usage)
+
+    @extend_schema(operation_id="updateSegment", request=SegmentChanges, responses={204: None})
+    def update(self, request: ApiRequest, segment_id: str) -> Response:
+        """Change the members that are given. A segment that strategies elsewhere use cannot be moved to a project."""
+        actions.update_segment(self.segment.pk, self.validated(SegmentChanges), caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(
+        operation_id="removeSegment",
+        responses={
+            204: None,
+            409: refusal(409, "Strategies use the segment; the message names the flags and projects."),
+        },
+    )
+    def destroy(self, request: ApiRequest, segment_id: str) -> Response:
+        """Delete a segment that no strategy uses."""
+        actions.delete_segment(self.segment.pk, caller=self.caller)
+        return Response(status=204)
+
+    @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})
+    @action(detail=True)
+    def strategies(self, request: ApiRequest, segment_id: str) -> Response:
+        """List the strategies of active flags, and the default strategies, that use this segment."""
+        return Response(segment_uses(self.segment.pk, self.caller) | {"changeRequestStrategies": []})
+
     @extend_schema(
         operation_id="updateFeatureStrategySegments",
-        tags=TAGS,
         request=StrategySegmentsBody,
-        responses={201: StrategySegmentsBody} | refusals(400, 403, 404, 415),
+        responses={201: StrategySegmentsBody},
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Put these segments on a strategy, in place of those it has."""
-        body = validated(StrategySegmentsBody(data=request.data))
+    @action(detail=False, methods=["post"], url_path="strategies")
+    def set_of_strategy(self, request: ApiRequest) -> Response:
+        """Replace the segments of a strategy."""
+        body = self.validated(StrategySegmentsBody)
         project, environment = body["projectId"], body["environmentId"]
-        access_project(request.user, project)
-        request.user.check(Permission.UPDATE_FEATURE_STRATEGY, project=project, environment=environment)
+        access_project(self.caller, project)
+        self.caller.check(Permission.UPDATE_FEATURE_STRATEGY, project=project, environment=environment)
         strategy = Strategy.objects.filter(pk=_uuid(body["strategyId"]), flag__project=project)
         flag = strategy.values_list("flag__name", flat=True).first()
         if flag is None:
             raise NotFound(f"There is no strategy with id {body['strategyId']} in project {project}.")
         changes = {"segments": body["segmentIds"]}
-        update_strategy(project, flag, environment, body["strategyId"], changes, caller=request.user)
+        update_strategy(project, flag, environment, body["strategyId"], changes, caller=self.caller)
         return Response(body, status=201)
 
-
-class ValidateSegmentView(APIView):
-    @extend_schema(
-        operation_id="validateSegment",
-        tags=TAGS,
-        request=NameBody,
-        responses={204: None} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether a segment of this name could be created."""
-        actions.check_may_create(request.user, None)
-        name = validated(NameBody(data=request.data))["name"]
-        if Segment.objects.filter(name=name).exists():
-            raise NameExists(f"A segment named {name} already exists.")
-        return Response(status=204)
-
-
-class SegmentView(APIView):
-    @extend_schema(
-        operation_id="getSegment", tags=TAGS, responses={200: SegmentRecord} | refusals(400, 403, 404)
-    )
-    def get(self, request: ApiRequest, segment_id: str) -> Response:
-        segment = actions.access_segment(request.user, path_id(segment_id))
-        return Response(segment_document(segment) | segment_usage(request.user).get(segment.pk, UNUSED))
-
-    @extend_schema(
-        operation_id="updateSegment",
-        tags=TAGS,
-        request=SegmentChanges,
-        responses={204: None} | refusals(400, 403, 404, 409, 415),
-    )
-    def put(self, request: ApiRequest, segment_id: str) -> Response:
-        """Change what is given. A project is set only while no strategy of another one has the segment."""
-        identifier = path_id(segment_id)
-        actions.access_segment_with(request.user, identifier, Permission.UPDATE_SEGMENT)
-        changes: dict[str, Any] = validated(SegmentChanges(data=request.data))
-        actions.update_segment(identifier, changes, caller=request.user)
-        return Response(status=204)
-
-    @extend_schema(
-        operation_id="removeSegment",
-        tags=TAGS,
-        responses={204: None}
-        | refusals(
-            400,
-            403,
-            404,
-            descriptions={409: "A strategy has the segment; the message names the flags and projects."},
-        ),
-    )
-    def delete(self, request: ApiRequest, segment_id: str) -> Response:
-        actions.delete_segment(path_id(segment_id), caller=request.user)
-        return Response(status=204)
-
-
-class SegmentStrategiesView(APIView):
-    @extend_schema(
-        operation_id="getStrategiesBySegmentId",
-        tags=TAGS,
-        responses={200: UsesOfSegment} | refusals(400, 403, 404),
-    )
-    def get(self, request: ApiRequest, segment_id: str) -> Response:
-        """The strategies of active flags, and the default strategies, that have this segment."""
-        segment = actions.access_segment(request.user, path_id(segment_id))
-        return Response(segment_uses(segment.pk, request.user) | {"changeRequestStrategies": []})
-
-
-class StrategySegmentsView(APIView):
-    @extend_schema(
-        operation_id="getSegmentsByStrategyId",
-        tags=TAGS,
-        responses={200: SegmentList} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, strategy_id: str) -> Response:
-        """The segments of one strategy."""
-        flags = readable_flags(request.user)
+    @extend_schema(operation_id="getSegmentsByStrategyId", responses={200: SegmentList})
+    @action(detail=False, url_path="strategies/<str:strategy_id>")
+    def of_strategy(self, request: ApiRequest, strategy_id: str) -> Response:
+        """List the segments of one strategy."""
+        flags = readable_flags(self.caller)
         strategy = Strategy.objects.filter(pk=_uuid(strategy_id), flag__in=flags).first()
         if strategy is None:
             raise NotFound(f"There is no strategy with id {strategy_id}.")
@@ -203,13 +179,3 @@ def _uuid(text: str) -> Any:
         return field.to_internal_value(text)
     except serializers.ValidationError:
         raise NotFound(f"There is no strategy with id {text}.") from None
-
-
-urlpatterns = [
-    path("segments", SegmentsView.as_view()),
-    path("segments/validate", ValidateSegmentView.as_view()),
-    path("segments/strategies", SetStrategySegmentsView.as_view()),
-    path("segments/strategies/<str:strategy_id>", StrategySegmentsView.as_view()),
-    path("segments/<str:segment_id>", SegmentView.as_view()),
-    path("segments/<str:segment_id>/strategies", SegmentStrategiesView.as_view()),
-]

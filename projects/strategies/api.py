@@ -2,26 +2,21 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
-from flagadmin.http.openapi import refusals
-from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_flag
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
-from projects.flags.toggle import project_environment
-from projects.models import Flag, Strategy
+from projects.models import Strategy
 from projects.strategies import actions
 from projects.strategies.serializers import StrategyBody, StrategyChanges
+from projects.viewsets import OnFlagViewSet
 
-TAGS = ["Features"]
 EXAMPLE = OpenApiExample(
     "A quarter of the users in two countries",
     {
@@ -33,140 +28,79 @@ EXAMPLE = OpenApiExample(
 )
 
 
-def accessible(
-    caller: Caller, project_id: str, name: str, environment: str, permission: Permission | None = None
-) -> Flag:
-    """An active flag, in an environment of its project, to read or with ``permission`` to change.
+class StrategyViewSet(OnFlagViewSet):
+    tags = ("Features",)
+    lookup_url_kwarg = "strategy_id"
+    permissions = {
+        "create": Permission.CREATE_FEATURE_STRATEGY,
+        "update": Permission.UPDATE_FEATURE_STRATEGY,
+        "partial_update": Permission.UPDATE_FEATURE_STRATEGY,
+        "destroy": Permission.DELETE_FEATURE_STRATEGY,
+        "set_sort_order": Permission.UPDATE_FEATURE_STRATEGY,
+    }
+    strategy: Strategy
 
-    Raises NotFound, NoAccess.
-    """
-    flag = access_flag(
-        caller, project_id, name, archived=False, permission=permission, environment=environment
-    )
-    project_environment(project_id, environment)
-    return flag
+    def authorise(self, *args: Any, **kwargs: Any) -> None:
+        super().authorise(*args, **kwargs)
+        if strategy_id := kwargs.get("strategy_id"):
+            self.strategy = actions.access_strategy(self.flag, kwargs["environment"], strategy_id)
 
-
-class StrategiesView(APIView):
-    @extend_schema(
-        operation_id="getFeatureStrategies",
-        tags=TAGS,
-        responses={200: StrategyRecord(many=True)} | refusals(403, 404),
-    )
-    def get(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """In the order in which they are tried."""
-        flag = accessible(request.user, project_id, name, environment)
-        found = Strategy.objects.filter(flag=flag, environment_id=environment)
+    @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
+    def list(self, request: ApiRequest, **where: Any) -> Response:
+        """List the strategies in the order in which they are evaluated."""
+        found = Strategy.objects.filter(flag=self.flag, environment_id=where["environment"])
         return Response(strategy_documents(found))
 
     @extend_schema(
         operation_id="addFeatureStrategy",
-        tags=TAGS,
         request=StrategyBody,
-        responses={200: StrategyRecord} | refusals(400, 403, 404, 415),
+        responses={200: StrategyRecord},
         examples=[EXAMPLE],
     )
-    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Add a strategy, last unless sortOrder says otherwise."""
-        accessible(request.user, project_id, name, environment, Permission.CREATE_FEATURE_STRATEGY)
-        given = validated(StrategyBody(data=request.data))
-        return Response(actions.add_strategy(project_id, name, environment, given, caller=request.user))
+    def create(self, request: ApiRequest, **where: Any) -> Response:
+        """Add a strategy. It is the last one unless sortOrder says otherwise."""
+        return Response(actions.add_strategy(**where, given=self.validated(StrategyBody), caller=self.caller))
 
-
-class StrategyOrderView(APIView):
     @extend_schema(
-        operation_id="setStrategySortOrder",
-        tags=TAGS,
-        request=StrategyPlace(many=True),
-        responses={200: None} | refusals(400, 403, 404, 415),
+        operation_id="setStrategySortOrder", request=StrategyPlace(many=True), responses={200: None}
     )
-    def post(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Give strategies their places; those not named keep theirs."""
-        accessible(request.user, project_id, name, environment, Permission.UPDATE_FEATURE_STRATEGY)
-        body = StrategyPlace(data=request.data, many=True)
-        body.is_valid(raise_exception=True)
-        orders = [(place["id"], place["sortOrder"]) for place in body.validated_data]
-        actions.order_strategies(project_id, name, environment, orders, caller=request.user)
+    @action(detail=False, methods=["post"], url_path="set-sort-order")
+    def set_sort_order(self, request: ApiRequest, **where: Any) -> Response:
+        """Set the order of strategies. Those that are not named keep their places."""
+        places = self.validated(StrategyPlace, many=True)
+        orders = [(place["id"], place["sortOrder"]) for place in places]
+        actions.order_strategies(**where, orders=orders, caller=self.caller)
         return Response()
 
-
-class StrategyView(APIView):
-    @extend_schema(
-        operation_id="getFeatureStrategy",
-        tags=TAGS,
-        responses={200: StrategyRecord} | refusals(403, 404),
-    )
-    def get(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
-    ) -> Response:
-        return Response(_document(request.user, project_id, name, environment, strategy_id))
+    @extend_schema(operation_id="getFeatureStrategy", responses={200: StrategyRecord})
+    def retrieve(self, request: ApiRequest, **where: Any) -> Response:
+        """Get one strategy."""
+        [document] = strategy_documents([self.strategy])
+        return Response(document)
 
     @extend_schema(
-        operation_id="updateFeatureStrategy",
-        tags=TAGS,
-        request=StrategyChanges,
-        responses={200: StrategyRecord} | refusals(400, 403, 404, 415),
+        operation_id="updateFeatureStrategy", request=StrategyChanges, responses={200: StrategyRecord}
     )
-    def put(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
-    ) -> Response:
-        """Change what is given. Disabling the last enabled strategy switches the flag off there."""
-        _document(
-            request.user, project_id, name, environment, strategy_id, Permission.UPDATE_FEATURE_STRATEGY
-        )
-        given = validated(StrategyChanges(data=request.data))
-        return Response(
-            actions.update_strategy(project_id, name, environment, strategy_id, given, caller=request.user)
-        )
+    def update(self, request: ApiRequest, **where: Any) -> Response:
+        """Change the members that are given. Disabling the last enabled strategy turns the flag off there."""
+        given = self.validated(StrategyChanges)
+        return Response(actions.update_strategy(**where, given=given, caller=self.caller))
 
     @extend_schema(
         operation_id="patchFeatureStrategy",
-        tags=TAGS,
         request=PatchOperation(many=True),
-        responses={200: StrategyRecord} | refusals(400, 403, 404, 415),
+        responses={200: StrategyRecord},
     )
-    def patch(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
-    ) -> Response:
-        """Change the strategy by a JSON Patch. A member that is removed gets its default; the place stays."""
-        _document(
-            request.user, project_id, name, environment, strategy_id, Permission.UPDATE_FEATURE_STRATEGY
-        )
+    def partial_update(self, request: ApiRequest, **where: Any) -> Response:
+        """Change the strategy by a JSON Patch. A member that is removed gets its default; sortOrder stays."""
 
         def edit(before: dict[str, Any]) -> dict[str, Any]:
             return validated(StrategyBody(data=patched_object(before, request.data, StrategyBody().fields)))
 
-        return Response(
-            actions.edit_strategy(project_id, name, environment, strategy_id, edit, caller=request.user)
-        )
+        return Response(actions.edit_strategy(**where, edit=edit, caller=self.caller))
 
-    @extend_schema(
-        operation_id="deleteFeatureStrategy", tags=TAGS, responses={200: None} | refusals(403, 404)
-    )
-    def delete(
-        self, request: ApiRequest, project_id: str, name: str, environment: str, strategy_id: str
-    ) -> Response:
-        """Remove the strategy. Removing the last enabled one switches the flag off there."""
-        actions.remove_strategy(project_id, name, environment, strategy_id, caller=request.user)
+    @extend_schema(operation_id="deleteFeatureStrategy", responses={200: None})
+    def destroy(self, request: ApiRequest, **where: Any) -> Response:
+        """Remove the strategy. Removing the last enabled one turns the flag off there."""
+        actions.remove_strategy(**where, caller=self.caller)
         return Response()
-
-
-def _document(
-    caller: Caller,
-    project_id: str,
-    name: str,
-    environment: str,
-    strategy_id: str,
-    permission: Permission | None = None,
-) -> dict[str, Any]:
-    flag = accessible(caller, project_id, name, environment, permission)
-    [document] = strategy_documents([actions.access_strategy(flag, environment, strategy_id)])
-    return document
-
-
-STRATEGIES = "projects/<str:project_id>/features/<str:name>/environments/<str:environment>/strategies"
-urlpatterns = [
-    path(STRATEGIES, StrategiesView.as_view()),
-    path(f"{STRATEGIES}/set-sort-order", StrategyOrderView.as_view()),
-    path(f"{STRATEGIES}/<str:strategy_id>", StrategyView.as_view()),
-]

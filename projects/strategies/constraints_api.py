@@ -2,27 +2,27 @@
 
 from dataclasses import replace
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import check_problems
-from flagadmin.http.fields import validated
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
+from groups.viewsets import ViewSet
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraint_problems
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import legal_values
 
 
-class ValidateConstraintView(APIView):
+class ConstraintViewSet(ViewSet):
+    permissions = {"validate": None}
+
     @extend_schema(
         operation_id="validateConstraint",
         tags=["Segments"],
         request=ConstraintBody,
-        responses={204: None} | refusals(400, 403, 415),
+        responses={204: None},
         examples=[
             OpenApiExample(
                 "A version",
@@ -31,14 +31,12 @@ class ValidateConstraintView(APIView):
             )
         ],
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether a constraint could be put on a strategy or a segment of any project."""
-        constraint = constraint_document(validated(ConstraintBody(data=request.data)))
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether a constraint could be put on a strategy or a segment of any project."""
+        constraint = constraint_document(self.validated(ConstraintBody))
         problems = constraint_problems(
             constraint, "", legal_values=legal_values(None), limits=Limits.from_settings()
         )
         check_problems(replace(problem, path=problem.path.removeprefix(".")) for problem in problems)
         return Response(status=204)
-
-
-urlpatterns = [path("constraints/validate", ValidateConstraintView.as_view())]

@@ -1,22 +1,18 @@
 """/api/admin/strategies: the kinds of strategies, built-in and custom."""
 
-from typing import Any
-
-from django.urls import path
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.fields import Body, NullableText
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.models import StrategyType
 from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import strategy_type_document
-
-TAGS = ["Strategies"]
 
 
 class StrategyParameter(Body):
@@ -27,8 +23,8 @@ class StrategyParameter(Body):
 
 
 class StrategyTypeChanges(Body):
-    title = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=255)
-    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    title = NullableText(required=False, max_length=255)
+    description = NullableText(required=False)
     parameters = StrategyParameter(many=True, required=False)
     deprecated = serializers.BooleanField(required=False)
 
@@ -48,90 +44,68 @@ class StrategyTypeList(serializers.Serializer):
     strategies = StrategyTypeRecord(many=True)
 
 
-def _values(body: serializers.Serializer) -> dict[str, Any]:
-    """``null`` texts are empty ones."""
-    return {key: "" if value is None else value for key, value in validated(body).items()}
+class StrategyTypeViewSet(ViewSet):
+    tags = ("Strategies",)
+    lookup_url_kwarg = "name"
+    permissions = {
+        "create": Permission.CREATE_STRATEGY,
+        "update": Permission.UPDATE_STRATEGY,
+        "destroy": Permission.DELETE_STRATEGY,
+        "deprecate": Permission.UPDATE_STRATEGY,
+        "reactivate": Permission.UPDATE_STRATEGY,
+    }
+    strategy_type: StrategyType
 
+    def authorise(self, name: str | None = None) -> None:
+        if name is not None:
+            self.strategy_type = actions.access_strategy_type(name)
+        self.check_permission()
 
-class StrategyTypesView(APIView):
-    @extend_schema(
-        operation_id="getAllStrategies", tags=TAGS, responses={200: StrategyTypeList} | refusals(403)
-    )
-    def get(self, request: ApiRequest) -> Response:
+    @extend_schema(operation_id="getAllStrategies", responses={200: StrategyTypeList})
+    def list(self, request: ApiRequest) -> Response:
+        """List the strategy types, built-in and custom."""
         strategies = [strategy_type_document(strategy_type) for strategy_type in StrategyType.objects.all()]
         return Response({"version": 1, "strategies": strategies})
 
     @extend_schema(
-        operation_id="createStrategy",
-        tags=TAGS,
-        request=NewStrategyType,
-        responses={201: StrategyTypeRecord} | refusals(400, 403, 409, 415),
+        operation_id="createStrategy", request=NewStrategyType, responses={201: StrategyTypeRecord}
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Create a custom type: only your SDKs can evaluate it."""
-        request.user.check(Permission.CREATE_STRATEGY)
-        created = actions.create_strategy_type(
-            _values(NewStrategyType(data=request.data)), caller=request.user
-        )
+    def create(self, request: ApiRequest) -> Response:
+        """Create a custom strategy type. Only your SDKs can evaluate it."""
+        created = actions.create_strategy_type(self.validated(NewStrategyType), caller=self.caller)
         headers = {"Location": f"strategies/{created.name}"}
         return Response(strategy_type_document(created), status=201, headers=headers)
 
+    @extend_schema(operation_id="getStrategy", responses={200: StrategyTypeRecord})
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        """Get one strategy type."""
+        return Response(strategy_type_document(self.strategy_type))
 
-class StrategyTypeView(APIView):
-    @extend_schema(
-        operation_id="getStrategy", tags=TAGS, responses={200: StrategyTypeRecord} | refusals(403, 404)
-    )
-    def get(self, request: ApiRequest, name: str) -> Response:
-        return Response(strategy_type_document(actions.access_strategy_type(name)))
-
-    @extend_schema(
-        operation_id="updateStrategy",
-        tags=TAGS,
-        request=StrategyTypeChanges,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, name: str) -> Response:
-        """Change what is given of a custom type; the name stays."""
-        actions.access_strategy_type(name)
-        request.user.check(Permission.UPDATE_STRATEGY)
-        changes = _values(StrategyTypeChanges(data=request.data))
-        actions.update_strategy_type(name, changes, caller=request.user)
+    @extend_schema(operation_id="updateStrategy", request=StrategyTypeChanges, responses={200: None})
+    def update(self, request: ApiRequest, name: str) -> Response:
+        """Change the members that are given of a custom type. The name cannot be changed."""
+        actions.update_strategy_type(name, self.validated(StrategyTypeChanges), caller=self.caller)
         return Response()
 
     @extend_schema(
         operation_id="removeStrategy",
-        tags=TAGS,
-        responses={200: None}
-        | refusals(403, 404, descriptions={409: "Strategies are of this type; the message names the flags."}),
+        responses={200: None, 409: refusal(409, "Strategies are of this type; the message names the flags.")},
     )
-    def delete(self, request: ApiRequest, name: str) -> Response:
-        actions.delete_strategy_type(name, caller=request.user)
+    def destroy(self, request: ApiRequest, name: str) -> Response:
+        """Delete a custom strategy type that no strategy is of."""
+        actions.delete_strategy_type(name, caller=self.caller)
         return Response()
 
-
-class DeprecateStrategyTypeView(APIView):
-    @extend_schema(
-        operation_id="deprecateStrategy", tags=TAGS, request=None, responses={200: None} | refusals(403, 404)
-    )
-    def post(self, request: ApiRequest, name: str) -> Response:
-        """No longer offer the type for new strategies. Those there are go on."""
-        actions.deprecate_strategy_type(name, caller=request.user)
+    @extend_schema(operation_id="deprecateStrategy", request=None, responses={200: None})
+    @action(detail=True, methods=["post"])
+    def deprecate(self, request: ApiRequest, name: str) -> Response:
+        """Stop offering the type for new strategies. Existing strategies do not change."""
+        actions.deprecate_strategy_type(name, caller=self.caller)
         return Response()
 
-
-class ReactivateStrategyTypeView(APIView):
-    @extend_schema(
-        operation_id="reactivateStrategy", tags=TAGS, request=None, responses={200: None} | refusals(403, 404)
-    )
-    def post(self, request: ApiRequest, name: str) -> Response:
-        """Offer the type again."""
-        actions.reactivate_strategy_type(name, caller=request.user)
+    @extend_schema(operation_id="reactivateStrategy", request=None, responses={200: None})
+    @action(detail=True, methods=["post"])
+    def reactivate(self, request: ApiRequest, name: str) -> Response:
+        """Offer a deprecated type again."""
+        actions.reactivate_strategy_type(name, caller=self.caller)
         return Response()
-
-
-urlpatterns = [
-    path("strategies", StrategyTypesView.as_view()),
-    path("strategies/<str:name>", StrategyTypeView.as_view()),
-    path("strategies/<str:name>/deprecate", DeprecateStrategyTypeView.as_view()),
-    path("strategies/<str:name>/reactivate", ReactivateStrategyTypeView.as_view()),
-]
