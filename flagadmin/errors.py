@@ -161,6 +161,16 @@ class EditConflict(Conflict):
         self.current = current
 
 
+class PreconditionFailed(AppError):
+    """412: no tag of ``If-Match`` is that of what is there now, which the record has as ``current``."""
+
+    status = 412
+    name = "PreconditionFailedError"
+    default_message = (
+        "This has changed since you read it, so nothing was done. What is there now is in current."
+    )
+
+
 class PayloadTooLarge(AppError):
     status = 413
     name = "PayloadTooLargeError"

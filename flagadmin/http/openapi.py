@@ -15,6 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin import errors
+from flagadmin.http import etags
 
 NUMBERED = frozenset(
     {
@@ -36,9 +37,11 @@ class ApiSchema(AutoSchema):
         operation: dict[str, Any] | None = super().get_operation(path, *args)
         if operation is not None:
             answers = operation["responses"]
-            for status in usual_statuses(path, has_body="requestBody" in operation):
+            conditional = (412,) if etags.has(self.view, "conditional") else ()
+            for status in (*usual_statuses(path, has_body="requestBody" in operation), *conditional):
                 if str(status) not in answers:
                     answers[str(status)] = self._get_response_for_code(refusal(status), str(status))
+            etags.add_answers(self.view, answers)
             operation["responses"] = dict(sorted(answers.items()))
         return operation
 
@@ -57,7 +60,7 @@ class ApiSchema(AutoSchema):
         for parameter in parameters:
             if parameter["in"] == "path" and parameter["name"] in NUMBERED:
                 parameter["schema"]["pattern"] = "^[0-9]{1,19}$"
-        return parameters
+        return [*parameters, *etags.header_parameters(self.view)]
 
     def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._unwrap_list_serializer(serializer, direction)
@@ -114,6 +117,11 @@ _KINDS: dict[int, tuple[type[errors.AppError], str]] = {
     403: (errors.NoAccess, "The credentials are valid, but a permission is missing."),
     404: (errors.NotFound, "There is no such thing, or it may not be seen."),
     409: (errors.Conflict, "It conflicts with what is there."),
+    412: (
+        errors.PreconditionFailed,
+        "It has changed since the `ETag` of `If-Match` was read. The record has what is there now as `current`, and "
+        "the answer its `ETag`.",
+    ),
     413: (errors.PayloadTooLarge, "The body is too large."),
     415: (errors.ContentTypeNotAccepted, "The body is not JSON."),
     429: (errors.TooManyRequests, "Too many requests; `Retry-After` says how long to wait."),

@@ -1,11 +1,13 @@
 """/api/admin/groups: users who hold roles together."""
 
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body, ListOf
 from flagadmin.http.openapi import refusal
 from flagadmin.http.path_ids import path_id
@@ -117,7 +119,7 @@ def group_record(group: Group) -> dict[str, Any]:
     }
 
 
-class GroupViewSet(ViewSet):
+class GroupViewSet(ETagMixin, ViewSet):
     tags = ("Groups",)
     lookup_url_kwarg = "groupId"
     permissions = {
@@ -127,6 +129,13 @@ class GroupViewSet(ViewSet):
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
     }
+
+    @cached_property
+    def group(self) -> Group:
+        return actions.access_group(self.caller, path_id(self.kwargs["groupId"], "groupId"))
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.group)
 
     @extend_schema(operation_id="getGroups", responses=GroupList)
     def list(self, request: ApiRequest) -> Response:
@@ -145,7 +154,7 @@ class GroupViewSet(ViewSet):
     @extend_schema(operation_id="getGroup", parameters=[GROUP_ID], responses=GroupRecord)
     def retrieve(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803 - the specification's name
         """Get a group with its members."""
-        return Response(self._record(path_id(groupId, "groupId")))
+        return Response(group_record(self.group))
 
     @extend_schema(
         operation_id="updateGroup",
@@ -157,7 +166,8 @@ class GroupViewSet(ViewSet):
     def update(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
         """Update a group. Omitted properties keep their values; `users` replaces the whole list of members."""
         group_id = path_id(groupId, "groupId")
-        actions.update_group(group_id, self.validated(GroupUpdateBody), caller=self.caller)
+        changes = self.validated(GroupUpdateBody)
+        actions.update_group(group_id, changes, expected=self.expected, caller=self.caller)
         return Response(self._record(group_id))
 
     @extend_schema(
@@ -179,7 +189,8 @@ class GroupViewSet(ViewSet):
         This ends its memberships and the roles it gives; users, projects and roles stay.
         A group managed by an identity provider (SCIM) can be deleted too.
         """
-        actions.delete_group(path_id(groupId, "groupId"), caller=self.caller)
+        group_id = path_id(groupId, "groupId")
+        actions.delete_group(group_id, expected=self.expected, caller=self.caller)
         return Response()
 
     def _record(self, group_id: int) -> dict[str, Any]:

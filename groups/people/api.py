@@ -1,5 +1,6 @@
 """/api/admin/user-admin: users, who can be given access, and how many administrators there are."""
 
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.login.links import INVITE_LIFETIME, create_login_link
@@ -71,7 +73,7 @@ class CandidateViewSet(ViewSet):
         return Response({"users": users, "groups": list(groups)})
 
 
-class UserViewSet(ViewSet):
+class UserViewSet(ETagMixin, ViewSet):
     tags = ("People",)
     lookup_url_kwarg = "user_id"
     permissions = {
@@ -84,6 +86,13 @@ class UserViewSet(ViewSet):
         "destroy": Permission.ADMIN,
         "change_password": Permission.ADMIN,
     }
+
+    @cached_property
+    def user(self) -> User:
+        return actions.access_account(self.caller, path_id(self.kwargs["user_id"]), is_service=False)
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.user)
 
     @extend_schema(operation_id="getUsers", responses=PeopleList)
     def list(self, request: ApiRequest) -> Response:
@@ -140,28 +149,26 @@ class UserViewSet(ViewSet):
     @extend_schema(operation_id="getUser", responses=AccountRecord)
     def retrieve(self, request: ApiRequest, user_id: str) -> Response:
         """Get a user."""
-        return Response(account_record(self._user(user_id)))
+        return Response(account_record(self.user))
 
     @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
     def update(self, request: ApiRequest, user_id: str) -> Response:
         """Update a user. Omitted properties keep their values; the last administrator keeps the Admin role."""
         changes = self.validated(PersonUpdateBody)
-        user = actions.update_account(path_id(user_id), changes, is_service=False, caller=self.caller)
+        user = actions.update_account(
+            path_id(user_id), changes, is_service=False, expected=self.expected, caller=self.caller
+        )
         return Response(account_record(user))
 
     @extend_schema(operation_id="deleteUser", responses={200: None})
     def destroy(self, request: ApiRequest, user_id: str) -> Response:
         """Delete a user with their tokens, roles and memberships."""
-        actions.delete_account(path_id(user_id), is_service=False, caller=self.caller)
+        actions.delete_account(path_id(user_id), is_service=False, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="changeUserPassword", request=PasswordBody, responses={200: None})
     @action(methods=["post"], detail=True, url_path="change-password")
     def change_password(self, request: ApiRequest, user_id: str) -> Response:
         """Set a user's password. This ends all of their sessions."""
-        user = self._user(user_id)
-        change_password(user, self.validated(PasswordBody)["password"], caller=self.caller)
+        change_password(self.user, self.validated(PasswordBody)["password"], caller=self.caller)
         return Response()
-
-    def _user(self, user_id: str) -> User:
-        return actions.access_account(self.caller, path_id(user_id), is_service=False)

@@ -1,10 +1,12 @@
 """/api/admin/service-account: accounts for programs, and their tokens."""
 
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
 from groups.models import User
@@ -33,10 +35,17 @@ from groups.roles.root_roles import root_roles
 from groups.viewsets import ViewSet
 
 
-class ServiceAccountViewSet(ViewSet):
+class ServiceAccountViewSet(ETagMixin, ViewSet):
     tags = ("Service accounts",)
     lookup_url_kwarg = "account_id"
     permissions = dict.fromkeys(("list", "create", "retrieve", "update", "destroy"), Permission.ADMIN)
+
+    @cached_property
+    def account(self) -> User:
+        return actions.access_account(self.caller, path_id(self.kwargs["account_id"]), is_service=True)
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.account)
 
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
     def list(self, request: ApiRequest) -> Response:
@@ -66,8 +75,7 @@ class ServiceAccountViewSet(ViewSet):
     @extend_schema(operation_id="getServiceAccount", responses=ServiceAccountRecord)
     def retrieve(self, request: ApiRequest, account_id: str) -> Response:
         """Get a service account."""
-        account = actions.access_account(self.caller, path_id(account_id), is_service=True)
-        return Response(_record(account))
+        return Response(_record(self.account))
 
     @extend_schema(
         operation_id="updateServiceAccount",
@@ -77,13 +85,17 @@ class ServiceAccountViewSet(ViewSet):
     def update(self, request: ApiRequest, account_id: str) -> Response:
         """Update a service account. Omitted properties keep their values."""
         changes = self.validated(ServiceAccountUpdateBody)
-        account = actions.update_account(path_id(account_id), changes, is_service=True, caller=self.caller)
+        account = actions.update_account(
+            path_id(account_id), changes, is_service=True, expected=self.expected, caller=self.caller
+        )
         return Response(_record(account))
 
     @extend_schema(operation_id="deleteServiceAccount", responses={200: None})
     def destroy(self, request: ApiRequest, account_id: str) -> Response:
         """Delete a service account with its tokens, roles and memberships."""
-        actions.delete_account(path_id(account_id), is_service=True, caller=self.caller)
+        actions.delete_account(
+            path_id(account_id), is_service=True, expected=self.expected, caller=self.caller
+        )
         return Response()
 
 

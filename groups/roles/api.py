@@ -1,6 +1,7 @@
 """/api/admin/roles: named sets of permissions. /api/admin/permissions: the permissions there are."""
 
 from collections import defaultdict
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -8,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
@@ -105,7 +107,7 @@ def _changed(role: Role) -> Response:
     return Response({"version": 1, "roles": full_record(role)})
 
 
-class RoleViewSet(ViewSet):
+class RoleViewSet(ETagMixin, ViewSet):
     tags = ("Roles",)
     lookup_url_kwarg = "role_id"
     permissions = {
@@ -116,6 +118,13 @@ class RoleViewSet(ViewSet):
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
     }
+
+    @cached_property
+    def role(self) -> Role:
+        return actions.access_role(self.caller, path_id(self.kwargs["role_id"]))
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.document(self.role)
 
     @extend_schema(operation_id="getRoles", responses=RoleList)
     def list(self, request: ApiRequest) -> Response:
@@ -149,7 +158,7 @@ class RoleViewSet(ViewSet):
     @extend_schema(operation_id="getRoleById", responses=RoleWithPermissionsRecord)
     def retrieve(self, request: ApiRequest, role_id: str) -> Response:
         """Get a role with its permissions."""
-        return Response(full_record(actions.access_role(self.caller, path_id(role_id))))
+        return Response(full_record(self.role))
 
     @extend_schema(
         operation_id="updateRole", request=RoleUpdateBody, responses=ChangedRole, examples=[EXAMPLE]
@@ -157,7 +166,8 @@ class RoleViewSet(ViewSet):
     def update(self, request: ApiRequest, role_id: str) -> Response:
         """Update a role. Omitted properties keep their values; built-in roles cannot be changed."""
         changes = changes_of(self.validated(RoleUpdateBody))
-        return _changed(actions.update_role(path_id(role_id), changes, caller=self.caller))
+        role = actions.update_role(path_id(role_id), changes, expected=self.expected, caller=self.caller)
+        return _changed(role)
 
     @extend_schema(operation_id="deleteRole", responses={200: None})
     def destroy(self, request: ApiRequest, role_id: str) -> Response:
@@ -165,7 +175,7 @@ class RoleViewSet(ViewSet):
 
         A role that somebody holds is refused with 400 (RoleInUseError); built-in roles cannot be deleted.
         """
-        actions.delete_role(path_id(role_id), caller=self.caller)
+        actions.delete_role(path_id(role_id), expected=self.expected, caller=self.caller)
         return Response()
 
 

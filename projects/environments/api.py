@@ -8,6 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import NameExists, ValidationError
+from flagadmin.http.etags import ETagMixin, etag
 from flagadmin.http.fields import MOST_ITEMS, Body, MapOf, NameBody
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
@@ -18,6 +19,7 @@ from projects.environments import actions
 from projects.models import Environment
 from projects.projects import environments as project_actions
 from projects.projects.queries import (
+    Document,
     environment_document,
     environment_summaries,
     project_environment_summaries,
@@ -76,7 +78,8 @@ class ProjectEnvironmentBody(Body):
     defaultStrategy = StrategyBody(required=False, allow_null=True)
 
 
-class EnvironmentViewSet(ViewSet):
+class EnvironmentViewSet(ETagMixin, ViewSet):
+    conditional = frozenset({"change", "destroy"})
     tags = ("Environments",)
     lookup_url_kwarg = "name"
     permissions = {
@@ -94,6 +97,9 @@ class EnvironmentViewSet(ViewSet):
         if name is not None:
             self.environment = access_environment(name)
         self.check_permission()
+
+    def current_document(self) -> Document:
+        return environment_document(self.environment)
 
     @extend_schema(operation_id="getAllEnvironments", responses=EnvironmentList)
     def list(self, request: ApiRequest) -> Response:
@@ -149,7 +155,8 @@ class EnvironmentViewSet(ViewSet):
     def change(self, request: ApiRequest, name: str) -> Response:
         """Update an environment. Omitted properties keep their values; the name cannot be changed."""
         changes = self.validated(EnvironmentChanges)
-        return Response(environment_document(actions.update_environment(name, changes, caller=self.caller)))
+        environment = actions.update_environment(name, changes, expected=self.expected, caller=self.caller)
+        return Response(environment_document(environment))
 
     @extend_schema(operation_id="getProjectEnvironments", responses=ProjectEnvironmentList)
     @action(detail=False, url_path="project/<str:project_id>")
@@ -169,7 +176,7 @@ class EnvironmentViewSet(ViewSet):
     )
     def destroy(self, request: ApiRequest, name: str) -> Response:
         """Delete an environment that no project and no token uses."""
-        actions.delete_environment(name, caller=self.caller)
+        actions.delete_environment(name, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(request=None, responses={204: None})
@@ -187,7 +194,8 @@ class EnvironmentViewSet(ViewSet):
         return Response(status=204)
 
 
-class ProjectEnvironmentViewSet(InProjectViewSet):
+class ProjectEnvironmentViewSet(ETagMixin, InProjectViewSet):
+    conditional = frozenset({"default_strategy", "destroy"})
     tags = ("Environments",)
     lookup_url_kwarg = "name"
     permissions = {
@@ -213,7 +221,7 @@ class ProjectEnvironmentViewSet(InProjectViewSet):
     )
     def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Remove an environment from a project. A project always keeps at least one."""
-        project_actions.remove_environment(project_id, name, caller=self.caller)
+        project_actions.remove_environment(project_id, name, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -225,5 +233,7 @@ class ProjectEnvironmentViewSet(InProjectViewSet):
     def default_strategy(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Set the strategy that a flag gets when it is enabled without one."""
         strategy = self.validated(StrategyBody)
-        stored = project_actions.set_default_strategy(project_id, name, strategy, caller=self.caller)
-        return Response(stored)
+        stored = project_actions.set_default_strategy(
+            project_id, name, strategy, expected=self.expected, caller=self.caller
+        )
+        return Response(stored, headers={"ETag": etag(stored)})

@@ -6,6 +6,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import NameExists
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body, NullableText
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
@@ -13,7 +14,7 @@ from groups.permissions import Permission
 from groups.viewsets import ViewSet
 from projects.models import TagType
 from projects.tag_types import actions
-from projects.tag_types.documents import tag_type_document
+from projects.tag_types.documents import Document, tag_type_document
 
 
 class TagTypeChanges(Body):
@@ -41,7 +42,7 @@ class TagTypeVerdict(serializers.Serializer):
     tagType = TagTypeBody()
 
 
-class TagTypeViewSet(ViewSet):
+class TagTypeViewSet(ETagMixin, ViewSet):
     tags = ("Tags",)
     lookup_url_kwarg = "name"
     permissions = {
@@ -56,6 +57,9 @@ class TagTypeViewSet(ViewSet):
         if name is not None:
             self.tag_type = actions.access_tag_type(name)
         self.check_permission()
+
+    def current_document(self) -> Document:
+        return tag_type_document(self.tag_type)
 
     @extend_schema(operation_id="getTagTypes", responses={200: TagTypeList})
     def list(self, request: ApiRequest) -> Response:
@@ -88,7 +92,8 @@ class TagTypeViewSet(ViewSet):
     @extend_schema(operation_id="updateTagType", request=TagTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:
         """Change the members that are given. The name cannot be changed."""
-        actions.update_tag_type(name, self.validated(TagTypeChanges), caller=self.caller)
+        changes = self.validated(TagTypeChanges)
+        actions.update_tag_type(name, changes, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -97,5 +102,5 @@ class TagTypeViewSet(ViewSet):
     )
     def destroy(self, request: ApiRequest, name: str) -> Response:
         """Delete the tag type, unless flags have tags of this type."""
-        actions.delete_tag_type(name, caller=self.caller)
+        actions.delete_tag_type(name, expected=self.expected, caller=self.caller)
         return Response()
