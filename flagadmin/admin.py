@@ -3,13 +3,13 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ReadOnly
+from flagadmin.admin_base import ReadOnlyModelAdmin
 from flagadmin.audit.models import AuditEvent
 from importer.models import ImportRun
 
 
 @admin.register(AuditEvent)
-class AuditEventFix(ReadOnly):
+class AuditEventAdmin(ReadOnlyModelAdmin):
     list_display = ("created_at", "type", "actor_name", "project", "feature", "subject", "environment")
     list_filter = ("type",)
     search_fields = ("=project", "=feature", "=subject", "=actor_name", "=request_id")
@@ -17,7 +17,7 @@ class AuditEventFix(ReadOnly):
 
 
 @admin.register(ImportRun)
-class ImportRunFix(ReadOnly):
+class ImportRunAdmin(ReadOnlyModelAdmin):
     """Without the file and the documents of the flags, which may be large: /imports/ shows what came of them."""
 
     list_display = ("created_at", "project", "environment", "caller_name", "source", "state", "file_name")

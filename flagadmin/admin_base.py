@@ -1,8 +1,7 @@
-"""What all pages of the Django admin site ("Data fixes") have in common.
+"""Base classes of the Django admin site ("Raw records").
 
-Nothing is saved or deleted here: a page's verbs (``create``, ``change``, ``remove``) hand over to the action
-functions, so that locks, rules, permissions, audit events and revisions are those of the API. A page without a verb
-cannot do it.
+A ``ModelAdmin`` here does not save or delete. Its ``create``, ``change`` and ``remove`` call the action functions, so
+that locks, rules, permissions, audit events and revisions are the same as in the API. One that is None is not offered.
 """
 
 import json
@@ -24,18 +23,18 @@ from flagadmin.http.error_responses import problems_of
 from groups.access import Caller
 from groups.authentication import caller_of
 
-MOST_NEW_ROWS = 50  # in one form of the rows below an object
+MAX_NEW_ROWS = 50  # in one inline formset
 
 
 class PrettyJsonField(forms.JSONField):
-    """JSON over several lines, as people read it."""
+    """Indented JSON."""
 
     widget = forms.Textarea(
         attrs={"rows": 8, "cols": 100, "class": "vLargeTextField json", "spellcheck": "false"}
     )
 
     def __init__(self, **kwargs: Any) -> None:
-        # A second, hidden copy of a document in the page would only make it larger.
+        # A hidden copy of each document would only make the page larger.
         super().__init__(**kwargs | {"show_hidden_initial": False})
 
     def prepare_value(self, value: Any) -> Any:
@@ -44,8 +43,8 @@ class PrettyJsonField(forms.JSONField):
         return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-class MomentInput(forms.DateTimeInput):
-    """A moment, UTC, chosen as the browser offers it."""
+class DateTimePicker(forms.DateTimeInput):
+    """A date and time (UTC) with the browser's own picker."""
 
     input_type = "datetime-local"
 
@@ -53,8 +52,8 @@ class MomentInput(forms.DateTimeInput):
         super().__init__(attrs={"step": 1}, format="%Y-%m-%dT%H:%M:%S")
 
 
-class FixForm(forms.ModelForm):
-    """Checks by the page's ``check_values`` what a model alone does not know; every problem is shown with its path."""
+class ActionModelForm(forms.ModelForm):
+    """Also validates with the admin's ``check_values``, and shows every problem with its path."""
 
     page: ClassVar[Any] = None
 
@@ -65,53 +64,53 @@ class FixForm(forms.ModelForm):
         try:
             self.page.check_values(self.instance, self)
         except AppError as error:
-            # Said in words, in place of the database constraint's name.
+            # Replaces the message that names the database constraint.
             self.errors.pop(exceptions.NON_FIELD_ERRORS, None)
             for text in sentences(error):
                 self.add_error(None, text)
 
 
 def sentences(error: AppError) -> list[str]:
-    """An error for people: its problems with their places, or its message."""
+    """The problems of an error with their paths, or its message."""
     if len(error.details) > 1 and isinstance(error, ValidationError):
         return [f"{problem.path}: {problem.message}" for problem in error.details]
     return [error.message]
 
 
 def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
-    """JSON from a form, through the serializer that reads it in the API. Raises ValidationError with paths."""
-    made = body(data=data, **kwargs)
+    """JSON from a form, validated by the API's serializer. Raises ValidationError with paths."""
+    serializer = body(data=data, **kwargs)
     try:
-        made.is_valid(raise_exception=True)
+        serializer.is_valid(raise_exception=True)
     except serializers.ValidationError as exc:
         raise ValidationError.of(problems_of(exc.detail, path)) from exc
-    return made.validated_data
+    return serializer.validated_data
 
 
-class Verbs:
-    """What a page can do. ``form`` has what is no model field; ``changed`` are the form's changed fields."""
+class AdminActions:
+    """The actions of a ``ModelAdmin`` or inline: ``create(obj, form, caller)``, and the same for change and remove."""
 
-    helps: ClassVar[dict[str, str]] = {}  # help texts beside the models' own
+    extra_help_texts: ClassVar[dict[str, str]] = {}  # added to those of the model
     readonly_always: ClassVar[tuple[str, ...]] = ()
-    fixed: ClassVar[tuple[str, ...]] = ()  # given at creation, never changed
+    readonly_on_change: ClassVar[tuple[str, ...]] = ()  # set on creation only
     formfield_overrides: ClassVar[Any] = {
         JSONField: {"form_class": PrettyJsonField},
-        # One field with a label of its own; the two of the stock admin have none.
-        DateTimeField: {"form_class": forms.DateTimeField, "widget": MomentInput},
+        # Django's split date and time inputs have no labels.
+        DateTimeField: {"form_class": forms.DateTimeField, "widget": DateTimePicker},
     }
-    form: Any = FixForm
+    form: Any = ActionModelForm
 
     create: Any = None
     change: Any = None
     remove: Any = None
 
     def check_values(self, obj: Any, form: forms.ModelForm) -> None:
-        """Raises AppError for values that the rules refuse."""
+        """Raises AppError for invalid values."""
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)  # type: ignore[misc]
-        if field is not None and db_field.name in self.helps:
-            field.help_text = self.helps[db_field.name]
+        if field is not None and db_field.name in self.extra_help_texts:
+            field.help_text = self.extra_help_texts[db_field.name]
         return field
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -127,15 +126,15 @@ class Verbs:
         return is_admin(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return (*self.readonly_always, *(self.fixed if obj is not None else ()))
+        return (*self.readonly_always, *(self.readonly_on_change if obj is not None else ()))
 
 
 def is_admin(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_staff", False))
 
 
-class Fix(Verbs, admin.ModelAdmin):
-    """A page of one model."""
+class ActionModelAdmin(AdminActions, admin.ModelAdmin):
+    """Creates, changes and deletes through actions."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -145,29 +144,30 @@ class Fix(Verbs, admin.ModelAdmin):
         form = super().get_form(request, obj, change=change, **kwargs)
         return type(form.__name__, (form,), {"page": self})
 
-    # Every page that writes runs in one transaction of its own, tried again where PostgreSQL asks for it; what is
-    # refused is said on the page it was asked on.
+    # A POST runs in one transaction, retried on deadlocks; an error is shown as a message on the same page.
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._answered(request, super().changeform_view, *args, **kwargs)
+        return self._in_transaction(request, super().changeform_view, *args, **kwargs)
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._answered(request, super().delete_view, *args, **kwargs)
+        return self._in_transaction(request, super().delete_view, *args, **kwargs)
 
     def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        return self._answered(request, super().changelist_view, *args, **kwargs)
+        return self._in_transaction(request, super().changelist_view, *args, **kwargs)
 
-    def _answered(self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _in_transaction(
+        self, request: HttpRequest, view: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         if request.method != "POST":
             return view(request, *args, **kwargs)
         try:
             return transactional(view)(request, *args, **kwargs)
         except AppError as error:
-            tell(request, error)
+            show_error(request, error)
             return HttpResponseRedirect(request.get_full_path())
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """By its primary key too where an address has an empty ``_to_field``."""
+        """Treats an empty ``_to_field`` parameter as absent."""
         return super().get_object(request, object_id, from_field or None)
 
     def response_action(
@@ -183,62 +183,62 @@ class Fix(Verbs, admin.ModelAdmin):
         return super().response_action(request, queryset, *args, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        verb = self.change if change else self.create
-        if verb is None:
+        action = self.change if change else self.create
+        if action is None:
             raise exceptions.PermissionDenied
-        made = verb(obj, form, caller_of(request))
-        if isinstance(made, Model) and made is not obj:
-            obj.__dict__.update(made.__dict__)
+        saved = action(obj, form, caller_of(request))
+        if isinstance(saved, Model) and saved is not obj:
+            obj.__dict__.update(saved.__dict__)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Many-to-many fields are the verbs' business too."""
+        """Leaves many-to-many fields to the actions."""
         for formset in formsets:
             self.save_formset(request, form, formset, change=change)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         formset.save(commit=False)
-        page, caller = formset.page, caller_of(request)
+        inline, caller = formset.page, caller_of(request)
         for obj in formset.deleted_objects:
-            page.remove(obj, None, caller)
+            inline.remove(obj, None, caller)
         forms_by_obj = {id(inner.instance): inner for inner in formset.forms}
         for obj, _ in formset.changed_objects:
-            page.change(obj, forms_by_obj[id(obj)], caller)
+            inline.change(obj, forms_by_obj[id(obj)], caller)
         for obj in formset.new_objects:
-            page.create(obj, forms_by_obj[id(obj)], caller)
+            inline.create(obj, forms_by_obj[id(obj)], caller)
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         self.delete_queryset(request, [obj])
 
     def delete_queryset(self, request: HttpRequest, queryset: Iterable[Any]) -> None:
-        """One after the other, all or none."""
+        """All or none."""
         if self.remove is None:
             raise exceptions.PermissionDenied
         for obj in queryset:
             self.remove(obj, None, caller_of(request))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """(what goes, counts, missing permissions, what stands against it), told by the page, not by a cascade."""
-        told, against = [], []
+        """(deleted objects, counts, missing permissions, blockers), without Django's search for related objects."""
+        labels, blockers = [], []
         for obj in objs:
-            told.append(self.told(obj))
-            against += self.deletion_blockers(obj, caller_of(request))
-        count = len(told)
+            labels.append(self.deletion_label(obj))
+            blockers += self.deletion_blockers(obj, caller_of(request))
+        count = len(labels)
         names = self.model._meta.verbose_name if count == 1 else self.model._meta.verbose_name_plural
-        return told, {names: count}, set(), against
+        return labels, {names: count}, set(), blockers
 
-    def told(self, obj: Any) -> str:
+    def deletion_label(self, obj: Any) -> str:
         return f"{self.model._meta.verbose_name} {obj}".capitalize()
 
     def deletion_checks(self, obj: Any, caller: Caller) -> Iterable[Callable[[], object]]:
-        """The checks that deleting this begins with. They read only."""
+        """The checks that the delete action runs first. They only read."""
         return ()
 
     def deletion_blockers(self, obj: Any, caller: Caller) -> list[str]:
-        """Sentences saying why this cannot be deleted; empty when it can."""
+        """The reasons why this cannot be deleted, as sentences."""
         errors = raised_by(*self.deletion_checks(obj, caller))
         return [sentence for error in errors for sentence in sentences(error)]
 
-    # The audit trail is the record of changes; the admin site keeps no second one.
+    # Changes are recorded in the audit log, so Django's LogEntry is not used.
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
@@ -258,44 +258,44 @@ class Fix(Verbs, admin.ModelAdmin):
         return HttpResponseRedirect("/activity/")
 
 
-class Fixes(BaseInlineFormSet):
-    """Takes as many rows as there are and some more, however many a form claims to have."""
+class BoundedInlineFormSet(BaseInlineFormSet):
+    """Limits the number of rows, whatever number a form claims to contain."""
 
     page: ClassVar[Any] = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.absolute_max = len(self.get_queryset()) + MOST_NEW_ROWS
+        self.absolute_max = len(self.get_queryset()) + MAX_NEW_ROWS
 
 
-class FixInline(Verbs, admin.StackedInline):
-    """Rows that belong to a page's object, with verbs of their own."""
+class ActionInline(AdminActions, admin.StackedInline):
+    """Related rows with their own actions."""
 
     extra = 0
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        kwargs.setdefault("formset", Fixes)
+        kwargs.setdefault("formset", BoundedInlineFormSet)
         formset = super().get_formset(request, obj, **kwargs)
         form = type(formset.form.__name__, (formset.form,), {"page": self})
         return type(formset.__name__, (formset,), {"page": self, "form": form})
 
 
-class ReadOnly(Fix):
-    """A page that only shows."""
+class ReadOnlyModelAdmin(ActionModelAdmin):
+    """Shows records without changing them."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return tuple(field.name for field in self.model._meta.concrete_fields)
 
 
-def tell(request: HttpRequest, error: AppError) -> None:
+def show_error(request: HttpRequest, error: AppError) -> None:
     for text in sentences(error):
         messages.error(request, text)
 
 
-def bulk(
+def bulk_action(
     name: str, description: str, act: Callable[[Any, Caller], Any]
 ) -> Callable[[admin.ModelAdmin, HttpRequest, QuerySet[Any]], None]:
-    """A bulk action: ``act`` for each of the selected, all or none."""
+    """An admin action that runs ``act`` for each selected row, all or none."""
 
     def run(page: admin.ModelAdmin, request: HttpRequest, selected: QuerySet[Any]) -> None:
         rows = list(selected)
@@ -304,5 +304,5 @@ def bulk(
         messages.success(request, f"{description}: {len(rows)}.")
 
     run.__name__ = name
-    # Offered to whoever may come here at all: a page of archived flags is not to be changed, but revived.
+    # "view" rather than "change": archived flags cannot be changed but can be revived.
     return admin.action(description=description, permissions=["view"])(run)

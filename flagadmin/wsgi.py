@@ -8,7 +8,7 @@ import signal
 from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
-from flagadmin.server.worker_processes import SECONDS_TO_FINISH, end_with_parent, stop_when_told
+from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent, stop_on_sigterm
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
@@ -19,6 +19,6 @@ get_resolver().url_patterns  # noqa: B018 - reading it loads them
 gc.freeze()
 
 if multiprocessing.parent_process() is not None:
-    stop_when_told(SECONDS_TO_FINISH)
+    stop_on_sigterm(SHUTDOWN_TIMEOUT)
 # A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from flagadmin.server import background_tasks as runtime
+from flagadmin.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
 from groups.login.throttle import forget_old_tries
 
@@ -14,8 +14,8 @@ log = logging.getLogger("flagadmin.setup")
 
 
 def register() -> None:
-    runtime.at_start(offer_setup_link)
-    runtime.every(timedelta(hours=1), forget_what_is_over)
+    background_tasks.run_on_startup(offer_setup_link)
+    background_tasks.run_every(timedelta(hours=1), forget_what_is_over)
 
 
 def offer_setup_link() -> None:
@@ -23,7 +23,7 @@ def offer_setup_link() -> None:
     if link := create_setup_link():
         log.warning(
             "There is no account yet. Make the first one at %s%s (works once, for a day)",
-            runtime.address,
+            background_tasks.public_url,
             link,
         )
 

@@ -8,8 +8,8 @@ from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
-from flagadmin.server.gc_control import no_collection
-from flagadmin.server.worker_processes import in_own_process
+from flagadmin.server.gc_control import gc_paused
+from flagadmin.server.worker_processes import run_in_process
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,13 +31,13 @@ class _BulkWork(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            no_collection.__enter__()
+            gc_paused.__enter__()
             sys.setswitchinterval(SWITCH_INTERVAL)
 
     def __exit__(self, *exc: object) -> None:
         with self._lock:
             self._inside -= 1
-            no_collection.__exit__()
+            gc_paused.__exit__()
             if self._inside == 0:
                 sys.setswitchinterval(self._interval)
 
@@ -48,5 +48,5 @@ bulk_work = _BulkWork()
 def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Calls ``work(*args, **kwargs)``, in a separate process if it handles a large body (``size`` bytes)."""
     if size > settings.IMPORT_PROCESS_BYTES:
-        return in_own_process(work, *args, **kwargs)
+        return run_in_process(work, *args, **kwargs)
     return work(*args, **kwargs)

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError, choices
 from flagadmin.http.openapi import refusals
-from flagadmin.server.gc_control import no_collection
+from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from playground import combinations
@@ -60,7 +60,7 @@ class PlaygroundView(APIView):
 
 
 # A function of its own: the thousands of small objects it makes are gone before anybody looks for cycles among them.
-@no_collection
+@gc_paused
 def answer(compiled: Snapshot, question: Question) -> bytes:
     """The whole answer for one environment and one context."""
     before = b'{"input":%b,"features":' % orjson.dumps(question.echo)
@@ -138,7 +138,7 @@ def project_problems(
         yield Problem("projects", unknown_project(caller, choices(unknown)))
 
 
-@no_collection
+@gc_paused
 def advanced_features(
     current: Mapping[str, int], environments: list[str], fields: Mapping[str, list[str]]
 ) -> bytes:

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError
 from flagadmin.http.openapi import refusals
-from flagadmin.server.gc_control import no_collection
+from flagadmin.server.gc_control import gc_paused
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
 from groups.models import ApiToken
 from playground.engine.context import TOP_LEVEL, Context
@@ -145,7 +145,7 @@ class FrontendTogglesView(FrontendView):
         return toggles(request, body_context(request.data))
 
 
-@no_collection
+@gc_paused
 def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     """Environment and projects are the key's, whatever a context says."""
     token = token_of(request)

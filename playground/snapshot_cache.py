@@ -11,7 +11,7 @@ from threading import Lock
 from django.conf import settings
 from django.db import connection, transaction
 
-from flagadmin.server.gc_control import no_collection
+from flagadmin.server.gc_control import gc_paused
 from playground.engine.compilation import Known
 from playground.engine.snapshot import Snapshot
 from playground.response.writer import compile_playground
@@ -107,7 +107,7 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
     return environment, tuple(sorted(current.items()))
 
 
-@no_collection
+@gc_paused
 def _compile(projects: list[str], environment: str) -> Snapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     with _compiling:

@@ -10,11 +10,11 @@ class ProjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from flagadmin.server import background_tasks as runtime
+        from flagadmin.server import background_tasks
         from projects.applications.cleanup import clean_usage
         from projects.seed import seed_projects
         from projects.tokens.start_up import create_init_tokens
 
         post_migrate.connect(seed_projects, sender=self)
-        runtime.at_start(create_init_tokens)
-        runtime.every(timedelta(minutes=10), clean_usage)
+        background_tasks.run_on_startup(create_init_tokens)
+        background_tasks.run_every(timedelta(minutes=10), clean_usage)

@@ -16,11 +16,11 @@ from flagadmin.errors import DiskFull, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
 
-LEAST_SPACE = 32_000_000  # bytes; the next segment of PostgreSQL's write-ahead log takes 16 MB
-SECONDS_UNTIL_FORGOTTEN = 60.0
+MIN_FREE_BYTES = 32_000_000  # bytes; the next segment of PostgreSQL's write-ahead log takes 16 MB
+DISK_FULL_SECONDS = 60.0
 
 # When the database last refused a statement for want of space.
-_refused_for_space: deque[float] = deque(maxlen=1)
+_disk_full_errors: deque[float] = deque(maxlen=1)
 
 
 @require_safe
@@ -46,19 +46,19 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
 def unavailable(error: BaseException) -> ServiceUnavailable:
     """The refusal that a failure of the database stands for, with the reason where it is known."""
     if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.DiskFull.sqlstate:
-        _refused_for_space.append(time.monotonic())
+        _disk_full_errors.append(time.monotonic())
     return DiskFull() if _has_no_space() else ServiceUnavailable()
 
 
 def _has_no_space() -> bool:
     """As the bundled database's disk says, or as any database said a moment ago."""
-    if any(time.monotonic() - then < SECONDS_UNTIL_FORGOTTEN for then in _refused_for_space):
+    if any(time.monotonic() - then < DISK_FULL_SECONDS for then in _disk_full_errors):
         return True
     data_dir = connection.settings_dict["OPTIONS"].get("data_dir")
     if data_dir is None:
         return False
     disk = os.statvfs(data_dir)
-    return disk.f_bavail * disk.f_frsize < LEAST_SPACE
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
 
 
 def _not_ready(error: ServiceUnavailable) -> JsonResponse:

@@ -1,7 +1,7 @@
-"""What `manage.py serve` does beside answering requests. Apps register it in their `AppConfig.ready`.
+"""Startup and periodic tasks of `manage.py serve`. Apps register them in `AppConfig.ready`:
 
-runtime.at_start(create_initial_tokens)
-runtime.every(timedelta(minutes=10), forget_old_instances)
+background_tasks.run_on_startup(create_init_tokens)
+background_tasks.run_every(timedelta(minutes=10), clean_usage)
 """
 
 import logging
@@ -18,46 +18,46 @@ log = logging.getLogger("flagadmin.runtime")
 
 Task = Callable[[], object]
 
-# Any number: PostgreSQL's advisory locks are told apart by it.
+# An arbitrary key for a PostgreSQL advisory lock.
 MAINTENANCE_LOCK = 7_325_001
-LONGEST_PAUSE = 60.0  # seconds
+MAX_PAUSE = 60.0  # seconds
 
 
 @dataclass
-class Periodic:
-    """A task with its interval, and when it is due next (in seconds of the monotonic clock)."""
+class PeriodicTask:
+    """``due`` is the next time to run, in seconds of the monotonic clock."""
 
     interval: timedelta
     task: Task
     due: float = 0.0
 
 
-# Where people reach this server, without a slash at the end; `serve` sets it before anything starts.
-address = settings.PUBLIC_URL
+# The server's URL without a trailing slash; `serve` sets it before any task runs.
+public_url = settings.PUBLIC_URL
 
-_at_start: list[Task] = []
-_periodic: list[Periodic] = []
-
-
-def at_start(task: Task) -> None:
-    """Run once after migrating, before the first request. It must do no harm when it has run before."""
-    if task not in _at_start:
-        _at_start.append(task)
+_startup_tasks: list[Task] = []
+_periodic: list[PeriodicTask] = []
 
 
-def every(interval: timedelta, task: Task) -> None:
-    """Run at every interval while serving, in the one maintenance thread, on one server at a time."""
+def run_on_startup(task: Task) -> None:
+    """Registers a task to run after migrating, before the first request. It must be idempotent."""
+    if task not in _startup_tasks:
+        _startup_tasks.append(task)
+
+
+def run_every(interval: timedelta, task: Task) -> None:
+    """Registers a task to run periodically, in one maintenance thread, on one server at a time."""
     if all(periodic.task != task for periodic in _periodic):
-        _periodic.append(Periodic(interval, task))
+        _periodic.append(PeriodicTask(interval, task))
 
 
-def run_at_start() -> None:
-    for task in _at_start:
+def run_startup_tasks() -> None:
+    for task in _startup_tasks:
         task()
 
 
 def start_maintenance(stop: threading.Event) -> threading.Thread:
-    """The thread that runs what is due until `stop` is set."""
+    """Starts the thread that runs due tasks until `stop` is set."""
     thread = threading.Thread(target=_maintain, args=(stop,), name="maintenance", daemon=True)
     thread.start()
     return thread
@@ -65,16 +65,16 @@ def start_maintenance(stop: threading.Event) -> threading.Thread:
 
 def _maintain(stop: threading.Event) -> None:
     while not stop.wait(_pause()):
-        run_due(time.monotonic())
+        run_due_tasks(time.monotonic())
 
 
 def _pause() -> float:
     now = time.monotonic()
-    return max(0.0, min([periodic.due - now for periodic in _periodic] + [LONGEST_PAUSE]))
+    return max(0.0, min([periodic.due - now for periodic in _periodic] + [MAX_PAUSE]))
 
 
-def run_due(now: float) -> None:
-    """Run the tasks that are due; one that fails is logged and tried again at its next time."""
+def run_due_tasks(now: float) -> None:
+    """Runs the due tasks. A failure is logged, and the task runs again after its interval."""
     close_old_connections()
     for periodic in _periodic:
         if periodic.due <= now:
@@ -82,12 +82,12 @@ def run_due(now: float) -> None:
             try:
                 _run_alone(periodic.task)
             except Exception:
-                log.exception("Maintenance failed: %s", _name(periodic.task))
+                log.exception("Periodic task failed: %s", _name(periodic.task))
     close_old_connections()
 
 
 def _run_alone(task: Task) -> None:
-    """Unless another server is at it: then it is done there."""
+    """Skips the task if another server is running tasks at the moment."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [MAINTENANCE_LOCK])
         if cursor.fetchone() == (True,):

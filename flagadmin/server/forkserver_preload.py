@@ -1,8 +1,8 @@
-"""What the process that long work is forked from has loaded; imported nowhere else."""
+"""Preloaded by multiprocessing's fork server (see ``worker_processes``); imported nowhere else."""
 
 import signal
 
-# Whoever stops a service tells all its processes at once. This one ends when the last worker has finished its requests.
+# Stopping a service sends SIGTERM to all its processes. This one ends with the last worker.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 import flagadmin.wsgi  # noqa: E402, F401 - the whole application

@@ -1,22 +1,21 @@
-"""Python's cycle collector, held off where it could only look in vain."""
+"""Pauses Python's cyclic garbage collector during work that creates no cycles."""
 
 import gc
 from contextlib import ContextDecorator
 from threading import Lock
 from time import monotonic
 
-LONGEST = 5.0  # seconds
+MAX_PAUSE = 5.0  # seconds
 
 
-class _NoCollection(ContextDecorator):
-    """While any thread is inside, or runs a function decorated with it, the process looks for no cycles.
+class _GcPaused(ContextDecorator):
+    """The collector is paused while any thread is inside, or runs a function decorated with this.
 
-    For work that makes many objects and no cycles: compiled definitions, outcomes, the rows of an import. They all
-    live to the end, and to look through them again and again takes longer than the work. Reference counts free
-    everything as usual.
+    For work that creates many objects and no cycles, such as compiling definitions or importing flags: collecting
+    takes longer than the work itself and frees nothing. Reference counting works as usual.
 
-    A busy process always has some thread inside. So that others' cycles do not pile up there, whoever leaves after
-    ``LONGEST`` without a collection lets the collector work until the next one enters.
+    A busy process always has a thread inside. So that cycles of other code do not pile up, a thread that leaves after
+    ``MAX_PAUSE`` without a collection enables the collector until the next one enters.
     """
 
     def __init__(self) -> None:
@@ -32,8 +31,8 @@ class _NoCollection(ContextDecorator):
     def __exit__(self, *exc: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0 or monotonic() - self._since > LONGEST:
+            if self._inside == 0 or monotonic() - self._since > MAX_PAUSE:
                 gc.enable()
 
 
-no_collection = _NoCollection()
+gc_paused = _GcPaused()

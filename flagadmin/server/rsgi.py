@@ -1,7 +1,7 @@
-"""What the server calls (RSGI, Granian's own interface): one loop receives requests, threads answer whole ones.
+"""The RSGI application (Granian's interface): an event loop receives requests, threads run the WSGI application.
 
-A thread is taken only when the body has arrived, and given back when the answer is made: however slowly a client
-sends or reads, it keeps nobody waiting but itself.
+A request takes a thread only from the arrival of its whole body until its response is complete, so a client that
+sends or reads slowly blocks no other.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from django.db import connections
 from flagadmin.errors import AppError, AuthenticationRequired
 from flagadmin.http.error_responses import as_app_error, logged_record
 from flagadmin.server import worker_processes as processes
-from flagadmin.server.body_receiver import Arrivals
+from flagadmin.server.body_receiver import BodyReceiver
 from flagadmin.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
@@ -28,19 +28,19 @@ class Application:
     """RSGI's application object: Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` with each request."""
 
     def __init__(self) -> None:
-        self.arrivals = Arrivals(self.check_known)
+        self.body_receiver = BodyReceiver(self.check_known)
         self.threads = ThreadPoolExecutor(settings.SERVER_THREADS, thread_name_prefix="request")
-        # Of their own, so that a crowd of strangers waits for itself.
-        self.doors = ThreadPoolExecutor(2, thread_name_prefix="known")
-        self.under_way = 0
+        # A separate pool, so that many anonymous requests do not delay authenticated ones.
+        self.authentication_threads = ThreadPoolExecutor(2, thread_name_prefix="known")
+        self.running_requests = 0
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        processes.when_told(_stopping_by_signal(), lambda: self.under_way > 0)
+        processes.set_stop_handler(_stopping_by_signal(), lambda: self.running_requests > 0)
         self._look_for_listener()
 
     def _look_for_listener(self) -> None:
-        """Granian begins to listen soon after this."""
+        """Retries, because Granian starts listening only after ``__rsgi_init__``."""
         if not drop_stalled_readers():
             self.loop.call_later(0.1, self._look_for_listener)
 
@@ -49,35 +49,35 @@ class Application:
         if "content-length" not in headers and "transfer-encoding" not in headers:
             return await self.answer(scope, protocol, b"")
         try:
-            async with self.arrivals.body(scope, protocol) as body:
+            async with self.body_receiver.receive(scope, protocol) as body:
                 await self.answer(scope, protocol, body)
         except AppError as error:
             _refuse(protocol, error)
         except EOFError:
-            protocol.response_empty(400, [])  # to nobody
+            protocol.response_empty(400, [])  # the client has disconnected
 
     async def check_known(self, scope: Any) -> None:
         if "authorization" not in scope.headers and "cookie" not in scope.headers:
-            raise AuthenticationRequired  # without a look into the database
-        await self.loop.run_in_executor(self.doors, _check_known, environ_of(scope, b""))
+            raise AuthenticationRequired  # without a database query
+        await self.loop.run_in_executor(self.authentication_threads, _check_known, environ_of(scope, b""))
 
     async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
-        self.under_way += 1
+        self.running_requests += 1
         try:
             await self.loop.run_in_executor(self.threads, _answer, environ_of(scope, body), protocol)
         finally:
-            self.under_way -= 1
+            self.running_requests -= 1
 
 
 def _stopping_by_signal() -> Any:
-    """Lets the loop handle SIGTERM as if it had just come; the signal itself is blocked."""
+    """A function that makes the loop handle SIGTERM. The signal itself is blocked (see ``stop_on_sigterm``)."""
     descriptor = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
     return lambda: os.write(descriptor, bytes([signal.SIGTERM]))
 
 
 def _check_known(environ: dict[str, Any]) -> None:
-    """Raises AppError. In a thread, as it asks the database."""
+    """Raises AppError. Runs in a thread, because it queries the database."""
     try:
         check_known(environ)
     except Exception as error:
@@ -101,13 +101,13 @@ def _answer(environ: dict[str, Any], protocol: Any) -> None:
 
 
 def _refuse(protocol: Any, error: AppError) -> None:
-    """Without the application, which would need a thread. What is left of the body is not waited for."""
+    """Answers without the WSGI application and its thread, and without receiving the rest of the body."""
     headers = [("content-type", "application/json"), ("connection", "close"), *error.headers.items()]
     protocol.response_bytes(error.status, headers, orjson.dumps(logged_record(error)))
 
 
 def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
-    """The WSGI environment (PEP 3333) of a request whose body is here."""
+    """The WSGI environment (PEP 3333) of a request."""
     server, _, port = scope.server.rpartition(":")
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope.method,
@@ -135,7 +135,7 @@ def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
 def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
     if name == "content-type":
         environ["CONTENT_TYPE"] = value
-    # Not the given length: what has arrived counts. And "x_y" must not pass for the "x-y" of a proxy.
+    # The length is that of the received body. A header "x_y" must not be taken for the "x-y" of a proxy.
     elif name != "content-length" and "_" not in name:
         key = "HTTP_" + name.upper().replace("-", "_")
         separator = "; " if name == "cookie" else ","

@@ -1,4 +1,4 @@
-"""The sockets that this process listens on."""
+"""Socket options that Granian does not offer."""
 
 import os
 import socket
@@ -9,10 +9,9 @@ SECONDS_WITHOUT_READING = 30
 
 
 def drop_stalled_readers() -> bool:
-    """Connections whose client has read nothing for a while, though an answer waits, are closed from now on.
+    """Makes the kernel close connections whose client reads nothing for SECONDS_WITHOUT_READING.
 
-    Granian has no such limit, so the system does it (TCP_USER_TIMEOUT, which accepted connections inherit). False as
-    long as nothing listens.
+    Uses TCP_USER_TIMEOUT, which accepted connections inherit. Returns False if no socket is listening yet.
     """
     found = False
     for listener in _listeners():
@@ -26,7 +25,7 @@ def _listeners() -> Iterator[socket.socket]:
     for name in os.listdir("/proc/self/fd"):
         try:
             descriptor = os.dup(int(name))
-        except OSError:  # the listing's own, closed by now
+        except OSError:  # the descriptor of the listing itself, closed by now
             continue
         if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             found = socket.socket(fileno=descriptor)

@@ -1,4 +1,4 @@
-"""Long work in a process of its own: the requests beside it keep this one's interpreter to themselves."""
+"""Runs long work in a separate process, and ends processes cleanly on SIGTERM."""
 
 import logging
 import multiprocessing
@@ -16,8 +16,8 @@ from flagadmin.http.logs import request_id
 
 log = logging.getLogger("flagadmin.processes")
 
-SECONDS_TO_FINISH = 20  # for requests under way when told to stop
-SECONDS_TO_SEND = 3  # for answers that are made
+SHUTDOWN_TIMEOUT = 20  # for running requests after SIGTERM
+SEND_TIMEOUT = 3  # for completed responses
 
 _stop: Callable[[], object] | None = None
 _is_busy: Callable[[], bool] = bool
@@ -25,40 +25,37 @@ _is_busy: Callable[[], bool] = bool
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Forked from a process that has loaded the application and does nothing else: it starts with the first work and ends
-# with this process. A fresh interpreter would take a second or two each time, and this one has threads.
+# Forks from a process that has only loaded the application, because this process has threads and a fresh interpreter
+# takes seconds to start. The fork server starts with the first call and ends with this process.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["flagadmin.server.forkserver_preload"])
 
-POLITENESS = 10  # of nice(2): whoever waits for a page or an SDK comes first
+POLITENESS = 10  # for nice(2): pages and SDK requests have priority
 _one_at_a_time = threading.Lock()
 
 
-def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """``work(*args, **kwargs)`` in a fresh process: its result, or what it raises. One at a time, the next one waits.
+def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls ``work`` in a new process and returns its result or raises its exception. One call at a time.
 
-    ``work`` is a function of a module, and everything is pickled on its way. The database is the settings' own, and
-    no transaction is shared. The process ends with this one, so its transaction does too.
-
-    Raises ServiceUnavailable when it was killed before it was done.
+    ``work`` must be a module-level function; arguments and results are pickled. It uses the database settings of this
+    process but no transaction of it. Raises ServiceUnavailable if the process is killed.
     """
     with _one_at_a_time:
         executor = ProcessPoolExecutor(1, _context, initializer=_begin)
         try:
             return executor.submit(_run, request_id.get(), work, args, kwargs).result()
         except BrokenProcessPool:
-            log.exception("The process of %s ended before it was done", work.__name__)
+            log.exception("The process running %s ended early", work.__name__)
             raise ServiceUnavailable(
-                "The process that was at it ended before it was done. Nothing of it was kept; try again."
+                "The process handling this request ended early. Nothing was saved. Try again."
             ) from None
         finally:
-            # It is waited for: when this process was told to stop meanwhile, what tells that one to end could be
-            # lost, and each would wait for the other. It takes some 15 ms.
+            # Waits, which takes 15 ms: if SIGTERM arrived during shutdown, both processes could wait for each other.
             executor.shutdown()
 
 
 def end_with_parent(end: Callable[[], object]) -> None:
-    """Calls ``end`` when the process that started this one is gone; does nothing where nobody of ours did."""
+    """Calls ``end`` when the parent process has ended, if multiprocessing started this process."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -70,20 +67,20 @@ def end_with_parent(end: Callable[[], object]) -> None:
     threading.Thread(target=wait, name="parent-watch", daemon=True).start()
 
 
-def when_told(stop: Callable[[], object], is_busy: Callable[[], bool]) -> None:
-    """What `stop_when_told` calls, once this process serves: to stop, and to see whether requests are under way."""
+def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) -> None:
+    """Sets what `stop_on_sigterm` calls to stop this server, and to check for running requests."""
     global _stop, _is_busy
     _stop, _is_busy = stop, is_busy
 
 
-def stop_when_told(seconds: float) -> None:
+def stop_on_sigterm(seconds: float) -> None:
     """The first SIGTERM stops this process: at once if it does not serve yet, else when its requests are answered.
 
-    For these it waits so many seconds; for clients that are slow to send or to read, not as long. Whoever stops a
-    service tells all its processes, and then `serve` tells its workers again: a second call of the server's own
-    handler waits for ever, and holds the interpreter while it does. SIGINT is for `serve` alone.
+    Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a service
+    signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make Granian's own
+    handler block forever, so signals are blocked and read by a thread. SIGINT is handled by `serve` alone.
 
-    To be called before there are other threads: they inherit what is blocked.
+    Must be called before other threads start, because threads inherit the signal mask.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
 
@@ -98,21 +95,19 @@ def stop_when_told(seconds: float) -> None:
 
 
 def _wait_for_requests(seconds: float) -> None:
-    """Until they are answered and the answers had time to go out."""
-    told = busy = now = time.monotonic()
-    while now - told < seconds and now - busy < min(seconds, SECONDS_TO_SEND):
+    """Waits until they are answered and the responses had time to be sent."""
+    begin = busy = now = time.monotonic()
+    while now - begin < seconds and now - busy < min(seconds, SEND_TIMEOUT):
         time.sleep(0.02)
         now = time.monotonic()
         if _is_busy():
             busy = now
     if _is_busy():
-        log.error(
-            "Requests are still under way %s s after this worker was told to stop. It ends now.", seconds
-        )
+        log.error("Requests are still running %s s after SIGTERM. Stopping this worker anyway.", seconds)
 
 
 def _begin() -> None:
-    """Told to stop, the parent finishes its requests first."""
+    """Ignores signals, because the parent finishes its requests first and this process ends with it."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(lambda: os._exit(1))

@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixInline
+from flagadmin.admin_base import ActionInline, ActionModelAdmin
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from groups.groups import actions as groups
@@ -20,7 +20,7 @@ from groups.people.last_admin import check_admins_without_group
 from groups.roles.admin_fields import OnlyRootRoles
 
 
-class MembershipInline(FixInline):
+class MembershipInline(ActionInline):
     model = GroupMembership
     fields = ("user",)
     raw_id_fields = ("user",)
@@ -42,7 +42,7 @@ def members(membership: GroupMembership) -> set[int]:
 
 
 @admin.register(Group)
-class GroupFix(OnlyRootRoles, Fix):
+class GroupAdmin(OnlyRootRoles, ActionModelAdmin):
     list_display = ("name", "description", "root_role", "scim_id", "created_at", "created_by")
     list_filter = ("root_role",)
     list_select_related = ("root_role",)
@@ -78,7 +78,7 @@ class GroupFix(OnlyRootRoles, Fix):
     def remove(self, obj: Group, form: Any, caller: Caller) -> None:
         groups.delete_group(obj.pk, caller=caller)
 
-    def told(self, obj: Group) -> str:
+    def deletion_label(self, obj: Group) -> str:
         plan = groups.plan_group_deletion(obj, caller=Caller.system())
         return (
             f"Group {obj}, its {len(plan.members)} memberships and the {len(plan.grants)} roles it gives in projects; "

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import ReadOnly
+from flagadmin.admin_base import ReadOnlyModelAdmin
 from groups.models import (
     LoginFailure,
     LoginLink,
@@ -13,7 +13,7 @@ from groups.models import (
 
 
 @admin.register(LoginLink)
-class LoginLinkFix(ReadOnly):
+class LoginLinkAdmin(ReadOnlyModelAdmin):
     list_display = ("user", "created_at", "expires_at", "used_at")
     search_fields = ("user__username",)
     exclude = ("token_hash",)
@@ -23,6 +23,6 @@ class LoginLinkFix(ReadOnly):
 
 
 @admin.register(LoginFailure)
-class LoginFailureFix(ReadOnly):
+class LoginFailureAdmin(ReadOnlyModelAdmin):
     list_display = ("account", "address", "failed_at")
     search_fields = ("account", "address")

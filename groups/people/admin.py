@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixForm
+from flagadmin.admin_base import ActionModelAdmin, ActionModelForm
 from groups.access import Caller
 from groups.models import (
     User,
@@ -18,7 +18,7 @@ from groups.people.last_admin import check_admins_without_account
 from groups.roles.admin_fields import OnlyRootRoles
 
 
-class UserForm(FixForm):
+class UserForm(ActionModelForm):
     new_password = forms.CharField(
         required=False,
         strip=False,
@@ -28,13 +28,13 @@ class UserForm(FixForm):
 
 
 @admin.register(User)
-class UserFix(OnlyRootRoles, Fix):
+class UserAdmin(OnlyRootRoles, ActionModelAdmin):
     form = UserForm
     list_display = ("username", "name", "email", "is_service", "is_active", "root_role", "seen_at")
     list_filter = ("is_service", "is_active", "root_role")
     list_select_related = ("root_role",)
     search_fields = ("username", "name", "email")
-    fixed = ("username", "is_service")
+    readonly_on_change = ("username", "is_service")
     readonly_always = ("created_at", "seen_at")
     fields = (
         "username", "is_service", "name", "email", "is_active", "root_role", "created_at", "seen_at",
@@ -67,7 +67,7 @@ class UserFix(OnlyRootRoles, Fix):
     def remove(self, obj: User, form: Any, caller: Caller) -> None:
         accounts.delete_account(obj.pk, is_service=obj.is_service, caller=caller)
 
-    def told(self, obj: User) -> str:
+    def deletion_label(self, obj: User) -> str:
         return f"{'Service account' if obj.is_service else 'Person'} {obj}, with its tokens, grants and memberships"
 
     def deletion_checks(self, obj: User, caller: Caller) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixInline, is_admin
+from flagadmin.admin_base import ActionInline, ActionModelAdmin, is_admin
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.models import (
@@ -17,7 +17,7 @@ from groups.roles import actions as roles
 from groups.roles.actions import Held
 
 
-class RolePermissionInline(FixInline):
+class RolePermissionInline(ActionInline):
     model = RolePermission
     fields = ("permission", "environment")
     verbose_name_plural = "permissions"
@@ -37,11 +37,11 @@ def is_built_in(obj: Any) -> bool:
 
 
 @admin.register(Role)
-class RoleFix(Fix):
+class RoleAdmin(ActionModelAdmin):
     list_display = ("name", "id", "type", "description")
     list_filter = ("type",)
     search_fields = ("name", "description")
-    fixed = ("type",)
+    readonly_on_change = ("type",)
     readonly_always = ("created_at",)
     fields = ("name", "type", "description", "created_at")
     inlines = (RolePermissionInline,)

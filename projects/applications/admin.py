@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 
-from flagadmin.admin_base import ReadOnly
+from flagadmin.admin_base import ReadOnlyModelAdmin
 from groups.access import Caller
 from projects.applications.actions import delete_application
 from projects.models import (
@@ -17,7 +17,7 @@ from projects.models import (
 
 
 @admin.register(Application)
-class ApplicationFix(ReadOnly):
+class ApplicationAdmin(ReadOnlyModelAdmin):
     list_display = ("name", "created_at")
     search_fields = ("name",)
 
@@ -26,7 +26,7 @@ class ApplicationFix(ReadOnly):
 
 
 @admin.register(ApplicationInstance)
-class ApplicationInstanceFix(ReadOnly):
+class ApplicationInstanceAdmin(ReadOnlyModelAdmin):
     list_display = ("instance_id", "application", "environment", "sdk_version", "sdk_type", "seen_at")
     list_filter = ("environment", "sdk_type")
     list_select_related = ("application",)
@@ -34,7 +34,7 @@ class ApplicationInstanceFix(ReadOnly):
 
 
 @admin.register(FlagLastSeen)
-class FlagLastSeenFix(ReadOnly):
+class FlagLastSeenAdmin(ReadOnlyModelAdmin):
     list_display = ("flag", "environment", "seen_at")
     list_filter = ("environment",)
     list_select_related = ("flag",)
@@ -42,7 +42,7 @@ class FlagLastSeenFix(ReadOnly):
 
 
 @admin.register(LifecycleStage)
-class LifecycleStageFix(ReadOnly):
+class LifecycleStageAdmin(ReadOnlyModelAdmin):
     list_display = ("flag", "stage", "entered_at")
     list_filter = ("stage",)
     list_select_related = ("flag",)
@@ -50,6 +50,6 @@ class LifecycleStageFix(ReadOnly):
 
 
 @admin.register(ProjectRevision)
-class ProjectRevisionFix(ReadOnly):
+class ProjectRevisionAdmin(ReadOnlyModelAdmin):
     list_display = ("project_id", "revision")
     search_fields = ("project_id",)

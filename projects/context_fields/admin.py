@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix
+from flagadmin.admin_base import ActionModelAdmin
 from groups.access import Caller
 from projects.admin_forms import values
 from projects.context_fields import actions as context_fields
@@ -13,13 +13,13 @@ from projects.models import ContextField
 
 
 @admin.register(ContextField)
-class ContextFieldFix(Fix):
+class ContextFieldAdmin(ActionModelAdmin):
     list_display = ("name", "description", "stickiness", "sort_order", "project")
     list_filter = ("stickiness", "project")
     search_fields = ("name", "description")
     raw_id_fields = ("project",)
-    fixed = ("name", "project")
-    helps = {
+    readonly_on_change = ("name", "project")
+    extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "stickiness": "Whether rollouts can be kept by it.",
         "legal_values": 'The only values that constraints may name: [{"value": …, "description": …}]. Empty: any.',

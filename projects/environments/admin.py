@@ -6,19 +6,19 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix
+from flagadmin.admin_base import ActionModelAdmin
 from groups.access import Caller
 from projects.environments import actions as environment_actions
 from projects.models import Environment
 
 
 @admin.register(Environment)
-class EnvironmentFix(Fix):
+class EnvironmentAdmin(ActionModelAdmin):
     list_display = ("name", "type", "enabled", "sort_order")
     list_filter = ("type", "enabled")
     search_fields = ("name", "type")
-    fixed = ("name",)
-    helps = {
+    readonly_on_change = ("name",)
+    extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "type": "For example development, test, preproduction, production.",
         "enabled": "Whether new projects use it. Flags stay as they are.",

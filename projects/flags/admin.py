@@ -1,4 +1,4 @@
-"""Flags with their environments, strategies, tags, parents and links: fixed through the same functions as the API."""
+"""Flags with their environments, strategies, tags, parents and links, changed through the actions of the API."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -7,7 +7,14 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixForm, FixInline, Verbs, bulk, checked_body
+from flagadmin.admin_base import (
+    ActionInline,
+    ActionModelAdmin,
+    ActionModelForm,
+    AdminActions,
+    bulk_action,
+    checked_body,
+)
 from flagadmin.errors import InvalidOperation, ValidationError, check_problems
 from groups.access import Caller
 from projects.flags import actions, dependencies, links, tags
@@ -22,7 +29,7 @@ from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 
 
-class OfFlag(FixInline):
+class OfFlag(ActionInline):
     """Archived flags are only shown: whoever wants to change one revives it first."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -43,7 +50,7 @@ class FlagEnvironmentInline(OfFlag):
     model = FlagEnvironment
     fields = ("environment", "enabled", "variants")
     readonly_always = ("environment",)
-    helps = {
+    extra_help_texts = {
         "enabled": "Switched on without an enabled strategy, it gets the project's default strategy.",
         "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
     }
@@ -62,7 +69,7 @@ class FlagEnvironmentInline(OfFlag):
             switch(*place, caller=caller)
 
 
-class StrategyForm(FixForm):
+class StrategyForm(ActionModelForm):
     """With the strategy's segments, which are rows of their own."""
 
     used_segments = forms.ModelMultipleChoiceField(
@@ -88,9 +95,9 @@ class StrategyForm(FixForm):
         }
 
 
-class StrategyVerbs(Verbs):
+class StrategyActions(AdminActions):
     form: Any = StrategyForm
-    helps = {
+    extra_help_texts = {
         "name": "The strategy type, for example flexibleRollout.",
         "sort_order": "Strategies are tried in this order; the first that holds decides.",
         "parameters": 'Texts by name, for example {"rollout": "50", "stickiness": "default"}.',
@@ -124,7 +131,7 @@ def place_of(strategy: Strategy) -> tuple[str, str, str]:
     return strategy.flag.project_id, strategy.flag.name, strategy.environment_id
 
 
-class StrategyInline(StrategyVerbs, OfFlag):
+class StrategyInline(StrategyActions, OfFlag):
     model = Strategy
 
 
@@ -152,7 +159,7 @@ class DependencyInline(OfFlag):
     model = Dependency
     fk_name = "flag"
     fields = ("parent", "enabled", "variants")
-    helps = {
+    extra_help_texts = {
         "enabled": "Whether the parent must be on, or off.",
         "variants": "Names of the parent's variants of which it must have one; empty for any.",
     }
@@ -197,14 +204,14 @@ class FlagLinkInline(OfFlag):
 
 
 @admin.register(Flag)
-class FlagFix(Fix):
+class FlagAdmin(ActionModelAdmin):
     list_display = ("name", "project", "type", "stale", "archived_at", "created_at", "description")
     list_filter = (("archived_at", admin.EmptyFieldListFilter), "stale", "type", "project")
     search_fields = ("name", "description")
     list_select_related = ("project",)
     raw_id_fields = ("project",)
-    fixed = ("name", "project")
-    helps = {
+    readonly_on_change = ("name", "project")
+    extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~; unique across all projects. It never changes.",
         "type": "For example release, experiment, operational, kill-switch, permission.",
         "stale": "Has served its purpose; should be removed from the code.",
@@ -217,12 +224,12 @@ class FlagFix(Fix):
     )  # fmt: skip
     inlines = (FlagEnvironmentInline, StrategyInline, FlagTagInline, DependencyInline, FlagLinkInline)
     actions = (
-        bulk(
+        bulk_action(
             "archive",
             "Archive the selected flags",
             lambda flag, caller: archiving.archive_flags(flag.project_id, [flag.name], caller=caller),
         ),
-        bulk(
+        bulk_action(
             "revive",
             "Revive the selected flags, switched off",
             lambda flag, caller: archiving.revive_flags(flag.project_id, [flag.name], caller=caller),
@@ -259,7 +266,7 @@ class FlagFix(Fix):
 
 
 @admin.register(Strategy)
-class StrategyFix(StrategyVerbs, Fix):
+class StrategyAdmin(StrategyActions, ActionModelAdmin):
     """Strategies by themselves, for finding them; their flag's page has them too."""
 
     list_display = ("flag", "environment", "name", "title", "disabled", "sort_order")
@@ -268,5 +275,5 @@ class StrategyFix(StrategyVerbs, Fix):
     search_fields = ("flag__name", "title", "name")
     raw_id_fields = ("flag",)
     ordering = ("flag__name", "environment", "sort_order", "id")
-    fields: ClassVar[Any] = ("flag", *StrategyVerbs.fields)
-    fixed = ("flag", "environment")
+    fields: ClassVar[Any] = ("flag", *StrategyActions.fields)
+    readonly_on_change = ("flag", "environment")

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix, FixInline, Verbs
+from flagadmin.admin_base import ActionInline, ActionModelAdmin, AdminActions
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from groups.models import Grant
@@ -13,7 +13,7 @@ from projects.members import actions as project_access
 from projects.members.actions import PROJECT_TYPES, Holders
 
 
-class GrantVerbs(Verbs):
+class GrantActions(AdminActions):
     fields: ClassVar[Any] = ("role", "user", "group")
     raw_id_fields: ClassVar[Any] = ("user", "group")
 
@@ -33,7 +33,7 @@ class GrantVerbs(Verbs):
         project_access.remove_role(obj.project_id, holder(obj), obj.role_id, caller=caller)
 
 
-class GrantInline(GrantVerbs, FixInline):
+class GrantInline(GrantActions, ActionInline):
     model = Grant
     verbose_name_plural = "roles given here"
 
@@ -46,7 +46,7 @@ def holder(grant: Grant) -> Holders:
 
 
 @admin.register(Grant)
-class GrantFix(GrantVerbs, Fix):
+class GrantAdmin(GrantActions, ActionModelAdmin):
     fields: ClassVar[Any] = ("project", "role", "user", "group")
     raw_id_fields: ClassVar[Any] = ("project", "user", "group")
     list_display = ("project", "role", "user", "group", "created_at")

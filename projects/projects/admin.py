@@ -1,4 +1,4 @@
-"""Projects, environments and who holds which role: fixed through the same functions as the API."""
+"""Projects, environments and who holds which role: readonly_on_change through the same functions as the API."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixInline, bulk, checked_body
+from flagadmin.admin_base import ActionInline, ActionModelAdmin, bulk_action, checked_body
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from projects.deletion.execute import delete_project
@@ -19,11 +19,11 @@ from projects.projects import environments as places
 from projects.strategies.serializers import StrategyBody
 
 
-class ProjectEnvironmentInline(FixInline):
+class ProjectEnvironmentInline(ActionInline):
     model = ProjectEnvironment
-    fixed = ("environment",)
+    readonly_on_change = ("environment",)
     fields = ("environment", "default_strategy")
-    helps = {
+    extra_help_texts = {
         "default_strategy": 'As the API has it: {"name": …, "parameters": {…}, …}. null: on for everyone.',
     }
     verbose_name_plural = "environments in use here, each with what a flag gets that is on without a strategy"
@@ -49,13 +49,13 @@ class ProjectEnvironmentInline(FixInline):
 
 
 @admin.register(Project)
-class ProjectFix(Fix):
+class ProjectAdmin(ActionModelAdmin):
     list_display = ("id", "name", "archived_at", "flag_limit", "default_stickiness", "created_at")
     list_filter = (("archived_at", admin.EmptyFieldListFilter),)
     search_fields = ("id", "name", "description")
     ordering = ("id",)
-    fixed = ("id",)
-    helps = {
+    readonly_on_change = ("id",)
+    extra_help_texts = {
         "id": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "default_stickiness": "What new gradual rollouts are kept by: default, random, userId, sessionId or a context "
         "field.",
@@ -71,12 +71,12 @@ class ProjectFix(Fix):
     )
     inlines = (ProjectEnvironmentInline, GrantInline)
     actions = (
-        bulk(
+        bulk_action(
             "archive",
             "Archive the selected projects",
             lambda project, caller: actions.archive_project(project.pk, caller=caller),
         ),
-        bulk(
+        bulk_action(
             "revive",
             "Revive the selected projects",
             lambda project, caller: actions.revive_project(project.pk, caller=caller),
@@ -102,7 +102,7 @@ class ProjectFix(Fix):
     def remove(self, obj: Project, form: Any, caller: Caller) -> None:
         delete_project(obj.pk, caller=caller)
 
-    def told(self, obj: Project) -> str:
+    def deletion_label(self, obj: Project) -> str:
         plan = plan_project_deletion(obj.pk, caller=Caller.system())
         return f"{lost(plan)}."
 

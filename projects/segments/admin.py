@@ -1,4 +1,4 @@
-"""Segments, context fields, strategy types and tag types: fixed through the same functions as the API."""
+"""Segments, context fields, strategy types and tag types: readonly_on_change through the same functions as the API."""
 
 from functools import partial
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix, checked_body
+from flagadmin.admin_base import ActionModelAdmin, checked_body
 from groups.access import Caller
 from projects.admin_forms import values
 from projects.models import Segment
@@ -15,14 +15,14 @@ from projects.strategies.constraint_serializers import ConstraintBody
 
 
 @admin.register(Segment)
-class SegmentFix(Fix):
+class SegmentAdmin(ActionModelAdmin):
     list_display = ("name", "id", "project", "description", "created_by", "created_at")
     list_filter = ("project",)
     search_fields = ("name", "description")
     raw_id_fields = ("project",)
     readonly_always = ("created_by", "created_at")
     fields = ("name", "description", "constraints", "project", "created_by", "created_at")
-    helps = {
+    extra_help_texts = {
         "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
         'optional "inverted" and "caseInsensitive".',
         "project": "The one project whose strategies may use it; empty for all.",

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix
+from flagadmin.admin_base import ActionModelAdmin
 from groups.access import Caller
 from projects.admin_forms import values
 from projects.models import StrategyType
@@ -14,13 +14,13 @@ from projects.strategies import strategy_types
 
 
 @admin.register(StrategyType)
-class StrategyTypeFix(Fix):
+class StrategyTypeAdmin(ActionModelAdmin):
     list_display = ("name", "title", "built_in", "deprecated", "description")
     list_filter = ("built_in", "deprecated")
     search_fields = ("name", "title", "description")
-    fixed = ("name",)
+    readonly_on_change = ("name",)
     readonly_always = ("built_in",)
-    helps = {
+    extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "parameters": '[{"name": …, "type": string, percentage, list, number or boolean, "required": …}]',
         "deprecated": "No longer offered for new strategies; those there are go on.",

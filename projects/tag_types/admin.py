@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 
-from flagadmin.admin_base import Fix
+from flagadmin.admin_base import ActionModelAdmin
 from groups.access import Caller
 from projects.admin_forms import values
 from projects.models import TagType
@@ -14,13 +14,16 @@ from projects.tag_types import actions as tag_types
 
 
 @admin.register(TagType)
-class TagTypeFix(Fix):
+class TagTypeAdmin(ActionModelAdmin):
     list_display = ("name", "description", "icon", "color")
     search_fields = ("name", "description")
-    fixed = ("name",)
+    readonly_on_change = ("name",)
     readonly_always = ("created_at",)
     fields = ("name", "description", "icon", "color", "created_at")
-    helps = {"name": "2 to 50 of letters, digits and - . _ ~. It never changes.", "color": "As #FFFFFF."}
+    extra_help_texts = {
+        "name": "2 to 50 of letters, digits and - . _ ~. It never changes.",
+        "color": "As #FFFFFF.",
+    }
 
     def check_values(self, obj: TagType, form: forms.ModelForm) -> None:
         tag_types.check_tag_type(obj)

@@ -5,14 +5,14 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from flagadmin.admin_base import Fix, FixInline
+from flagadmin.admin_base import ActionInline, ActionModelAdmin
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.people import personal_tokens
 from projects.tokens import actions as tokens
 
 
-class ScopeInline(FixInline):
+class ScopeInline(ActionInline):
     model = ApiTokenProject
     fields = ("project",)
     readonly_always = ("project",)
@@ -20,7 +20,7 @@ class ScopeInline(FixInline):
 
 
 @admin.register(ApiToken)
-class ApiTokenFix(Fix):
+class ApiTokenAdmin(ActionModelAdmin):
     """Keys are never shown: what is kept is their hash. New ones are made in the console or the API."""
 
     list_display = (

@@ -379,11 +379,11 @@ def test_two_tabs_do_not_import_twice(browse):
 def test_large_files_are_planned_beside_the_workers_and_once(browse, settings, monkeypatch):
     apart = []
 
-    def in_own_process(work, *args, **kwargs):
+    def run_in_process(work, *args, **kwargs):
         apart.append(work.__name__)
         return pickle.loads(pickle.dumps(work(*args, **kwargs)))
 
-    monkeypatch.setattr("importer.isolation.in_own_process", in_own_process)
+    monkeypatch.setattr("importer.isolation.run_in_process", run_in_process)
     settings.IMPORT_PROCESS_BYTES = 0
     browser = browse("member")
     address, page = preview(browser, export("a", "b", "c"))

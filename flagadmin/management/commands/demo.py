@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand
 
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
-from flagadmin.management.commands.serve import address_of, check_free
+from flagadmin.management.commands.serve import check_free, local_url
 from groups.login.links import create_login_link
 from projects.models import Flag, Project
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             check_free(host, port)  # before a login link is printed that another server would get
         call_command("migrate", verbosity=0)
         admin = load_demo()
-        address = settings.PUBLIC_URL or address_of(host, port)
+        address = settings.PUBLIC_URL or local_url(host, port)
         visit = "/playground/?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )

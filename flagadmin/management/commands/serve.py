@@ -21,16 +21,16 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
-from flagadmin.server import background_tasks as runtime
+from flagadmin.server import background_tasks
 from flagadmin.server.static_files import collect_static_files
-from flagadmin.server.worker_processes import SECONDS_TO_FINISH
+from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 
 # Any number: servers that start at once on one database migrate one after the other.
 MIGRATION_LOCK = 7_325_002
-MILLISECONDS_FOR_HEADERS = 10_000  # and for which an idle connection is kept
-MOST_RESPAWNS = 20  # of workers in a minute; after that something is wrong that starting again does not mend
-LONGEST_WAIT = 1.0  # seconds until the serving loop looks by itself
-EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+HEADER_TIMEOUT_MS = 10_000  # and for which an idle connection is kept
+MAX_RESPAWNS = 20  # of workers in a minute; after that something is wrong that starting again does not mend
+MAX_WAIT = 1.0  # seconds until the serving loop looks by itself
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 # For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
 # the system when freed, and mapped and cleared anew, page by page, for the next answer. That was a quarter of the time.
@@ -51,12 +51,12 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, workers: int, **options: Any) -> None:
         check_free(host, port)
-        runtime.address = settings.PUBLIC_URL or address_of(host, port)
+        background_tasks.public_url = settings.PUBLIC_URL or local_url(host, port)
         try:
             check_database()
             migrate()
             collect_static_files()
-            runtime.run_at_start()
+            background_tasks.run_startup_tasks()
         except OperationalError as error:
             raise CommandError(f"The database is not available: {error}") from error
         except ImproperlyConfigured as error:
@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
     def serve(self, granian: Any) -> None:
         stop = threading.Event()
-        maintenance = runtime.start_maintenance(stop)
+        maintenance = background_tasks.start_maintenance(stop)
         granian.on_startup(self.started)
         try:
             granian.serve()
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             close_connections()
 
     def started(self) -> None:
-        self.stdout.write(f"Serving at {runtime.address}/")
+        self.stdout.write(f"Serving at {background_tasks.public_url}/")
 
 
 def check_free(host: str, port: int) -> None:
@@ -94,16 +94,16 @@ def check_free(host: str, port: int) -> None:
             probe.listen(1)
     except OSError as error:
         raise CommandError(
-            f"Cannot listen on {in_address(host)}:{port}: {error.strerror}. Give another --port or --host."
+            f"Cannot listen on {host_in_url(host)}:{port}: {error.strerror}. Give another --port or --host."
         ) from error
 
 
-def address_of(host: str, port: int) -> str:
+def local_url(host: str, port: int) -> str:
     """Where a browser on this machine finds it: every address is none that a link can have."""
-    return f"http://{'localhost' if host in EVERY_ADDRESS else in_address(host)}:{port}"
+    return f"http://{'localhost' if host in ALL_INTERFACES else host_in_url(host)}:{port}"
 
 
-def in_address(host: str) -> str:
+def host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
@@ -122,7 +122,7 @@ def migrate() -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
-class Bell:
+class Wakeup:
     """Wakes the serving loop, in the place of Granian's own `threading.Event`.
 
     The handler of a signal rings, and may interrupt the loop while it begins to wait, or another ringing: an event's
@@ -131,35 +131,35 @@ class Bell:
     """
 
     def __init__(self) -> None:
-        self._rung: SimpleQueue[None] = SimpleQueue()  # whose `put` may be interrupted by another
+        self._queue: SimpleQueue[None] = SimpleQueue()  # whose `put` may be interrupted by another
 
     def set(self) -> None:
-        self._rung.put(None)
+        self._queue.put(None)
 
     def wait(self) -> None:
         with suppress(Empty):
-            self._rung.put(self._rung.get(timeout=LONGEST_WAIT))
+            self._queue.put(self._queue.get(timeout=MAX_WAIT))
 
     def clear(self) -> None:
         with suppress(Empty):
             while True:
-                self._rung.get_nowait()
+                self._queue.get_nowait()
 
 
-class Respawns(dict[int, float]):
+class RespawnLimit(dict[int, float]):
     """When each worker was started in the place of another, as Granian keeps it: it ends the server when one of them
     dies within 5.5 seconds. A worker may be killed twice in that time; only many in a minute are a loop."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._moments: deque[float] = deque(maxlen=MOST_RESPAWNS)
+        self._moments: deque[float] = deque(maxlen=MAX_RESPAWNS)
 
     def __setitem__(self, worker: int, moment: float) -> None:
         self._moments.append(moment)
         super().__setitem__(worker, moment)
 
     def get(self, worker: int, default: Any = None) -> Any:
-        loops = len(self._moments) == MOST_RESPAWNS and self._moments[-1] - self._moments[0] < 60
+        loops = len(self._moments) == MAX_RESPAWNS and self._moments[-1] - self._moments[0] < 60
         return super().get(worker, default) if loops else default
 
 
@@ -176,18 +176,18 @@ def server(host: str, port: int, workers: int) -> Any:
         workers=workers,
         # HTTP/2 comes through a proxy if at all, and looking which one it is has no deadline.
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=MILLISECONDS_FOR_HEADERS),
+        http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_MS),
         websockets=False,
         respawn_failed_workers=True,
         # A worker ends by itself before, and says so. Granian's own warnings are left out: it takes one that has just
         # ended for one that had to be killed, now and then.
-        workers_kill_timeout=SECONDS_TO_FINISH + 5,
+        workers_kill_timeout=SHUTDOWN_TIMEOUT + 5,
         log_level=LogLevels.error,
         # Through our own log, as everything else.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
-    granian.main_loop_interrupt = Bell()  # type: ignore[assignment]
-    granian.respawned_wrks = Respawns()
+    granian.main_loop_interrupt = Wakeup()  # type: ignore[assignment]
+    granian.respawned_wrks = RespawnLimit()
     return granian
 
 

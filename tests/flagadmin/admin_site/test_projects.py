@@ -122,10 +122,10 @@ def test_many_projects_are_deleted_all_or_none(site, shop):
 
 def test_what_comes_between_the_page_and_the_answer(site, shop, monkeypatch):
     """A flag that became active after the page was looked at is found by the deletion itself."""
-    from projects.projects.admin import ProjectFix
+    from projects.projects.admin import ProjectAdmin
 
     make_flag("shop", "menu")
-    monkeypatch.setattr(ProjectFix, "deletion_blockers", lambda *args: [])
+    monkeypatch.setattr(ProjectAdmin, "deletion_blockers", lambda *args: [])
     response = site.post(f"{PROJECTS}shop/delete/", {"post": "yes"})
     assert "1 flag is still active in project shop: menu" in refusals(response)[0]
     assert Project.objects.filter(pk="shop").exists()

@@ -46,7 +46,7 @@ def test_readyz_says_when_the_database_is_gone(client: Client, monkeypatch: pyte
 
 @pytest.fixture
 def nothing_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_refused_for_space", deque(maxlen=1))
+    monkeypatch.setattr(health, "_disk_full_errors", deque(maxlen=1))
 
 
 def refused_with(sqlstate: str) -> OperationalError:

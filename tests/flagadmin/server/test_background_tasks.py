@@ -5,46 +5,46 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from flagadmin.server import background_tasks as runtime
+from flagadmin.server import background_tasks
 
 
 @pytest.fixture(autouse=True)
 def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "_periodic", [])
-    monkeypatch.setattr(runtime, "close_old_connections", lambda: None)
+    monkeypatch.setattr(background_tasks, "_periodic", [])
+    monkeypatch.setattr(background_tasks, "close_old_connections", lambda: None)
 
 
 @pytest.mark.django_db
 def test_runs_what_is_due() -> None:
     ran: list[str] = []
-    runtime.every(timedelta(seconds=10), lambda: ran.append("ten"))
-    runtime.every(timedelta(seconds=30), lambda: ran.append("thirty"))
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("ten"))
+    background_tasks.run_every(timedelta(seconds=30), lambda: ran.append("thirty"))
     for now in (100, 105, 110, 120, 130):
-        runtime.run_due(now)
+        background_tasks.run_due_tasks(now)
     assert ran == ["ten", "thirty", "ten", "ten", "ten", "thirty"]
 
 
 @pytest.mark.django_db
 def test_a_failure_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     ran: list[str] = []
-    runtime.every(timedelta(seconds=10), lambda: 1 / 0)
-    runtime.every(timedelta(seconds=10), lambda: ran.append("after"))
-    runtime.run_due(100)
+    background_tasks.run_every(timedelta(seconds=10), lambda: 1 / 0)
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("after"))
+    background_tasks.run_due_tasks(100)
     assert ran == ["after"]
-    assert "Maintenance failed" in caplog.text
+    assert "Periodic task failed" in caplog.text
 
 
 @pytest.mark.django_db
 def test_leaves_it_to_another_server_that_is_at_it() -> None:
     ran: list[str] = []
-    runtime.every(timedelta(seconds=10), lambda: ran.append("here"))
+    background_tasks.run_every(timedelta(seconds=10), lambda: ran.append("here"))
     elsewhere = connection.copy()
     try:
         with elsewhere.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [runtime.MAINTENANCE_LOCK])
-            runtime.run_due(100)
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [runtime.MAINTENANCE_LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [background_tasks.MAINTENANCE_LOCK])
+            background_tasks.run_due_tasks(100)
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [background_tasks.MAINTENANCE_LOCK])
     finally:
         elsewhere.close()
-    runtime.run_due(110)
+    background_tasks.run_due_tasks(110)
     assert ran == ["here"]

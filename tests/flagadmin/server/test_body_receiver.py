@@ -11,8 +11,8 @@ import pytest
 from granian.rsgi import ProtocolClosed
 
 from flagadmin import errors
-from flagadmin.server import body_receiver as arrival
-from flagadmin.server.body_receiver import Arrivals
+from flagadmin.server import body_receiver as receiver_module
+from flagadmin.server.body_receiver import BodyReceiver
 
 IMPORT = "/api/admin/features-batch/import"
 
@@ -47,7 +47,7 @@ def received(
     sender: Sender, length: int | None = None, path: str = "/api/admin/playground", caller: Any = known
 ) -> bytes:
     async def receive() -> bytes:
-        async with Arrivals(caller).body(scope(length, path), sender) as body:
+        async with BodyReceiver(caller).receive(scope(length, path), sender) as body:
             return body
 
     return run(receive())
@@ -65,8 +65,8 @@ def scope(length: int | None, path: str) -> Any:
 
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "SECONDS", 0.01)
-    monkeypatch.setattr(arrival, "SECONDS_FOR_A_PLACE", 0.01)
+    monkeypatch.setattr(receiver_module, "RECEIVE_TIMEOUT", 0.01)
+    monkeypatch.setattr(receiver_module, "SLOT_TIMEOUT", 0.01)
 
 
 @pytest.mark.parametrize("length", [4, None])
@@ -81,7 +81,7 @@ def test_a_body_that_does_not_arrive(length: int | None, no_time: None) -> None:
 
 
 def test_a_body_that_keeps_arriving_has_more_time(no_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "BYTES_PER_SECOND", 1000)
+    monkeypatch.setattr(receiver_module, "BYTES_PER_SECOND", 1000)
 
     class Slow(Sender):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -119,13 +119,13 @@ def test_an_import_may_be_larger(path: str) -> None:
 
 def test_large_bodies_have_few_places(no_time: None) -> None:
     async def receive() -> None:
-        arrivals = Arrivals(known)
+        body_receiver = BodyReceiver(known)
 
         def large() -> Any:
-            return arrivals.body(scope(2_000_000, IMPORT), Sender(b"a" * 2_000_000))
+            return body_receiver.receive(scope(2_000_000, IMPORT), Sender(b"a" * 2_000_000))
 
         async with AsyncExitStack() as stack:
-            for _ in range(arrival.LARGE_BODIES):
+            for _ in range(receiver_module.MAX_LARGE_BODIES):
                 await stack.enter_async_context(large())
             with pytest.raises(errors.ServiceUnavailable, match="large bodies"):
                 await stack.enter_async_context(large())
@@ -137,7 +137,11 @@ def test_large_bodies_have_few_places(no_time: None) -> None:
 
 @pytest.mark.parametrize(
     ("path", "length"),
-    [(IMPORT, arrival.SMALL + 1), ("/api/admin/playground", arrival.SMALL + 1), ("/import/", 1_000_001)],
+    [
+        (IMPORT, receiver_module.SMALL_BODY + 1),
+        ("/api/admin/playground", receiver_module.SMALL_BODY + 1),
+        ("/import/", 1_000_001),
+    ],
 )
 def test_a_strangers_body_is_not_read(path: str, length: int) -> None:
     with pytest.raises(errors.AuthenticationRequired):
@@ -146,12 +150,12 @@ def test_a_strangers_body_is_not_read(path: str, length: int) -> None:
 
 @pytest.mark.parametrize("path", ["/login/", "/playground/", "/import/"])
 def test_a_form_whose_session_has_ended_is_read(path: str) -> None:
-    body = b"a" * (arrival.SMALL + 1)
+    body = b"a" * (receiver_module.SMALL_BODY + 1)
     assert received(Sender(body), len(body), path, caller=unknown) == body
 
 
 def test_a_strangers_body_may_be_small() -> None:
-    body = b"a" * arrival.SMALL
+    body = b"a" * receiver_module.SMALL_BODY
     assert received(Sender(body), len(body), caller=unknown) == body
     assert received(Sender(body), None, caller=unknown) == body
     with pytest.raises(errors.PayloadTooLarge):
@@ -159,13 +163,13 @@ def test_a_strangers_body_may_be_small() -> None:
 
 
 def test_bodies_together_have_so_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrival, "MOST_BYTES", 300_000)
+    monkeypatch.setattr(receiver_module, "MAX_BYTES", 300_000)
 
     async def receive() -> None:
-        arrivals = Arrivals(known)
+        body_receiver = BodyReceiver(known)
 
         def whole(length: int = 100_000, then: str = "end") -> Any:
-            return arrivals.body(scope(100_000, "/login/"), Sender(b"a" * length, then=then))
+            return body_receiver.receive(scope(100_000, "/login/"), Sender(b"a" * length, then=then))
 
         async with AsyncExitStack() as stack:
             for _ in range(3):

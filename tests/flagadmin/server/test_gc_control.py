@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import flagadmin.server.gc_control
-from flagadmin.server.gc_control import no_collection
+from flagadmin.server.gc_control import gc_paused
 from tests.support.live_server import PATIENCE
 
 
@@ -17,15 +17,15 @@ def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_on_again_when_the_last_one_leaves() -> None:
-    with no_collection:
-        with no_collection:
+    with gc_paused:
+        with gc_paused:
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_an_error_leaves_nothing_behind() -> None:
-    with pytest.raises(KeyError), no_collection:
+    with pytest.raises(KeyError), gc_paused:
         raise KeyError
     assert gc.isenabled()
 
@@ -34,14 +34,14 @@ def test_threads_do_not_end_it_for_each_other() -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with no_collection:
+        with gc_paused:
             entered.set()
             assert leave.wait(PATIENCE)
 
     thread = threading.Thread(target=other)
     thread.start()
     assert entered.wait(PATIENCE)
-    with no_collection:
+    with gc_paused:
         pass
     assert not gc.isenabled()
 
@@ -53,16 +53,16 @@ def test_threads_do_not_end_it_for_each_other() -> None:
 def test_where_somebody_is_always_inside_it_has_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(flagadmin.server.gc_control, "monotonic", lambda: now)
-    with no_collection:
-        now += flagadmin.server.gc_control.LONGEST - 1
-        with no_collection:
+    with gc_paused:
+        now += flagadmin.server.gc_control.MAX_PAUSE - 1
+        with gc_paused:
             pass
         assert not gc.isenabled()
         now += 2
-        with no_collection:
+        with gc_paused:
             pass
         assert gc.isenabled()
-        with no_collection:
+        with gc_paused:
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()

@@ -1,30 +1,30 @@
 """A worker that is killed again as soon as it was started again does not end the server."""
 
-from flagadmin.management.commands.serve import MOST_RESPAWNS, Respawns
+from flagadmin.management.commands.serve import MAX_RESPAWNS, RespawnLimit
 
 
-def is_a_loop(respawns: Respawns, worker: int, now: float) -> bool:
+def is_a_loop(respawns: RespawnLimit, worker: int, now: float) -> bool:
     """As Granian asks, before it starts the worker again."""
     return now - respawns.get(worker, 0) <= 5.5
 
 
 def test_a_worker_may_be_killed_twice_at_once() -> None:
-    respawns = Respawns()
-    for number in range(MOST_RESPAWNS - 1):
+    respawns = RespawnLimit()
+    for number in range(MAX_RESPAWNS - 1):
         assert not is_a_loop(respawns, 0, 100.0 + number)
         respawns[0] = 100.0 + number
-    assert not is_a_loop(respawns, 0, 100.0 + MOST_RESPAWNS)
+    assert not is_a_loop(respawns, 0, 100.0 + MAX_RESPAWNS)
 
 
 def test_a_worker_that_always_dies_ends_the_server() -> None:
-    respawns = Respawns()
-    for number in range(MOST_RESPAWNS):
+    respawns = RespawnLimit()
+    for number in range(MAX_RESPAWNS):
         respawns[0] = 100.0 + number
-    assert is_a_loop(respawns, 0, 100.0 + MOST_RESPAWNS)
+    assert is_a_loop(respawns, 0, 100.0 + MAX_RESPAWNS)
 
 
 def test_kills_spread_over_hours_do_not() -> None:
-    respawns = Respawns()
-    for number in range(MOST_RESPAWNS):
+    respawns = RespawnLimit()
+    for number in range(MAX_RESPAWNS):
         respawns[0] = 100.0 + 60 * number
-    assert not is_a_loop(respawns, 0, 100.0 + 60 * MOST_RESPAWNS)
+    assert not is_a_loop(respawns, 0, 100.0 + 60 * MAX_RESPAWNS)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from flagadmin.db.bundled.cluster import Cluster
-from flagadmin.management.commands.serve import address_of
+from flagadmin.management.commands.serve import local_url
 from tests.support.live_server import PATIENCE, PATIENT, descendants, is_ready, reserved_port, wait_until
 from tests.support.paths import ROOT
 
@@ -129,7 +129,7 @@ def test_stops_when_all_its_processes_are_told(data_dir: Path, port: int, number
         os.kill(held, signal.SIGCONT)
         said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    assert "still under way" not in said
+    assert "still running" not in said
     assert "Traceback" not in said
 
 
@@ -173,7 +173,7 @@ def test_says_so_when_the_port_is_taken(data_dir: Path, command: str) -> None:
     ],
 )
 def test_links_have_an_address_that_answers(host: str, address: str) -> None:
-    assert address_of(host, 8000) == address
+    assert local_url(host, 8000) == address
 
 
 def test_tells_what_is_wrong_with_a_given_token(data_dir: Path, port: int) -> None:

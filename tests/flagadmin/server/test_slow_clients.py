@@ -13,7 +13,7 @@ import pytest
 
 from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.server.sockets import drop_stalled_readers
-from flagadmin.server.worker_processes import SECONDS_TO_FINISH
+from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 from tests.flagadmin.server.test_serve import serve, wait_until_it_answers
 from tests.support.live_server import Client, held_sockets, reserved_port
 
@@ -82,9 +82,9 @@ def test_stops_while_connections_are_held(tmp_path: Path) -> None:
             for half in HALVES.values():
                 stack.enter_context(held_sockets(port, 20, half))
             process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=SECONDS_TO_FINISH)
+            said, _ = process.communicate(timeout=SHUTDOWN_TIMEOUT)
     assert process.returncode == 0, said
-    assert "still under way" not in said
+    assert "still running" not in said
     Cluster(data_dir, durable=False).stop()
 
 

@@ -13,15 +13,15 @@ from tests.support.paths import ROOT
 
 WORKER = """
 import logging, threading
-from flagadmin.server.worker_processes import stop_when_told, when_told
+from flagadmin.server.worker_processes import stop_on_sigterm, set_stop_handler
 
 logging.basicConfig()
-stop_when_told(0.1)
+stop_on_sigterm(0.1)
 {}
 print("ready", flush=True)
 threading.Event().wait()  # a request that takes for ever
 """
-HANDLER = 'when_told(lambda: print("handled", flush=True), lambda: {})'
+HANDLER = 'set_stop_handler(lambda: print("handled", flush=True), lambda: {})'
 
 
 def told(worker: str, number: signal.Signals = signal.SIGTERM, times: int = 1) -> tuple[int, str, str]:
@@ -44,7 +44,7 @@ def test_what_is_still_under_way_is_ended_and_told(times: int) -> None:
     """Signals that come together are one, later ones find it at work: the handler is called once."""
     code, out, err = told(WORKER.format(HANDLER.format(True)), times=times)
     assert (code, out) == (1, "handled\n")
-    assert "Requests are still under way 0.1 s after this worker was told to stop. It ends now." in err
+    assert "Requests are still running 0.1 s after SIGTERM. Stopping this worker anyway." in err
 
 
 def test_one_without_requests_ends_and_says_nothing() -> None:
@@ -61,8 +61,8 @@ import django
 django.setup()
 from flagadmin.management.commands import serve
 
-serve.LONGEST_WAIT = 0.001  # for signals between the last look of the interpreter and the wait itself
-bell, rung = serve.Bell(), 0
+serve.MAX_WAIT = 0.001  # for signals between the last look of the interpreter and the wait itself
+bell, rung = serve.Wakeup(), 0
 
 def ring(*_):
     global rung
@@ -91,8 +91,8 @@ def test_a_signal_at_any_moment_wakes_the_serving_loop() -> None:
 
 
 def test_the_serving_loop_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "LONGEST_WAIT", 0.001)
-    bell = serve.Bell()
+    monkeypatch.setattr(serve, "MAX_WAIT", 0.001)
+    bell = serve.Wakeup()
     bell.wait()
     bell.set()
     bell.clear()

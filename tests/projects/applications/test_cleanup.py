@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from flagadmin.server import background_tasks as runtime
+from flagadmin.server import background_tasks
 from projects.applications.cleanup import clean_usage
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
 from tests.support.sdk import Sdk, make_flag
@@ -95,4 +95,4 @@ def test_the_command_says_what_it_did(usage: None) -> None:
 
 
 def test_serving_does_it_from_time_to_time() -> None:
-    assert any(periodic.task == clean_usage for periodic in runtime._periodic)
+    assert any(periodic.task == clean_usage for periodic in background_tasks._periodic)
