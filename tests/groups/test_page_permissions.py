@@ -5,7 +5,7 @@ from django.test import Client
 
 from groups.models import Group, Role
 from groups.permissions import BuiltIn
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_others_are_told_what_they_need_and_see_nothing(browse, addresses, who):
     for address in addresses:
         answer = browser.get(address)
         assert answer.status_code == 403, address
-        assert "You need" in words(answer)
+        assert "You need" in page_text(answer)
         assert "Secret" not in answer.text
 
 

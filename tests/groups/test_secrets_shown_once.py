@@ -6,7 +6,7 @@ import pytest
 
 from groups.models import ApiToken, User
 from tests.support.cast import make_user
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 SECRET = re.compile(r'id="secret">([^<]+)<')
 PAGES = {
@@ -40,7 +40,7 @@ def test_reloading_it_shows_and_creates_nothing(browse, people, shop, address, g
     assert "no-store" in shown["Cache-Control"]
     assert "HttpOnly" in str(posted.cookies["shown_once"])
     assert secret not in again.text
-    assert "It was created and shown once." in words(again)
+    assert "It was created and shown once." in page_text(again)
     assert counts() == before
 
 

@@ -4,21 +4,10 @@ import pytest
 from django.utils import timezone
 
 from playground.snapshot_cache import cache
-from projects.models import Dependency, Flag, FlagEnvironment, Strategy
-from tests.flagadmin.http.test_error_records import check_record
+from projects.models import Dependency, Flag, FlagEnvironment
 from tests.support.cast import client, make_project, make_token
-
-URL = "/api/admin/playground"
-
-
-def make_flag(name, project="shop", *, strategies=({"name": "default"},), enabled=True, variants=()):
-    flag = Flag.objects.create(name=name, project_id=project, created_at=timezone.now())
-    FlagEnvironment.objects.create(
-        flag=flag, environment_id="production", enabled=enabled, variants=list(variants)
-    )
-    for order, strategy in enumerate(strategies):
-        Strategy.objects.create(flag=flag, environment_id="production", sort_order=order, **strategy)
-    return flag
+from tests.support.playground import URL, ask, live_flag
+from tests.support.records import refused
 
 
 @pytest.fixture
@@ -28,16 +17,11 @@ def flags(shop):
         "name": "flexibleRollout",
         "parameters": {"rollout": "50", "stickiness": "userId", "groupId": "dark-theme"},
     }
-    child = make_flag("gift-cards")
-    parent = make_flag("checkout-redesign", strategies=(), enabled=False)
+    child = live_flag("gift-cards")
+    parent = live_flag("checkout-redesign", strategies=(), enabled=False)
     Dependency.objects.create(flag=child, parent=parent)
-    make_flag("dark-theme", strategies=(rollout,))
-    make_flag("in-docs", "docs")
-
-
-def ask(api, who="viewer", **members):
-    body = {"environment": "production", "context": {"userId": "42"}} | members
-    return api[who].post(URL, body)
+    live_flag("dark-theme", strategies=(rollout,))
+    live_flag("in-docs", "docs")
 
 
 def evaluated(response):
@@ -80,16 +64,16 @@ def test_every_project_or_none(api, flags):
 
 def test_only_readable_projects(api, flags):
     assert list(evaluated(ask(api, "member"))) == ["checkout-redesign", "dark-theme", "gift-cards"]
-    record = check_record(ask(api, "member", projects=["docs"]), 400, "ValidationError")
+    record = refused(ask(api, "member", projects=["docs"]), 400, "ValidationError")
     assert "shop" in record["message"]
     assert "default" not in record["message"]
     assert evaluated(ask(api, "outsider")) == {}
 
 
 def test_unknown_project_and_environment_name_the_choices(api, flags):
-    record = check_record(ask(api, projects=["shop", "nosuch"]), 400, "ValidationError")
+    record = refused(ask(api, projects=["shop", "nosuch"]), 400, "ValidationError")
     assert record["message"] == "projects: There is no project nosuch. There are: default, docs, shop."
-    record = check_record(ask(api, environment="nosuch"), 400, "ValidationError")
+    record = refused(ask(api, environment="nosuch"), 400, "ValidationError")
     assert record["details"] == [
         {
             "path": "environment",
@@ -99,30 +83,28 @@ def test_unknown_project_and_environment_name_the_choices(api, flags):
 
 
 def test_every_unknown_name_at_once(api, flags):
-    record = check_record(ask(api, projects=["nosuch"], environment="nowhere"), 400, "ValidationError")
+    record = refused(ask(api, projects=["nosuch"], environment="nowhere"), 400, "ValidationError")
     assert [problem["path"] for problem in record["details"]] == ["projects", "environment"]
 
 
 def test_who_may_ask(api, flags):
-    check_record(ask(api, "nobody"), 401, "AuthenticationRequired")
+    refused(ask(api, "nobody"), 401, "AuthenticationRequired")
     for who in ("admin", "editor", "viewer", "reader", "service", "admin_token"):
         assert ask(api, who).status_code == 200
     for kind in ("backend", "frontend"):
         secret = make_token(kind, environment="production")
         response = client(secret).post(URL, {"environment": "production", "context": {}})
-        record = check_record(response, 403, "NoAccessError")
+        record = refused(response, 403, "NoAccessError")
         assert kind in record["message"]
 
 
 def test_wrong_requests(api, flags):
-    check_record(api["viewer"].post(URL, data=b"{", content_type="application/json"), 400, "ValidationError")
-    check_record(
-        api["viewer"].post(URL, data=b"<a/>", content_type="application/xml"), 415, "ContentTypeError"
-    )
-    check_record(api["viewer"].post(URL, data=b"", content_type="application/json"), 400, "ValidationError")
-    check_record(api["viewer"].get(URL), 405, "MethodNotAllowedError")
+    refused(api["viewer"].post(URL, data=b"{", content_type="application/json"), 400, "ValidationError")
+    refused(api["viewer"].post(URL, data=b"<a/>", content_type="application/xml"), 415, "ContentTypeError")
+    refused(api["viewer"].post(URL, data=b"", content_type="application/json"), 400, "ValidationError")
+    refused(api["viewer"].get(URL), 405, "MethodNotAllowedError")
     body = b'{"environment": "production", "context": {"userId": "a\\u0000"}}'
-    record = check_record(
+    record = refused(
         api["viewer"].post(URL, data=body, content_type="application/json"), 400, "ValidationError"
     )
     assert record["details"][0]["path"] == "context.userId"
@@ -154,7 +136,7 @@ def test_the_cache_is_bounded(api, flags, settings):
 
 
 def test_odd_stored_data_never_break_it(api, shop):
-    make_flag(
+    live_flag(
         "odd",
         strategies=(
             {
@@ -191,13 +173,13 @@ def test_advanced(api, flags):
 def test_advanced_has_a_limit(api, flags, settings):
     settings.PLAYGROUND_MAX_EVALUATIONS = 5
     body = {"environments": ["production"], "projects": ["shop"], "context": {"userId": "1,2"}}
-    record = check_record(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
+    record = refused(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
     assert "6 evaluations; the limit is 5" in record["message"]
 
 
 def test_advanced_names_the_unknown_environments(api, flags):
     body = {"environments": ["production", "nosuch", "nowhere", "nosuch"], "context": {}}
-    record = check_record(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
+    record = refused(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
     assert [problem["path"] for problem in record["details"]] == ["environments[1]", "environments[2]"]
 
 

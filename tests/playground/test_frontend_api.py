@@ -6,8 +6,9 @@ import pytest
 
 from projects.models import ApplicationInstance, Segment, UsageHour
 from tests.support.cast import client, make_token
+from tests.support.flags import make_flag
 from tests.support.paths import SHARED
-from tests.support.sdk import make_flag, metrics, registration
+from tests.support.sdk import metrics, registration
 
 pytestmark = pytest.mark.django_db
 RECORDED = SHARED / "vectors" / "sdk.json.gz"
@@ -25,9 +26,9 @@ def on(answer: Any) -> list[str]:
 
 
 def test_only_flags_that_are_on_are_listed(web) -> None:
-    make_flag("on", enabled=True, impression_data=True)
-    make_flag("off")
-    make_flag("custom", enabled=True, strategies=[{"name": "only-sdks-know"}])
+    make_flag("on", "default", enabled=True, impression_data=True)
+    make_flag("off", "default")
+    make_flag("custom", "default", enabled=True, strategies=[{"name": "only-sdks-know"}])
     assert web.get("/api/frontend").json() == {
         "toggles": [{"name": "on", "enabled": True, "variant": NO_VARIANT, "impressionData": True}]
     }
@@ -42,10 +43,10 @@ def test_variants_of_strategies_and_of_flags(web) -> None:
         "stickiness": "default",
         "payload": payload,
     }
-    make_flag("by-flag", enabled=True, variants=[blue])
+    make_flag("by-flag", "default", enabled=True, variants=[blue])
     rollout = {"rollout": "100", "stickiness": "userId", "groupId": "x"}
     strategy = {"name": "flexibleRollout", "parameters": rollout, "variants": [blue]}
-    make_flag("by-strategy", enabled=True, strategies=[strategy])
+    make_flag("by-strategy", "default", enabled=True, strategies=[strategy])
     variants = [toggle["variant"] for toggle in web.get("/api/frontend?userId=7").json()["toggles"]]
     expected = {
         "name": "blue",
@@ -60,7 +61,7 @@ def test_variants_of_strategies_and_of_flags(web) -> None:
 def constrained(name: str, field: str, value: str) -> None:
     constraint = {"contextName": field, "operator": "IN", "values": [value]}
     segment = Segment.objects.create(name=f"segment of {name}", constraints=[constraint])
-    make_flag(name, enabled=True, strategies=[{"segments": [segment]}])
+    make_flag(name, "default", enabled=True, strategies=[{"segments": [segment]}])
 
 
 @pytest.mark.parametrize(
@@ -114,8 +115,8 @@ def test_a_malformed_context_is_refused(web, body: object) -> None:
 
 
 def test_environment_and_projects_are_the_keys(web, shop) -> None:
-    make_flag("here", enabled=True)
-    make_flag("there", project="shop", enabled=True)
+    make_flag("here", "default", enabled=True)
+    make_flag("there", enabled=True)
     constrained("developing", "environment", "development")
     assert on(web.get("/api/frontend?environment=production&project=shop")) == ["developing", "here"]
     everywhere = client(make_token("frontend", environment="development"))
@@ -127,7 +128,7 @@ def test_environment_and_projects_are_the_keys(web, shop) -> None:
 
 
 def test_without_a_change_there_is_no_body(web) -> None:
-    make_flag("on", enabled=True)
+    make_flag("on", "default", enabled=True)
     first = web.get("/api/frontend")
     again = web.get("/api/frontend", headers={"If-None-Match": first["ETag"]})
     assert first["ETag"].startswith("W/")
@@ -183,7 +184,7 @@ def test_what_is_not_offered(web, path: str) -> None:
 
 
 def test_metrics_and_registrations_are_kept(web) -> None:
-    make_flag("on")
+    make_flag("on", "default")
     answer = web.post(
         "/api/frontend/client/register", registration("web", "w-1", sdkVersion="unleash-js:5.0.0")
     )

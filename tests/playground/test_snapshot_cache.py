@@ -6,8 +6,8 @@ from django.utils import timezone
 import playground.snapshot_cache
 from playground.snapshot_cache import cache
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
-from tests.playground.test_api import ask, make_flag
 from tests.support.cast import make_project
+from tests.support.playground import ask, live_flag
 
 COUNTRY = {"contextName": "country", "operator": "IN", "values": ["NO"]}
 
@@ -17,9 +17,9 @@ def filled(shop):
     make_project("docs")
     north = Segment.objects.create(name="north", constraints=[COUNTRY])
     for name, project in (("one", "shop"), ("two", "shop"), ("three", "docs")):
-        make_flag(name, project)
+        live_flag(name, project)
     for name in ("four", "five"):
-        strategy = make_flag(name, "docs").strategies.get()
+        strategy = live_flag(name, "docs").strategies.get()
         StrategySegment.objects.create(strategy=strategy, segment=north)
     cache.clear()
     return north
@@ -56,7 +56,7 @@ def test_only_what_changed_is_read(api, filled, read):
 def test_a_new_project_takes_over_the_others(api, filled, read):
     ask(api)
     make_project("new")
-    make_flag("six", "new")
+    live_flag("six", "new")
     assert [flag["name"] for flag in ask(api).json()["features"]] == [
         "five",
         "four",
@@ -80,7 +80,7 @@ CHANGES = {
     "a segment taken off": lambda north: StrategySegment.objects.filter(strategy__flag__name="four").delete(),
     "a strategy": lambda north: Strategy.objects.filter(flag__name="two").update(disabled=True),
     "an archived flag": lambda north: archive_one("three"),
-    "a new flag": lambda north: make_flag("another"),
+    "a new flag": lambda north: live_flag("another"),
     "another name": lambda north: Segment.objects.update(name="south"),
 }
 

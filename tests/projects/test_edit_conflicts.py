@@ -1,7 +1,6 @@
 """Every edit form: what somebody else has changed meanwhile is shown, not overwritten."""
 
 import re
-from html import unescape
 
 import pytest
 
@@ -18,14 +17,11 @@ from projects.models import (
 )
 from tests.support.cast import make_user
 from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 from tests.support.scenery import make_vocabulary
 
 FLAG = "/projects/shop/features/cart/"
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 def shown(response):
@@ -217,9 +213,9 @@ def test_what_somebody_else_saved_meanwhile_is_told_and_stays(browse, form):
     refused = browse(form.who).post(form.url, form.second | {"expected": mine})
 
     assert refused.status_code == 409
-    assert "changed since you opened this page. Nothing was saved." in words(refused)
-    assert form.told in words(refused)
-    assert form.says in words(refused)
+    assert "changed since you opened this page. Nothing was saved." in page_text(refused)
+    assert form.told in page_text(refused)
+    assert form.says in page_text(refused)
     assert re.search(r'value="20"|>\s*20<', refused.text)  # what was entered is still there
     assert form.stored() == "10"
 
@@ -312,5 +308,5 @@ def test_an_environment_whose_default_strategy_changed_stays_in_use(browse, shop
     sent = {"environment": "production", "do": "remove", "expected": mine}
     answer = browse("owner").post("/projects/shop/environments", sent, follow=True)
 
-    assert "changed since you opened this page" in words(answer)
+    assert "changed since you opened this page" in page_text(answer)
     assert ProjectEnvironment.objects.filter(project="shop", environment="production").exists()

@@ -16,12 +16,9 @@ from projects.models import (
 )
 from projects.revision import revisions
 from tests.support.cast import make_project
+from tests.support.flags import make_flag
 
 pytestmark = pytest.mark.django_db
-
-
-def make_flag(name, project="shop", **fields):
-    return Flag.objects.create(name=name, project_id=project, created_at=timezone.now(), **fields)
 
 
 class Watch:
@@ -92,10 +89,11 @@ def test_raw_sql(watch):
 
 def test_switch_and_variants(watch):
     flag = make_flag("a")
+    flag.environments.all().delete()
     watch.touched()
     link = FlagEnvironment.objects.create(flag=flag, environment_id="production")
     assert watch.touched() == {"shop"}
-    FlagEnvironment.objects.update(enabled=True)
+    flag.environments.update(enabled=True)
     assert watch.touched() == {"shop"}
     link.refresh_from_db()
     link.variants = [{"name": "v"}]

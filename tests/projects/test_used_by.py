@@ -3,9 +3,8 @@
 import pytest
 
 from projects.models import ProjectEnvironment, Segment, StrategySegment, StrategyType
-from tests.support.flags import make_flag
-from tests.support.records import make_flag as make_flag_in
-from tests.support.records import make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import refused
 
 CONSTRAINT = {"contextName": "plan", "operator": "IN", "values": ["pro"]}
 
@@ -45,7 +44,7 @@ def test_a_segment_on_a_default_strategy_is_not_deleted(api, shop, beta):
 
 def test_flags_and_default_strategies_are_named_together(api, shop, beta):
     set_default(shop, segments=[beta.pk])
-    StrategySegment.objects.create(strategy=make_strategy(make_flag_in("shop", "cart")), segment=beta)
+    StrategySegment.objects.create(strategy=add_strategy(make_flag("cart")), segment=beta)
     record = refused(api["editor"].delete(f"/api/admin/segments/{beta.pk}"), 409, "ConflictError")
     assert "on 1 flag: cart, and in the default strategy of shop in production" in record["message"]
 
@@ -75,7 +74,7 @@ def test_a_strategy_type_of_a_default_strategy_is_not_deleted(api, shop):
     ],
 )
 def test_a_strategy_that_reads_a_field(api, shop, strategy):
-    make_strategy(make_flag_in("shop", "cart"), **strategy)
+    add_strategy(make_flag("cart"), name="flexibleRollout", **strategy)
     uses = api["editor"].get("/api/admin/context/plan/strategies").json()
     assert [use["featureName"] for use in uses["strategies"]] == ["cart"]
     assert counted(api, "plan") == (1, 1)
@@ -85,14 +84,14 @@ def test_a_strategy_that_reads_a_field(api, shop, strategy):
     ("kind", "field"), [("userWithId", "userId"), ("gradualRolloutSessionId", "sessionId")]
 )
 def test_a_strategy_type_reads_a_field(api, shop, kind, field):
-    make_strategy(make_flag_in("shop", "cart"), name=kind)
+    add_strategy(make_flag("cart"), name=kind)
     uses = api["editor"].get(f"/api/admin/context/{field}/strategies").json()
     assert [use["strategyName"] for use in uses["strategies"]] == [kind]
     assert counted(api, field) == (1, 1)
 
 
 def test_a_segment_reads_a_field_for_its_strategies(api, shop, beta):
-    StrategySegment.objects.create(strategy=make_strategy(make_flag_in("shop", "cart")), segment=beta)
+    StrategySegment.objects.create(strategy=add_strategy(make_flag("cart")), segment=beta)
     uses = api["editor"].get("/api/admin/context/plan/strategies").json()
     assert uses["segments"] == [{"id": beta.pk, "name": "beta"}]
     assert [use["featureName"] for use in uses["strategies"]] == ["cart"]
@@ -115,13 +114,15 @@ def test_default_strategies_projects_and_variants_read_a_field(api, shop, beta):
 
 
 def test_uses_elsewhere_are_not_told(api, shop, beta):
-    make_strategy(make_flag_in("default", "secret"), constraints=[CONSTRAINT])
+    add_strategy(make_flag("secret", "default"), constraints=[CONSTRAINT])
     uses = api["reader"].get("/api/admin/context/plan/strategies").json()
     assert uses["strategies"] == []
 
 
 def test_odd_stored_strategies_are_passed_over(api, shop):
-    make_strategy(make_flag_in("shop", "cart"), constraints="x", parameters=[1], variants=[1, None])
+    add_strategy(
+        make_flag("cart"), name="flexibleRollout", constraints="x", parameters=[1], variants=[1, None]
+    )
     set_default(shop, segments="x", constraints=None, variants={"a": 1})
     assert counted(api, "plan") == (0, 0)
 

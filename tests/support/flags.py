@@ -1,32 +1,62 @@
 """Flags for tests, made straight in the database."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils import timezone
 
-from projects.models import Dependency, Environment, Flag, FlagEnvironment, Project, Strategy
+from projects.models import (
+    Dependency,
+    Environment,
+    Flag,
+    FlagEnvironment,
+    Project,
+    Strategy,
+    StrategySegment,
+)
 
 
-def make_flag(name: str, project: Project | str = "shop", *, archived: bool = False, **fields: Any) -> Flag:
-    """A flag, off in all environments."""
+def make_flag(
+    name: str,
+    project: Project | str = "shop",
+    *,
+    environment: str = "development",
+    enabled: bool = False,
+    strategies: Iterable[Mapping[str, Any]] = (),
+    variants: Iterable[Any] = (),
+    archived: bool = False,
+    **fields: Any,
+) -> Flag:
+    """A flag in every environment.
+
+    ``enabled``, ``strategies`` (the arguments of ``add_strategy``) and ``variants`` are those of ``environment``; in
+    the others the flag is off and has none.
+    """
     now = timezone.now()
+    if archived:
+        fields["archived_at"] = now
     flag = Flag.objects.create(
-        name=name,
-        project_id=getattr(project, "pk", project),
-        created_at=now,
-        archived_at=now if archived else None,
-        **fields,
+        name=name, project_id=getattr(project, "pk", project), **({"created_at": now} | fields)
     )
     FlagEnvironment.objects.bulk_create(
-        FlagEnvironment(flag=flag, environment=environment) for environment in Environment.objects.all()
+        FlagEnvironment(flag=flag, environment=row, enabled=enabled, variants=list(variants))
+        if row.name == environment
+        else FlagEnvironment(flag=flag, environment=row)
+        for row in Environment.objects.all()
     )
+    for order, strategy in enumerate(strategies):
+        add_strategy(flag, environment, **({"sort_order": order} | strategy))
     return flag
 
 
 def add_strategy(
-    flag: Flag, environment: str = "development", name: str = "default", **fields: Any
+    flag: Flag, environment: str = "development", name: str = "default", *, segments: Any = (), **fields: Any
 ) -> Strategy:
-    return Strategy.objects.create(flag=flag, environment_id=environment, name=name, **fields)
+    strategy = Strategy.objects.create(flag=flag, environment_id=environment, name=name, **fields)
+    StrategySegment.objects.bulk_create(
+        StrategySegment(strategy=strategy, segment=segment) for segment in segments
+    )
+    return strategy
 
 
 def switch_on(flag: Flag, environment: str = "development") -> None:

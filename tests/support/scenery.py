@@ -18,15 +18,12 @@ from projects.models import (
     Dependency,
     Environment,
     Flag,
-    FlagEnvironment,
     Project,
-    ProjectEnvironment,
     Segment,
-    Strategy,
-    StrategySegment,
     StrategyType,
 )
-from tests.support.cast import make_token, make_user
+from tests.support.cast import make_project, make_token, make_user
+from tests.support.flags import add_strategy, make_flag
 
 PAYMENT = [
     {"name": "blue", "weight": 500, "weightType": "variable", "stickiness": "default"},
@@ -34,26 +31,14 @@ PAYMENT = [
 ]
 
 
-def make_project(project_id: str, name: str) -> Project:
-    project, _ = Project.objects.get_or_create(id=project_id, defaults={"name": name})
-    ProjectEnvironment.objects.bulk_create(
-        [ProjectEnvironment(project=project, environment=e) for e in Environment.objects.all()],
-        ignore_conflicts=True,
-    )
-    return project
-
-
-def make_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fields: Any) -> Flag:
+def add_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fields: Any) -> Flag:
     """A flag, on in every environment but those given, without strategies."""
-    flag = Flag.objects.create(project=project, name=name, created_at=timezone.now(), **fields)
-    FlagEnvironment.objects.bulk_create(
-        FlagEnvironment(flag=flag, environment=environment, enabled=environment.name not in off_in)
-        for environment in Environment.objects.all()
-    )
+    flag = make_flag(name, project, **fields)
+    flag.environments.exclude(environment__in=off_in).update(enabled=True)
     return flag
 
 
-def make_strategy(
+def add_strategies(
     flag: Flag, *, rollout: int = 100, segments: tuple[Segment, ...] = (), **fields: Any
 ) -> None:
     """The same strategy in every environment, gradual rollout by userId unless ``name`` says otherwise."""
@@ -63,10 +48,7 @@ def make_strategy(
             "parameters", {"rollout": str(rollout), "stickiness": "userId", "groupId": flag.name}
         )
     for environment in Environment.objects.all():
-        strategy = Strategy.objects.create(flag=flag, environment=environment, **fields)
-        StrategySegment.objects.bulk_create(
-            StrategySegment(strategy=strategy, segment=segment) for segment in segments
-        )
+        add_strategy(flag, environment.name, segments=segments, **fields)
 
 
 def constraint(name: str, operator: str, *values: str) -> dict[str, Any]:
@@ -81,13 +63,13 @@ def constraint(name: str, operator: str, *values: str) -> dict[str, Any]:
 def make_scenery() -> None:
     """Projects checkout, legacy-portal and many more, with a flag for each reason a result can have."""
     make_vocabulary()
-    checkout = make_project("checkout", "Checkout")
+    checkout = make_project("checkout")
     make_flags(checkout)
-    portal = make_project("legacy-portal", "Legacy portal")
-    make_flag(portal, "portal-banner")
-    make_flag(portal, "portal-read-only")
+    portal = make_project("legacy-portal", name="Legacy portal")
+    add_flag(portal, "portal-banner")
+    add_flag(portal, "portal-read-only")
     for name in ("portal-login", "portal-export"):
-        make_flag(portal, name, archived_at=timezone.now())
+        add_flag(portal, name, archived=True)
     events = [Event(type=EventType.PROJECT_CREATED, project="checkout", after={"name": "Checkout"})]
     events += [
         Event(
@@ -152,30 +134,30 @@ def make_vocabulary() -> None:
 
 def make_flags(project: Project) -> None:
     beta, vip = Segment.objects.get(name="beta-testers"), Segment.objects.get(name="vip-users")
-    make_strategy(
-        make_flag(project, "apple-pay"),
+    add_strategies(
+        add_flag(project, "apple-pay"),
         constraints=[constraint("appVersion", "SEMVER_GT", "5.0.0"), constraint("country", "IN", "US", "DE")],
     )
-    make_strategy(make_flag(project, "beta-dashboard"), segments=(beta,))
-    make_strategy(make_flag(project, "vip-lounge"), segments=(vip,))
-    make_strategy(
-        make_flag(project, "dark-theme"), rollout=50, title="Half of the paying ones",
+    add_strategies(add_flag(project, "beta-dashboard"), segments=(beta,))
+    add_strategies(add_flag(project, "vip-lounge"), segments=(vip,))
+    add_strategies(
+        add_flag(project, "dark-theme"), rollout=50, title="Half of the paying ones",
         constraints=[constraint("plan", "IN", "pro", "enterprise")],
     )  # fmt: skip
-    parent = make_flag(project, "checkout-redesign")
-    make_strategy(parent, rollout=10)
-    gifts = make_flag(project, "gift-cards")
-    make_strategy(gifts)
+    parent = add_flag(project, "checkout-redesign")
+    add_strategies(parent, rollout=10)
+    gifts = add_flag(project, "gift-cards")
+    add_strategies(gifts)
     gifts.environments.update(variants=PAYMENT)
     Dependency.objects.create(flag=gifts, parent=parent)
-    make_strategy(make_flag(project, "image-cdn-switch"), name="hostGroup", parameters={"hosts": "a,b"})
-    make_strategy(make_flag(project, "new-date-picker", off_in=("production",)))
-    make_strategy(make_flag(project, "search-v2"), rollout=60, variants=PAYMENT)
-    make_strategy(
-        make_flag(project, "sampling"),
+    add_strategies(add_flag(project, "image-cdn-switch"), name="hostGroup", parameters={"hosts": "a,b"})
+    add_strategies(add_flag(project, "new-date-picker", off_in=("production",)))
+    add_strategies(add_flag(project, "search-v2"), rollout=60, variants=PAYMENT)
+    add_strategies(
+        add_flag(project, "sampling"),
         parameters={"rollout": "30", "stickiness": "random", "groupId": "sampling"},
     )
-    make_strategy(
-        make_flag(project, "winter-sale"),
+    add_strategies(
+        add_flag(project, "winter-sale"),
         constraints=[constraint("currentTime", "DATE_AFTER", "2030-12-01T00:00:00Z")],
     )

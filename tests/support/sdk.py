@@ -1,4 +1,4 @@
-"""A project as SDKs meet it: flags in two environments, keys, and the posts that SDKs send."""
+"""The requests that SDKs send, and a client that sends them with a backend token."""
 
 from datetime import datetime
 from typing import Any
@@ -7,25 +7,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from projects.models import Flag, FlagEnvironment, Strategy, StrategySegment
 from tests.support.cast import client, make_token
-
-
-def make_flag(name: str, *, project: str = "default", enabled: bool = False, **fields: Any) -> Flag:
-    """A flag, switched in environment development; ``strategies`` are fields of Strategy."""
-    strategies = fields.pop("strategies", [])
-    variants = fields.pop("variants", [])
-    flag = Flag.objects.create(name=name, project_id=project, created_at=timezone.now(), **fields)
-    FlagEnvironment.objects.create(
-        flag=flag, environment_id="development", enabled=enabled, variants=variants
-    )
-    for order, strategy in enumerate(strategies):
-        segments = strategy.pop("segments", [])
-        made = Strategy.objects.create(
-            flag=flag, environment_id="development", sort_order=order, **({"name": "default"} | strategy)
-        )
-        StrategySegment.objects.bulk_create(StrategySegment(strategy=made, segment=s) for s in segments)
-    return flag
 
 
 def registration(app: str, instance: str | None = "i-1", **more: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import pytest
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.revision import revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
-from tests.support.records import events, make_flag, make_strategy
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events
 
 __all__ = ["site"]
 
@@ -16,10 +17,7 @@ FLAGS = "/admin/projects/flag/"
 
 @pytest.fixture
 def cart(shop):
-    flag = make_flag("shop", "cart")
-    for environment in ("development", "production"):
-        FlagEnvironment.objects.create(flag=flag, environment_id=environment)
-    return flag
+    return make_flag("cart")
 
 
 def page(flag, name="change"):
@@ -48,7 +46,9 @@ def test_changed_and_seen_by_the_next_evaluation(site, cart):
 
 
 def test_a_page_sent_unchanged_changes_nothing(site, cart):
-    make_strategy(cart, parameters={"rollout": "50", "stickiness": "default", "groupId": "cart"})
+    add_strategy(
+        cart, name="flexibleRollout", parameters={"rollout": "50", "stickiness": "default", "groupId": "cart"}
+    )
     before = revisions(["shop"])
     saved(send(site, page(cart)))
     assert revisions(["shop"]) == before
@@ -102,7 +102,7 @@ def test_strategies(site, cart):
     ],
 )
 def test_a_strategy_that_is_refused(site, cart, field, value, said):
-    strategy = make_strategy(cart, parameters={"rollout": "50"})
+    strategy = add_strategy(cart, name="flexibleRollout", parameters={"rollout": "50"})
     response = send(site, page(cart), **{f"strategies-0-{field}": json.dumps(value)})
     assert any(said in text for text in errors_of(response)), errors_of(response)
     before = Strategy.objects.get()
@@ -110,7 +110,7 @@ def test_a_strategy_that_is_refused(site, cart, field, value, said):
 
 
 def test_json_that_is_none(site, cart):
-    make_strategy(cart)
+    add_strategy(cart)
     response = send(site, page(cart), **{"strategies-0-parameters": "{"})
     assert "Enter a valid JSON." in errors_of(response)
 
@@ -135,7 +135,7 @@ def test_switch_and_variants(site, cart):
 
 
 def test_tags_links_and_parents(site, cart):
-    base = make_flag("shop", "base")
+    base = make_flag("base")
     saved(
         send(
             site,
@@ -195,7 +195,7 @@ def test_archived_revived_and_deleted(site, cart):
 
 
 def test_strategies_have_a_list_of_their_own(site, cart):
-    strategy = make_strategy(cart, parameters={"rollout": "50"})
+    strategy = add_strategy(cart, name="flexibleRollout", parameters={"rollout": "50"})
     url = f"/admin/projects/strategy/{strategy.pk}/change/"
     saved(send(site, url, title="half", parameters='{"rollout": "40"}'))
     strategy.refresh_from_db()

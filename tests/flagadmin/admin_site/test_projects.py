@@ -10,7 +10,8 @@ from projects.models import Environment, Flag, Project, ProjectEnvironment
 from projects.revision import revisions
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
 from tests.support.cast import make_project
-from tests.support.records import events, make_flag
+from tests.support.flags import make_flag
+from tests.support.records import events
 
 __all__ = ["site"]
 
@@ -84,7 +85,7 @@ def test_a_default_strategy_is_checked(site, shop):
 
 
 def test_an_active_flag_stands_against_deleting_its_project(site, shop):
-    make_flag("shop", "menu")
+    make_flag("menu")
     page = site.get(f"{PROJECTS}shop/delete/").content.decode()
     assert "1 flag is still active in project shop: menu" in page
     for response in (
@@ -97,7 +98,7 @@ def test_an_active_flag_stands_against_deleting_its_project(site, shop):
 
 
 def test_a_project_is_deleted_with_its_archived_flags(site, shop):
-    make_flag("shop", "old", archived=True)
+    make_flag("old", archived=True)
     assert "its 1 archived flag" in site.get(f"{PROJECTS}shop/delete/").content.decode()
     response = site.post(f"{PROJECTS}shop/delete/", {"post": "yes"})
     assert response.status_code == 302
@@ -124,7 +125,7 @@ def test_what_comes_between_the_page_and_the_answer(site, shop, monkeypatch):
     """A flag that became active after the page was looked at is found by the deletion itself."""
     from projects.projects.admin import ProjectAdmin
 
-    make_flag("shop", "menu")
+    make_flag("menu")
     monkeypatch.setattr(ProjectAdmin, "deletion_blockers", lambda *args: [])
     response = site.post(f"{PROJECTS}shop/delete/", {"post": "yes"})
     assert "1 flag is still active in project shop: menu" in refusals(response)[0]
@@ -138,7 +139,7 @@ def test_archived_and_revived_in_bulk(site, shop):
     assert Project.objects.get(pk="shop").archived_at is not None
     site.post(PROJECTS, {"action": "revive", "_selected_action": ["shop"]})
     assert Project.objects.get(pk="shop").archived_at is None
-    make_flag("shop", "menu")
+    make_flag("menu")
     response = site.post(PROJECTS, {"action": "archive", "_selected_action": ["shop"]})
     assert "menu" in refusals(response)[0]
 

@@ -10,7 +10,8 @@ from projects.segments import actions as segments
 from projects.strategies import strategy_types
 from projects.tag_types import actions as tag_types
 from tests.support.admin_forms import errors_of, refusals, saved, send, site
-from tests.support.records import events, make_flag, make_strategy
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events
 
 __all__ = ["site"]
 
@@ -21,7 +22,7 @@ def test_a_segment(site):
     saved(send(site, "/admin/projects/segment/add/", name="eu", constraints=json.dumps([CONSTRAINT])))
     eu = Segment.objects.get()
     assert (eu.constraints, eu.created_by) == ([CONSTRAINT], "admin")
-    strategy = make_strategy(make_flag("default", "live"))
+    strategy = add_strategy(make_flag("live", "default"))
     StrategySegment.objects.create(strategy=strategy, segment=eu)
     before = revisions(["default"])["default"]
     changed = [CONSTRAINT | {"values": ["DE", "FR"]}]
@@ -41,7 +42,7 @@ def test_what_stands_against_a_deletion_is_said_before_it_is_asked_for(site):
     url = f"/admin/projects/segment/{eu.pk}/delete/"
     assert "Delete segment eu" in site.get(url).text
 
-    StrategySegment.objects.create(strategy=make_strategy(make_flag("default", "live")), segment=eu)
+    StrategySegment.objects.create(strategy=add_strategy(make_flag("live", "default")), segment=eu)
     shown = site.get(url).text
     assert "Cannot delete segment eu" in shown
     assert "in use on 1 flag: live" in shown
@@ -96,7 +97,7 @@ def test_a_tag_type(site):
     saved(send(site, f"{url}add/", name="team", description="who", color="#00AAFF"))
     response = send(site, f"{url}team/change/", color="red")
     assert "no colour" in errors_of(response)[0]
-    FlagTag.objects.create(flag=make_flag("default", "live"), tag_type_id="team", value="web")
+    FlagTag.objects.create(flag=make_flag("live", "default"), tag_type_id="team", value="web")
     response = site.post(f"{url}team/delete/", {"post": "yes"})
     assert "in use on 1 flag: live" in response.text
     assert TagType.objects.filter(name="team").exists()
@@ -117,8 +118,8 @@ def test_the_page_before_a_deletion_tries_nothing(site, monkeypatch, path):
     url = f"/admin/projects/{path.format(segment=eu.pk)}/delete/"
     assert "Cannot delete" not in site.get(url).text
 
-    flag = make_flag("default", "live")
-    StrategySegment.objects.create(strategy=make_strategy(flag, name="hostGroup"), segment=eu)
+    flag = make_flag("live", "default")
+    StrategySegment.objects.create(strategy=add_strategy(flag, name="hostGroup"), segment=eu)
     FlagTag.objects.create(flag=flag, tag_type_id="team", value="web")
     shown = site.get(url).text
     assert "Cannot delete" in shown

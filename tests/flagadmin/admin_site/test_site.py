@@ -13,7 +13,6 @@ from projects.models import (
     Application,
     ApplicationInstance,
     Dependency,
-    FlagEnvironment,
     FlagLastSeen,
     FlagLink,
     FlagTag,
@@ -23,7 +22,7 @@ from projects.models import (
 )
 from tests.support.admin_forms import entered, site
 from tests.support.cast import client, make_token
-from tests.support.records import make_flag, make_strategy
+from tests.support.flags import add_strategy, make_flag
 
 __all__ = ["site"]
 
@@ -32,11 +31,10 @@ __all__ = ["site"]
 def furnished(people):
     """One row in every table that has a page."""
     now = timezone.now()
-    flag, parent = make_flag("shop", "cart"), make_flag("shop", "base")
-    strategy = make_strategy(flag)
+    flag, parent = make_flag("cart", enabled=True), make_flag("base")
+    strategy = add_strategy(flag)
     segment = Segment.objects.create(name="vip", constraints=[])
     StrategySegment.objects.create(strategy=strategy, segment=segment)
-    FlagEnvironment.objects.create(flag=flag, environment_id="development", enabled=True)
     FlagTag.objects.create(flag=flag, tag_type_id="simple", value="web")
     FlagLink.objects.create(flag=flag, url="https://example.com")
     Dependency.objects.create(flag=flag, parent=parent)

@@ -44,17 +44,17 @@ HERE = """
 from groups.access import Caller
 from projects.projects.actions import update_project
 from tests.support.cast import make_project, make_token, make_user
-from tests.projects.records import make_flag, make_strategy
+from tests.support.flags import add_strategy, make_flag
 
 call_command("migrate", verbosity=0)
 make_project("shop"); make_user("ada")
-make_strategy(make_flag("shop", "cart"), parameters={"rollout": "50"})
+add_strategy(make_flag("cart"), name="flexibleRollout", parameters={"rollout": "50"})
 make_token("backend", projects=["shop"], environment="development")
 update_project("shop", {"description": "sells"}, caller=Caller.system())
 answer["before"] = told()
 call_command("backup", file)
 answer["backup again"] = refused("backup", file)
-make_flag("shop", "menu")
+make_flag("menu")
 answer["restore"] = refused("restore", file)
 answer["latest"] = revisions()["shop"]
 call_command("restore", file, force=True)

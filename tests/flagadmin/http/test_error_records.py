@@ -5,24 +5,15 @@ import gzip
 import pytest
 
 from tests.support.cast import client, make_token
-
-
-def check_record(response, status, name):
-    record = response.json()
-    assert response.status_code == status, record
-    assert response["Content-Type"] == "application/json"
-    assert record["name"] == name
-    assert record["id"]
-    assert record["message"]
-    return record
+from tests.support.records import refused
 
 
 def test_unknown_route_without_a_key(api):
-    check_record(api["nobody"].get("/api/admin/no-such-thing"), 401, "AuthenticationRequired")
+    refused(api["nobody"].get("/api/admin/no-such-thing"), 401, "AuthenticationRequired")
 
 
 def test_unknown_route_with_a_key(api):
-    record = check_record(api["admin"].get("/api/admin/no-such-thing"), 404, "NotFoundError")
+    record = refused(api["admin"].get("/api/admin/no-such-thing"), 404, "NotFoundError")
     assert "/api/admin/no-such-thing" in record["message"]
 
 
@@ -30,13 +21,13 @@ def test_unknown_route_with_a_key(api):
     "header", ["nonsense", "Bearer nonsense", "Basic abc", "user:123", "*:*.0", "Bearer"]
 )
 def test_unknown_key(db, header):
-    check_record(client(header).get("/api/admin/x"), 401, "AuthenticationRequired")
+    refused(client(header).get("/api/admin/x"), 401, "AuthenticationRequired")
 
 
 def test_bearer_scheme_in_any_case(people):
     secret = make_token("personal", user=people["viewer"])
     for header in (secret, f"Bearer {secret}", f"bearer {secret}"):
-        check_record(client(header).get("/api/admin/x"), 404, "NotFoundError")
+        refused(client(header).get("/api/admin/x"), 404, "NotFoundError")
 
 
 def test_every_answer_has_the_headers(api):
@@ -48,21 +39,21 @@ def test_every_answer_has_the_headers(api):
 
 def test_an_unknown_host_name_says_where_the_known_ones_are(api, settings):
     settings.ALLOWED_HOSTS = ["flags.example"]
-    record = check_record(
+    record = refused(
         api["admin"].get("/api/admin/x", headers={"Host": "other.example"}), 400, "ValidationError"
     )
     assert "FLAGADMIN_ALLOWED_HOSTS" in record["message"]
 
 
 def test_nul_in_the_address(api):
-    check_record(api["admin"].get("/api/admin/x?query=%00"), 400, "ValidationError")
-    check_record(api["admin"].get("/api/admin/x%00"), 400, "ValidationError")
+    refused(api["admin"].get("/api/admin/x?query=%00"), 400, "ValidationError")
+    refused(api["admin"].get("/api/admin/x%00"), 400, "ValidationError")
 
 
 def test_body_too_large(api, settings):
     settings.BODY_LIMIT = 1000
     response = api["admin"].post("/api/admin/x", data=b"x" * 1001, content_type="application/json")
-    check_record(response, 413, "PayloadTooLargeError")
+    refused(response, 413, "PayloadTooLargeError")
 
 
 def test_inflated_size_counts(api, settings):
@@ -71,7 +62,7 @@ def test_inflated_size_counts(api, settings):
     response = api["admin"].post(
         "/api/admin/x", data=bomb, content_type="application/json", headers={"Content-Encoding": "gzip"}
     )
-    check_record(response, 413, "PayloadTooLargeError")
+    refused(response, 413, "PayloadTooLargeError")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +74,12 @@ def test_broken_gzip(api, body):
     response = api["admin"].post(
         "/api/admin/x", data=body, content_type="application/json", headers={"Content-Encoding": "gzip"}
     )
-    record = check_record(response, 400, "ValidationError")
+    record = refused(response, 400, "ValidationError")
     assert "gzip" in record["message"]
 
 
 def test_of_many_problems_the_first_are_listed(api):
-    record = check_record(
+    record = refused(
         api["admin"].post("/api/admin/projects/shop/archive", {"features": [[]] * 1000}),
         400,
         "ValidationError",
@@ -118,7 +109,7 @@ def test_a_record_stays_below_100_kb(api):
 )
 def test_a_body_is_bounded_before_anybody_looks_into_it(api, body, path, message):
     response = api["admin"].post("/api/admin/playground", data=body, content_type="application/json")
-    record = check_record(response, 400, "ValidationError")
+    record = refused(response, 400, "ValidationError")
     assert message in record["message"]
     if path:
         assert record["details"][0]["path"] == path
@@ -129,7 +120,7 @@ def test_a_body_is_bounded_before_anybody_looks_into_it(api, body, path, message
 )
 def test_too_many_values_are_refused_before_they_are_made(api, body, monkeypatch):
     monkeypatch.setattr("flagadmin.http.request_bodies.parse_json", lambda body: pytest.fail("it was parsed"))
-    record = check_record(
+    record = refused(
         api["admin"].post("/api/admin/playground", data=body, content_type="application/json"),
         400,
         "ValidationError",

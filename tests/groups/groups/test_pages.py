@@ -5,7 +5,7 @@ import pytest
 from flagadmin.audit.models import AuditEvent
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def members(group):
 
 
 def test_deleting_says_who_loses_what_by_name(browse, contractors):
-    page = words(browse("admin").get(f"/access/groups/{contractors.pk}/delete/"))
+    page = page_text(browse("admin").get(f"/access/groups/{contractors.pk}/delete/"))
 
     assert "Former contractors has 3 members. They lose Member in shop." in page
     assert "One of them has no other access and will see no project." in page
@@ -33,9 +33,9 @@ def test_deleting_says_who_loses_what_by_name(browse, contractors):
 
 def test_a_group_that_gives_nothing_takes_nothing(browse, people, db):
     group = Group.objects.create(name="Friends")
-    empty = words(browse("admin").get(f"/access/groups/{group.pk}/delete/"))
+    empty = page_text(browse("admin").get(f"/access/groups/{group.pk}/delete/"))
     GroupMembership.objects.create(group=group, user=people["outsider"])
-    idle = words(browse("admin").get(f"/access/groups/{group.pk}/delete/"))
+    idle = page_text(browse("admin").get(f"/access/groups/{group.pk}/delete/"))
 
     assert "Friends has no members. Nobody loses access." in empty
     assert "Friends has 1 member. It gives them no role, so nobody loses access." in idle
@@ -59,7 +59,7 @@ def test_the_group_that_keeps_one_admin_is_not_deleted(browse, people, contracto
     refused = browse("admin").post(f"/access/groups/{contractors.pk}/delete/")
 
     assert refused.status_code == 403
-    assert "This would leave nobody with the Admin role" in words(refused)
+    assert "This would leave nobody with the Admin role" in page_text(refused)
     assert Group.objects.exists()
 
 
@@ -78,7 +78,7 @@ def test_members_come_and_go(browse, people, contractors):
 def test_an_unknown_member_is_told(browse, contractors, who, told):
     answer = browse("admin").post(f"/access/groups/{contractors.pk}/members/", {"who": who}, follow=True)
 
-    assert told in words(answer)
+    assert told in page_text(answer)
     assert len(members(contractors)) == 3
 
 
@@ -87,9 +87,9 @@ def test_members_from_the_identity_provider_are_not_offered_for_change(browse, p
     contractors.save()
     admin, address = browse("admin"), f"/access/groups/{contractors.pk}/"
 
-    assert "come from the identity provider" in words(admin.get(address))
+    assert "come from the identity provider" in page_text(admin.get(address))
     assert "members/" not in admin.get(address).text
-    told = words(admin.post(f"{address}members/", {"who": "owner"}, follow=True))
+    told = page_text(admin.post(f"{address}members/", {"who": "owner"}, follow=True))
     assert "come from the identity provider" in told
     assert "owner" not in members(contractors)
 
@@ -110,4 +110,4 @@ def test_a_name_that_is_taken_is_told(browse, contractors):
     answer = browse("admin").post("/access/groups/new/", {"name": "Former contractors"})
 
     assert answer.status_code == 409
-    assert "There is a group Former contractors already." in words(answer)
+    assert "There is a group Former contractors already." in page_text(answer)

@@ -8,7 +8,7 @@ from django.test import Client
 from groups.models import Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from tests.support.cast import client, make_token
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 
 def secret_of(answer):
@@ -29,7 +29,7 @@ def test_what_a_person_holds_and_through_what(browse, people, shop):
     GroupMembership.objects.create(group=group, user=people["member"])
     Grant.objects.create(group=group, project=shop, role_id=BuiltIn.OWNER.value)
 
-    page = words(browse("admin").get(f"/access/people/{people['member'].pk}/"))
+    page = page_text(browse("admin").get(f"/access/people/{people['member'].pk}/"))
 
     assert "Editor everywhere, through Team" in page
     assert "Owner in shop, through Team" in page
@@ -104,9 +104,9 @@ def test_the_last_admin_is_neither_disabled_nor_deleted(browse, people):
     admin, address = browse("admin"), f"/access/people/{people['admin'].pk}/"
 
     assert "reset-password" not in admin.get(address).text
-    told = words(admin.post(f"{address}active", {"active": "no"}, follow=True))
+    told = page_text(admin.post(f"{address}active", {"active": "no"}, follow=True))
     assert "This would leave nobody with the Admin role" in told
-    assert "This would leave nobody with the Admin role" in words(admin.get(f"{address}delete/"))
+    assert "This would leave nobody with the Admin role" in page_text(admin.get(f"{address}delete/"))
     assert admin.post(f"{address}delete/").status_code == 403
     assert User.objects.get(username="admin").is_active
 
@@ -124,14 +124,14 @@ def test_changing_a_person(browse, people):
         2,
     )
     refused = admin.post(address, {"email": "no address"})
-    assert "no address is not an email address." in words(refused)
+    assert "no address is not an email address." in page_text(refused)
 
 
 def test_deleting_says_what_goes(browse, people, shop):
     make_token("personal", user=people["member"], name="laptop")
     admin, address = browse("admin"), f"/access/people/{people['member'].pk}/delete/"
 
-    page = words(admin.get(address))
+    page = page_text(admin.get(address))
     assert "the key laptop, which stops working" in page
     assert "role Member in shop" in page
     assert admin.post(address)["Location"] == "/access/people/"
@@ -150,7 +150,7 @@ def test_a_service_account_has_keys_shown_once(browse, people):
     page = admin.get(address)
     assert secret not in page.text
     revoke = re.search(r'href="([^"]+/revoke/)"', page.text)[1]
-    assert "pipeline was last used" in words(admin.get(revoke))
+    assert "pipeline was last used" in page_text(admin.get(revoke))
     assert admin.post(revoke)["Location"] == address
     assert client(secret).get("/api/admin/projects").status_code == 401
 

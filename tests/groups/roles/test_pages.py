@@ -4,7 +4,7 @@ import pytest
 
 from groups.models import Grant, Group, Role, RolePermission
 from groups.permissions import BuiltIn
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 
 @pytest.fixture
@@ -31,11 +31,11 @@ def test_a_role_shows_the_projects_that_use_it(browse, people, shop):
     lines = b"".join(answer.streaming_content).decode().splitlines()
     assert lines == ["Project,Users,Service accounts,Groups", "shop,1,1,1"]
     assert "/api/admin/projects/roles/5/access" in page.text
-    assert "Create feature flags" in words(page)
+    assert "Create feature flags" in page_text(page)
 
 
 def test_a_root_role_shows_who_holds_it(browse, people):
-    page = words(browse("admin").get(f"/access/roles/{BuiltIn.VIEWER.value}/"))
+    page = page_text(browse("admin").get(f"/access/roles/{BuiltIn.VIEWER.value}/"))
 
     assert "Who holds it, everywhere viewer" in page
     assert "Reading, and nothing else." in page
@@ -47,7 +47,7 @@ def test_a_built_in_role_is_not_changed(browse, people):
     assert "/access/roles/5/edit/" not in admin.get("/access/roles/5/").text
     refused = admin.get("/access/roles/5/edit/")
     assert refused.status_code == 403
-    assert "Member is a built-in role and cannot be changed." in words(refused)
+    assert "Member is a built-in role and cannot be changed." in page_text(refused)
     assert admin.post("/access/roles/5/delete/").status_code == 403
 
 
@@ -93,10 +93,10 @@ def test_a_role_in_use_is_not_deleted_and_says_by_how_many(browse, people, shop,
     Grant.objects.create(user=people["member"], project=shop, role=deployer)
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/delete/"
 
-    assert "Deployer is held by 1 person. Take it from them first." in words(admin.get(address))
+    assert "Deployer is held by 1 person. Take it from them first." in page_text(admin.get(address))
     refused = admin.post(address)
     assert refused.status_code == 400
-    assert "Take it from them first" in words(refused)
+    assert "Take it from them first" in page_text(refused)
     assert Role.objects.filter(pk=deployer.pk).exists()
 
 

@@ -3,11 +3,10 @@
 import csv
 import io
 import json
-import re
-from html import unescape
 
 import pytest
 
+from tests.support.page_text import page_text
 from tests.support.scenery import make_scenery
 
 ADA = {
@@ -25,11 +24,6 @@ def viewer(browse, shop):
     return browse("viewer")
 
 
-def text_of(response):
-    """The page's words, tags taken away."""
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text)))
-
-
 def read_csv(response):
     return list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode())))
 
@@ -40,7 +34,7 @@ def reasons(viewer, **question):
 
 
 def test_every_flag_says_why(viewer):
-    page = text_of(viewer.get("/playground/", ADA))
+    page = page_text(viewer.get("/playground/", ADA))
 
     assert "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %." in page
     assert "It turns on when the rollout reaches 53 %." in page
@@ -72,13 +66,13 @@ def test_it_evaluates_without_being_asked_anything(viewer):
     response = viewer.get("/playground/")
 
     assert response.status_code == 200
-    assert "userId was not given" in text_of(response) or "plan was not given" in text_of(response)
+    assert "userId was not given" in page_text(response) or "plan was not given" in page_text(response)
 
 
 def test_results_can_be_filtered(viewer):
-    on = text_of(viewer.get("/playground/", {**ADA, "result": "on"}))
-    green = text_of(viewer.get("/playground/", {**ADA, "variant": "green"}))
-    found = text_of(viewer.get("/playground/", {**ADA, "q": "CARDS"}))
+    on = page_text(viewer.get("/playground/", {**ADA, "result": "on"}))
+    green = page_text(viewer.get("/playground/", {**ADA, "variant": "green"}))
+    found = page_text(viewer.get("/playground/", {**ADA, "q": "CARDS"}))
 
     assert "search-v2" in on
     assert "Switched off" not in on
@@ -89,7 +83,7 @@ def test_results_can_be_filtered(viewer):
 
 
 def test_several_contexts_stand_side_by_side_and_differences_come_first(viewer):
-    page = text_of(viewer.get("/playground/", {**ADA, "environment": ["production", "development"]}))
+    page = page_text(viewer.get("/playground/", {**ADA, "environment": ["production", "development"]}))
 
     assert "1 of 13 flags differs." in page
     assert page.index("new-date-picker") < page.index("apple-pay")
@@ -158,8 +152,8 @@ def test_json_that_cannot_be_read(viewer):
 
 
 def test_an_unknown_environment_or_project_names_the_choices(viewer):
-    environment = text_of(viewer.get("/playground/", {"environment": "nosuch"}))
-    project = text_of(viewer.get("/playground/", {"project": "nosuch"}))
+    environment = page_text(viewer.get("/playground/", {"environment": "nosuch"}))
+    project = page_text(viewer.get("/playground/", {"project": "nosuch"}))
 
     assert "There is no environment nosuch. There are: development, production." in environment
     assert "There is no project nosuch." in project
@@ -167,7 +161,7 @@ def test_an_unknown_environment_or_project_names_the_choices(viewer):
 
 def test_only_readable_projects_are_evaluated(browse, shop):
     make_scenery()
-    page = text_of(browse("reader").get("/playground/", ADA))
+    page = page_text(browse("reader").get("/playground/", ADA))
     refused = browse("reader").get("/playground/", {"project": "checkout"})
 
     assert "dark-theme" not in page
@@ -183,7 +177,7 @@ def test_json_download_is_what_the_api_answers(viewer):
 
 
 def test_the_curl_command_asks_the_same(viewer):
-    page = text_of(viewer.get("/playground/", ADA))
+    page = page_text(viewer.get("/playground/", ADA))
 
     assert "curl -H \"Authorization: $API_KEY\" -H 'Content-Type: application/json'" in page
     assert '"properties":{"plan":"pro","appVersion":"4.5.1","country":"NO"}' in page
@@ -199,7 +193,7 @@ def test_one_flag_taken_apart(viewer):
 
 
 def test_the_parents_own_reason_stands_with_it(viewer):
-    page = text_of(viewer.get("/playground/flag/gift-cards/", ADA))
+    page = page_text(viewer.get("/playground/flag/gift-cards/", ADA))
 
     assert "userId 42 is in bucket 92 and the rollout stops at 10 %." in page
 
@@ -224,8 +218,8 @@ def test_edit_is_offered_to_those_who_may(browse, shop):
 
 def test_compare_shows_only_the_differences_first(viewer):
     question = {"a.environment": "development", "b.environment": "production", "b.context.userId": "42"}
-    few = text_of(viewer.get("/playground/compare/", {**question, "a.context.userId": "42"}))
-    all_of_them = text_of(viewer.get("/playground/compare/", {**question, "show": "all"}))
+    few = page_text(viewer.get("/playground/compare/", {**question, "a.context.userId": "42"}))
+    all_of_them = page_text(viewer.get("/playground/compare/", {**question, "show": "all"}))
 
     assert "1 of 13 flags differs." in few
     assert "new-date-picker" in few

@@ -10,14 +10,15 @@ from django.utils import timezone
 from flagadmin.server import background_tasks
 from projects.applications.cleanup import clean_usage
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UsageHour
-from tests.support.sdk import Sdk, make_flag
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def usage(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0")
     sdk.count("web", ["checkout"], "w-1")
     sdk.count("web", ["checkout"], "w-1", at=timezone.now() - timedelta(hours=47))

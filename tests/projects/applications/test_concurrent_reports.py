@@ -23,9 +23,9 @@ from projects.client_api.report_batcher import Inbox
 from projects.flags.bulk_delete import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from tests.support.cast import make_project
+from tests.support.flags import make_flag
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.racing import together
-from tests.support.sdk import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +57,7 @@ def test_a_burst_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the first try: nobody waits in a circle."""
     monkeypatch.setattr(transactions, "ATTEMPTS", 1)
     for name in FLAGS:
-        make_flag(name)
+        make_flag(name, "default")
     now = timezone.now()
     assert together(*(writer(number, now) for number in range(WRITERS))) == [None] * WRITERS
     posts = WRITERS * ROUNDS
@@ -72,7 +72,7 @@ def test_a_burst_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reports_beside_moves_and_deletions() -> None:
     make_project("other")
     for name in FLAGS:
-        make_flag(name)
+        make_flag(name, "default")
     now = timezone.now()
     works = [*(writer(number, now) for number in range(3)), move_flags, delete_flags]
     assert together(*works) == [None] * len(works)
@@ -106,7 +106,7 @@ def delete_flag(name: str) -> None:
 
 
 def test_an_old_report_is_not_lost_to_a_newer_one() -> None:
-    flag = make_flag("flag")
+    flag = make_flag("flag", "default")
     now = timezone.now()
     for back in (0, 90, 45):
         report = Report()
@@ -118,7 +118,7 @@ def test_an_old_report_is_not_lost_to_a_newer_one() -> None:
 
 
 def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_flag("flag-0")
+    make_flag("flag-0", "default")
     written = []
     release = threading.Event()
 
@@ -194,7 +194,7 @@ def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
         keep_report(report)
 
     monkeypatch.setattr(inboxes, "keep_report", meanwhile)
-    make_flag("flag-0")
+    make_flag("flag-0", "default")
     Inbox().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
     assert FlagUsage.objects.count() == 1
 

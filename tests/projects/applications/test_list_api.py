@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from projects.models import ApplicationInstance, Environment, Flag, FlagUsage, ProjectApplication
-from tests.support.sdk import Sdk, make_flag, make_sdk
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +31,7 @@ def make_app(sdk: Sdk, name: str, *, instances: int = 1, sdk_version: str = "unl
 
 @pytest.fixture
 def checkout(db: None) -> Flag:
-    return make_flag("checkout")
+    return make_flag("checkout", "default")
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_only_environments_that_asked_for_flags_count(api, checkout: Flag, sdk: 
 
 
 def test_the_project_is_that_of_the_flag_not_of_the_key(api, shop, checkout: Flag, sdk: Sdk) -> None:
-    make_flag("basket", project="shop")
+    make_flag("basket")
     sdk.count("web", ["basket"])
     assert names(api) == []
     assert names(api, project="shop") == ["web"]
@@ -104,7 +105,7 @@ def test_usage_moves_with_its_flag(api, shop, checkout: Flag, sdk: Sdk) -> None:
 
 
 def test_a_flag_that_moves_leaves_what_others_give(api, shop, checkout: Flag, sdk: Sdk) -> None:
-    make_flag("other")
+    make_flag("other", "default")
     sdk.count("web", ["checkout", "other"])
     Flag.objects.filter(name="checkout").update(project="shop")
     assert names(api) == names(api, project="shop") == ["web"]
@@ -137,7 +138,7 @@ def test_usage_goes_with_its_environment(api, checkout: Flag, sdk: Sdk) -> None:
 def test_a_new_flag_of_an_old_name_is_used_by_nobody(api, checkout: Flag, sdk: Sdk) -> None:
     make_app(sdk, "web")
     checkout.delete()
-    make_flag("checkout")
+    make_flag("checkout", "default")
     assert names(api) == []
 
 

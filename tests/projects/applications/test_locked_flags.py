@@ -17,8 +17,9 @@ from projects.client_api import report_batcher as inboxes
 from projects.client_api.report_batcher import Inbox
 from projects.models import Application, Flag, FlagUsage
 from tests.projects.applications.test_concurrent_reports import report_of
+from tests.support.flags import make_flag
 from tests.support.live_server import PATIENCE, wait_until
-from tests.support.sdk import make_flag, make_sdk
+from tests.support.sdk import make_sdk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -79,8 +80,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) -> None:
-    make_flag("imported")
-    make_flag("free")
+    make_flag("imported", "default")
+    make_flag("free", "default")
     inbox = Inbox()
     with held(HOLD_FLAG, "imported") as let_go:
         waiting = send(inbox, "web", "imported")
@@ -97,8 +98,8 @@ def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) ->
 def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
     send, patient, monkeypatch
 ) -> None:
-    make_flag("imported")
-    make_flag("free")
+    make_flag("imported", "default")
+    make_flag("free", "default")
     inbox = Inbox()
     inbox._writing.acquire()
     sent = {app: send(inbox, app, flag) for app, flag in (("a", "imported"), ("b", "free"), ("c", "free"))}
@@ -117,8 +118,8 @@ def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
 
 def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patient, monkeypatch) -> None:
     monkeypatch.setattr(inboxes, "TOGETHER", timedelta(milliseconds=1))
-    make_flag("free")
-    make_flag("other")
+    make_flag("free", "default")
+    make_flag("other", "default")
     inbox = Inbox()
     for app in ("web", "cron"):
         inbox.submit(report_of([app], ["free"], "i", timezone.now()))
@@ -136,7 +137,7 @@ def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patien
 
 def test_only_some_threads_wait(send, patient, settings) -> None:
     settings.SERVER_THREADS = 8
-    make_flag("imported")
+    make_flag("imported", "default")
     inbox = Inbox()
     with held(HOLD_FLAG, "imported") as let_go:
         waiting = [send(inbox, f"app-{n}", "imported") for n in range(2)]
@@ -150,7 +151,7 @@ def test_only_some_threads_wait(send, patient, settings) -> None:
 
 
 def test_nobody_waits_for_long(impatient) -> None:
-    make_flag("imported")
+    make_flag("imported", "default")
     sdk = make_sdk()
     with held(HOLD_FLAG, "imported"):
         answer = sdk.count("web", ["imported"])
@@ -164,7 +165,7 @@ def test_nobody_waits_for_long(impatient) -> None:
 
 
 def test_a_report_that_only_adds_up_waits_for_no_flag(impatient) -> None:
-    make_flag("imported")
+    make_flag("imported", "default")
     sdk = make_sdk()
     sdk.count("web", ["imported"])
     with held(HOLD_FLAG, "imported"):

@@ -6,15 +6,16 @@ import pytest
 
 from flagadmin.audit.models import AuditEvent
 from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
-from tests.support.sdk import Sdk, make_flag, make_sdk
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def usage(standing_clock: datetime, shop, sdk: Sdk) -> None:
-    make_flag("checkout")
-    make_flag("basket", project="shop")
+    make_flag("checkout", "default")
+    make_flag("basket")
     sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0")
     sdk.count("web", ["checkout", "basket"], "w-1", yes=3, no=1)
     sdk.count("jobs", ["checkout"], "j-1", yes=2, no=0)

@@ -3,8 +3,9 @@
 import pytest
 
 from projects.models import Application
+from tests.support.flags import make_flag
 from tests.support.records import events, refused
-from tests.support.sdk import Sdk, make_flag, make_sdk
+from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
 WEB = "/api/admin/metrics/applications/web"
@@ -12,8 +13,8 @@ WEB = "/api/admin/metrics/applications/web"
 
 @pytest.fixture
 def web(shop, sdk: Sdk) -> None:
-    make_flag("checkout")
-    make_flag("basket", project="shop")
+    make_flag("checkout", "default")
+    make_flag("basket")
     sdk.register("web", "w-1", sdkVersion="unleash-go:1.0.0", strategies=["default", "byWeather"])
     sdk.count("web", ["checkout", "basket"], "w-1")
     make_sdk("production").register("web", "w-2")

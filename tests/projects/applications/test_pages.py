@@ -10,13 +10,11 @@ from django.conf import settings
 
 from flagadmin.audit.models import AuditEvent
 from projects.models import Application
-from tests.support.sdk import make_flag, make_sdk
+from tests.support.flags import make_flag
+from tests.support.page_text import page_text
+from tests.support.sdk import make_sdk
 
 URL = "/projects/shop/applications/"
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 def listed(browser, query="", url=URL):
@@ -31,8 +29,8 @@ def names(browser, query="", url=URL):
 @pytest.fixture
 def used(shop):
     """web in both environments with two versions, cron in production with a third one."""
-    make_flag("cart", project="shop")
-    make_flag("search", project="shop")
+    make_flag("cart")
+    make_flag("search")
     development, production = make_sdk("development"), make_sdk("production")
     for sdk, instance, version in (
         (development, "web-1", "unleash-node-sdk:5.9.0"),
@@ -47,11 +45,11 @@ def used(shop):
 def test_each_application_with_all_that_is_known_of_it(browse, used):
     page = browse("reader").get(URL)
 
-    assert "2 applications" in words(page)
-    assert "unleash-node-sdk 5.9.0 oldest , 5.10.0" in words(page).replace("oldest,", "oldest ,")
-    assert "development, production" in words(page)
+    assert "2 applications" in page_text(page)
+    assert "unleash-node-sdk 5.9.0 oldest , 5.10.0" in page_text(page).replace("oldest,", "oldest ,")
+    assert "development, production" in page_text(page)
     assert "web-1" in page.text
-    assert "unleash-go-sdk 4.1.0 oldest" not in words(page)
+    assert "unleash-go-sdk 4.1.0 oldest" not in page_text(page)
     assert 'href="/applications/web/"' in page.text
 
 
@@ -89,7 +87,7 @@ def test_it_is_searched_filtered_and_sorted(browse, used, query, found):
 def test_no_more_instances_are_written_than_the_limit(browse, used, settings):
     settings.APPLICATION_INSTANCES_LISTED = 1
 
-    assert "and 1 more" in words(browse("reader").get(URL))
+    assert "and 1 more" in page_text(browse("reader").get(URL))
 
 
 def test_pages_and_the_curl_command_follow_the_address(browse, used, monkeypatch):
@@ -105,11 +103,11 @@ def test_the_number_of_queries_does_not_grow(browse, used, django_assert_max_num
         make_sdk("production").count(f"more-{number}", ["cart"], "one")
     browser = browse("reader")
     with django_assert_max_num_queries(14):
-        assert "22 applications" in words(browser.get(URL))
+        assert "22 applications" in page_text(browser.get(URL))
 
 
 def test_a_project_nobody_uses(browse, shop):
-    assert "No application has asked" in words(browse("reader").get(URL))
+    assert "No application has asked" in page_text(browse("reader").get(URL))
 
 
 def test_a_project_one_may_not_see_is_not_there(browse, used):
@@ -122,7 +120,7 @@ def test_a_project_one_may_not_see_is_not_there(browse, used):
 def test_what_an_application_uses(browse, used):
     make_flag("secret", project="default")
     make_sdk("production").count("web", ["secret"], "web-2")
-    page = words(browse("reader").get("/applications/web/"))
+    page = page_text(browse("reader").get("/applications/web/"))
 
     assert "shop in development, production" in page
     assert "unleash-node-sdk:5.10.0" in page
@@ -158,7 +156,7 @@ def test_an_editor_deletes_it_and_is_told(browse, used):
     answer = browse("editor").post("/applications/cron/", follow=True)
 
     assert answer.redirect_chain[-1][0] == URL
-    assert "Deleted application cron." in words(answer)
+    assert "Deleted application cron." in page_text(answer)
     assert not Application.objects.filter(name="cron").exists()
     assert AuditEvent.objects.filter(type="application-deleted", subject="cron").exists()
 
@@ -168,7 +166,7 @@ def test_a_reader_is_not_offered_that_and_is_refused_in_words(browse, used):
     answer = browse("reader").post("/applications/cron/")
 
     assert answer.status_code == 403
-    assert 'You need "update applications".' in words(answer)
+    assert 'You need "update applications".' in page_text(answer)
     assert Application.objects.filter(name="cron").exists()
 
 
@@ -180,9 +178,9 @@ def test_what_is_not_there_or_not_to_be_seen_is_404(browse, used, name):
 def test_the_window_is_named(browse, used):
     days = settings.APPLICATION_INSTANCE_WINDOW.days
 
-    assert f"the last {days} days" in words(browse("reader").get(URL))
+    assert f"the last {days} days" in page_text(browse("reader").get(URL))
 
 
 def test_an_instance_tells_what_its_sdk_is_wrapped_in(browse, used):
     make_sdk("development").register("web", "web-1", sdkFlavor="nestjs", sdkFlavorVersion="2.0.0")
-    assert "unleash-node-sdk:5.9.0 in nestjs:2.0.0" in words(browse("reader").get("/applications/web/"))
+    assert "unleash-node-sdk:5.9.0 in nestjs:2.0.0" in page_text(browse("reader").get("/applications/web/"))

@@ -10,8 +10,8 @@ from django.utils import timezone
 from projects.applications.sdk_versions import version_key
 from projects.models import Application, ApplicationInstance, Environment, Flag, Project
 from tests.support.cast import client, make_project, make_token
+from tests.support.flags import make_flag
 from tests.support.paths import SHARED
-from tests.support.sdk import make_flag
 
 RECORDED = SHARED / "vectors" / "applications.json"
 pytestmark = [

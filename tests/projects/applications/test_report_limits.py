@@ -9,7 +9,8 @@ from projects.applications.cleanup import clean_usage
 from projects.applications.report_limits import allowances
 from projects.models import Application, ApplicationInstance, FlagUsage, IgnoredReport, UsageHour
 from tests.support.cast import client, make_token
-from tests.support.sdk import Sdk, make_flag, make_sdk, metrics
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, make_sdk, metrics
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +37,7 @@ def count_variants(sdk: Sdk, *names: str) -> None:
 
 
 def test_a_token_creates_some_applications(sdk: Sdk, caplog: pytest.LogCaptureFixture) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     for name in ("a", "b", "c", "d"):
         assert sdk.count(name, ["checkout"]).status_code == 202
     assert set(Application.objects.values_list("name", flat=True)) == {"a", "b"}
@@ -49,7 +50,7 @@ def test_a_token_creates_some_applications(sdk: Sdk, caplog: pytest.LogCaptureFi
 
 
 def test_known_applications_go_on_being_counted(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     for name in ("a", "b", "c", "a", "b"):
         sdk.count(name, ["checkout"], yes=1, no=0)
     assert sorted(UsageHour.objects.values_list("yes", flat=True)) == [2, 2]
@@ -71,7 +72,7 @@ def test_the_next_hour_has_room_again(sdk: Sdk, standing_clock: datetime, monkey
 
 
 def test_an_application_gets_some_instances(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     for instance in ("i-1", "i-2", "i-3", "i-1"):
         sdk.register("web", instance)
     sdk.count("web", ["checkout"], "i-4")
@@ -82,7 +83,7 @@ def test_an_application_gets_some_instances(sdk: Sdk) -> None:
 
 
 def test_a_flag_counts_some_variants(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     count_variants(sdk, "red", "blue")
     count_variants(sdk, "a", "b", "red")
     count_variants(sdk, "c", "blue")
@@ -91,7 +92,7 @@ def test_a_flag_counts_some_variants(sdk: Sdk) -> None:
 
 
 def test_many_variants_at_once(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     count_variants(sdk, *(f"v-{n}" for n in range(500)))
     assert len(UsageHour.objects.get().variants) == 3
     assert ignored() == {("variant", "web"): 497}
@@ -104,7 +105,7 @@ def test_a_long_name_of_a_variant_is_refused(sdk: Sdk) -> None:
 
 
 def test_an_application_tells_what_was_ignored(sdk: Sdk, people, browse) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     count_variants(sdk, "a", "b", "c", "d")
     assert "Not kept: 1 new variant." in browse("admin").get("/applications/web/").text
 

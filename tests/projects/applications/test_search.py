@@ -3,7 +3,8 @@
 import pytest
 
 from tests.projects.applications.test_list_api import names
-from tests.support.sdk import make_flag, make_sdk
+from tests.support.flags import make_flag
+from tests.support.sdk import make_sdk
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +21,7 @@ APPS = {
 
 @pytest.fixture
 def apps(db: None) -> None:
-    make_flag("flag")
+    make_flag("flag", "default")
     sdk = make_sdk()
     for name, version in APPS.items():
         sdk.register(name, "instance-7", sdkVersion=version)

@@ -8,7 +8,8 @@ import pytest
 from projects.client_api.features_cache import Answer, AnswerCache
 from projects.models import Dependency, Flag, FlagEnvironment, FlagTag, Segment
 from tests.support.cast import client, make_project, make_token
-from tests.support.sdk import Sdk, make_flag, make_sdk
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
 CONSTRAINT = {"values": ["NO"], "operator": "IN", "contextName": "country"}
@@ -22,8 +23,8 @@ def test_the_document(sdk: Sdk) -> None:
     norwegians = Segment.objects.create(name="norwegians", constraints=[CONSTRAINT])
     variants = [{"name": "blue", "weight": 1000, "stickiness": "userId", "weightType": "variable"}]
     strategy = {"name": "flexibleRollout", "parameters": {"rollout": "50"}, "variants": variants}
-    child = make_flag("child", enabled=True, strategies=[strategy | {"segments": [norwegians]}])
-    parent = make_flag("parent", description="d", impression_data=True)
+    child = make_flag("child", "default", enabled=True, strategies=[strategy | {"segments": [norwegians]}])
+    parent = make_flag("parent", "default", description="d", impression_data=True)
     Dependency.objects.create(flag=child, parent=parent, variants=["blue"])
     body = sdk.features().json()
     assert list(body) == ["version", "features", "query", "segments", "meta"]
@@ -69,8 +70,8 @@ def test_the_document(sdk: Sdk) -> None:
 
 
 def test_environment_and_projects_are_the_keys(shop, sdk: Sdk) -> None:
-    make_flag("here", enabled=True)
-    make_flag("there", project="shop", enabled=True)
+    make_flag("here", "default", enabled=True)
+    make_flag("there", enabled=True)
     assert named(sdk.features("?project=shop&environment=production")) == ["here"]
     assert named(make_sdk(projects=["shop"]).features()) == ["there"]
     everywhere = make_sdk("production").features().json()
@@ -82,14 +83,14 @@ def test_environment_and_projects_are_the_keys(shop, sdk: Sdk) -> None:
 
 
 def test_a_key_without_projects_reaches_nothing(sdk: Sdk) -> None:
-    make_flag("here")
+    make_flag("here", "default")
     assert named(make_sdk(projects=[]).features()) == []
 
 
 def test_disabled_strategies_are_left_out(sdk: Sdk) -> None:
-    make_flag("some", enabled=True, strategies=[{"disabled": True}, {"name": "userWithId"}])
-    make_flag("only", enabled=True, strategies=[{"disabled": True}])
-    make_flag("none", enabled=True)
+    make_flag("some", "default", enabled=True, strategies=[{"disabled": True}, {"name": "userWithId"}])
+    make_flag("only", "default", enabled=True, strategies=[{"disabled": True}])
+    make_flag("none", "default", enabled=True)
     flags = {flag["name"]: flag for flag in sdk.features().json()["features"]}
     assert [strategy["name"] for strategy in flags["some"]["strategies"]] == ["userWithId"]
     # SDKs take a flag without strategies for on; one whose strategies are all disabled is off.
@@ -98,14 +99,14 @@ def test_disabled_strategies_are_left_out(sdk: Sdk) -> None:
 
 
 def test_archived_flags_are_left_out(sdk: Sdk) -> None:
-    make_flag("gone", archived_at="2026-01-01T00:00:00Z")
+    make_flag("gone", "default", archived_at="2026-01-01T00:00:00Z")
     assert named(sdk.features()) == []
 
 
 @pytest.mark.parametrize("spec", ["4.2.0", "5.2.0", "6.1.0", "4.3.0-beta.1"])
 def test_newer_sdks_get_segments_by_id(sdk: Sdk, spec: str) -> None:
     segment = Segment.objects.create(name="norwegians", constraints=[CONSTRAINT])
-    make_flag("flag", enabled=True, strategies=[{"segments": [segment]}])
+    make_flag("flag", "default", enabled=True, strategies=[{"segments": [segment]}])
     body = sdk.features(**{"Unleash-Client-Spec": spec}).json()
     assert body["features"][0]["strategies"][0]["segments"] == [segment.pk]
     assert body["features"][0]["strategies"][0]["constraints"] == []
@@ -116,7 +117,7 @@ def test_newer_sdks_get_segments_by_id(sdk: Sdk, spec: str) -> None:
 def test_older_sdks_get_the_constraints_of_segments(sdk: Sdk, spec: str) -> None:
     segment = Segment.objects.create(name="norwegians", constraints=[CONSTRAINT])
     own = {"values": ["7"], "operator": "IN", "contextName": "userId"}
-    make_flag("flag", enabled=True, strategies=[{"constraints": [own], "segments": [segment]}])
+    make_flag("flag", "default", enabled=True, strategies=[{"constraints": [own], "segments": [segment]}])
     body = sdk.features(**{"Unleash-Client-Spec": spec}).json()
     assert body["features"][0]["strategies"][0] == {
         "name": "default",
@@ -136,9 +137,9 @@ def test_a_spec_that_is_no_version_is_refused(sdk: Sdk, spec: str) -> None:
 
 
 def test_names_and_tags_narrow(sdk: Sdk) -> None:
-    tagged = make_flag("sdk-a")
-    make_flag("sdk-b")
-    make_flag("other")
+    tagged = make_flag("sdk-a", "default")
+    make_flag("sdk-b", "default")
+    make_flag("other", "default")
     FlagTag.objects.create(flag=tagged, tag_type_id="simple", value="team-a")
     answer = sdk.features("?namePrefix=sdk-&tag=simple:team-a&tag=simple:nope")
     assert named(answer) == ["sdk-a"]
@@ -154,7 +155,7 @@ def test_names_and_tags_narrow(sdk: Sdk) -> None:
 
 
 def test_a_new_tag_is_a_new_answer(sdk: Sdk) -> None:
-    flag = make_flag("flag")
+    flag = make_flag("flag", "default")
     before = sdk.features("?tag=simple:team-a")
     FlagTag.objects.create(flag=flag, tag_type_id="simple", value="team-a")
     after = sdk.features("?tag=simple:team-a", **{"If-None-Match": before["ETag"]})
@@ -168,7 +169,7 @@ def test_a_malformed_tag_is_refused(sdk: Sdk, tag: str) -> None:
 
 
 def test_without_a_change_there_is_no_body(sdk: Sdk) -> None:
-    make_flag("flag")
+    make_flag("flag", "default")
     first = sdk.features()
     etag = first["ETag"]
     assert not etag.startswith("W/")
@@ -179,7 +180,7 @@ def test_without_a_change_there_is_no_body(sdk: Sdk) -> None:
 
 
 def test_after_a_change_there_is_one(sdk: Sdk) -> None:
-    flag = make_flag("flag")
+    flag = make_flag("flag", "default")
     before = sdk.features()
     FlagEnvironment.objects.filter(flag=flag, environment="development").update(enabled=True)
     after = sdk.features(**{"If-None-Match": before["ETag"]})
@@ -195,7 +196,7 @@ def test_etags_are_of_one_form_of_the_document(sdk: Sdk, other: dict) -> None:
 
 
 def test_usage_changes_no_etag(sdk: Sdk) -> None:
-    make_flag("flag")
+    make_flag("flag", "default")
     etag = sdk.features()["ETag"]
     sdk.register("web")
     sdk.count("web", ["flag"])
@@ -214,7 +215,7 @@ def test_a_project_that_comes_or_goes_changes_the_etag_of_a_key_for_all(db: None
 
 
 def test_a_poll_without_a_change_costs_two_statements(sdk: Sdk, django_assert_num_queries) -> None:
-    make_flag("flag")
+    make_flag("flag", "default")
     etag = sdk.features()["ETag"]
     with django_assert_num_queries(2):
         sdk.features(**{"If-None-Match": etag})
@@ -234,7 +235,7 @@ def test_a_poll_without_a_change_costs_two_statements(sdk: Sdk, django_assert_nu
     ],
 )
 def test_gzip_where_it_is_accepted(sdk: Sdk, accepted: str, *, zipped: bool) -> None:
-    make_flag("flag")
+    make_flag("flag", "default")
     answer = sdk.features(**{"Accept-Encoding": accepted})
     assert answer.has_header("Content-Encoding") is zipped
     body = gzip.decompress(answer.content) if zipped else answer.content
@@ -242,13 +243,13 @@ def test_gzip_where_it_is_accepted(sdk: Sdk, accepted: str, *, zipped: bool) -> 
 
 
 def test_one_flag(sdk: Sdk) -> None:
-    make_flag("flag", enabled=True)
+    make_flag("flag", "default", enabled=True)
     answer = sdk.features("/flag")
     assert (answer.status_code, answer.json()) == (200, sdk.features().json()["features"][0])
 
 
 def test_an_unknown_flag(shop, sdk: Sdk) -> None:
-    make_flag("basket", project="shop")
+    make_flag("basket")
     for name in ("nope", "basket"):
         answer = sdk.features(f"/{name}")
         assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
@@ -296,6 +297,6 @@ def test_the_cache_is_bounded_in_bytes() -> None:
 
 def test_flags_come_in_code_point_order(sdk: Sdk) -> None:
     for name in ("b", "a", "B", "ä"):
-        make_flag(name)
+        make_flag(name, "default")
     assert named(sdk.features()) == ["B", "a", "b", "ä"]
     assert Flag.objects.count() == 4

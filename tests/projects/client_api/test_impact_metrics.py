@@ -5,7 +5,8 @@ from yggdrasil_engine.engine import UnleashEngine
 
 from projects.models import IgnoredReport, ImpactSeries, UsageHour
 from tests.support.cast import client, make_token
-from tests.support.sdk import Sdk, make_flag, metrics
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, metrics
 
 pytestmark = pytest.mark.django_db
 
@@ -89,7 +90,7 @@ def test_labels_and_help_are_escaped(sdk: Sdk) -> None:
     ],
 )
 def test_a_bad_one_spoils_nothing_else(sdk: Sdk, bad: object) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     post(sdk, bad, metric("good", "counter", value=1), bucket=metrics("web", ["checkout"])["bucket"])
     assert ImpactSeries.objects.get().name == "good"
     assert UsageHour.objects.exists()

@@ -8,7 +8,8 @@ from django.utils import timezone
 from groups.models import ApiToken
 from projects.models import Application, ApplicationInstance, FlagLastSeen, FlagUsage, UsageHour
 from tests.support.cast import client, make_token
-from tests.support.sdk import Sdk, make_flag, make_sdk, metrics, registration
+from tests.support.flags import make_flag
+from tests.support.sdk import Sdk, make_sdk, metrics, registration
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +58,7 @@ def test_metrics_tell_the_sdk_by_their_header(sdk: Sdk) -> None:
 
 
 def test_counts_add_up_by_the_hour(sdk: Sdk) -> None:
-    flag = make_flag("checkout")
+    flag = make_flag("checkout", "default")
     at = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     for minute in (5, 50):
         answer = sdk.count("web", ["checkout"], yes=2, no=1, at=at + timedelta(minutes=minute))
@@ -67,7 +68,7 @@ def test_counts_add_up_by_the_hour(sdk: Sdk) -> None:
 
 
 def test_counts_of_variants_add_up(standing_clock: datetime, sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     for counts in ({"red": 2, "blue": 1}, {"red": 3}, {}):
         body = metrics("web", ["checkout"])
         body["bucket"]["toggles"]["checkout"]["variants"] = counts
@@ -76,7 +77,7 @@ def test_counts_of_variants_add_up(standing_clock: datetime, sdk: Sdk) -> None:
 
 
 def test_usage_and_last_seen_are_noted(sdk: Sdk) -> None:
-    flag, at = make_flag("checkout"), timezone.now()
+    flag, at = make_flag("checkout", "default"), timezone.now()
     sdk.count("web", ["checkout"], at=at)
     usage = FlagUsage.objects.get()
     assert (usage.flag_id, usage.environment) == (flag.pk, "development")
@@ -85,7 +86,7 @@ def test_usage_and_last_seen_are_noted(sdk: Sdk) -> None:
 
 
 def test_last_seen_never_goes_back(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     sdk.count("web", ["checkout"])
     before = FlagUsage.objects.get().last_used_at
     sdk.count("web", ["checkout"], at=timezone.now() - timedelta(hours=3))
@@ -94,7 +95,7 @@ def test_last_seen_never_goes_back(sdk: Sdk) -> None:
 
 
 def test_a_time_to_come_counts_as_now(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     sdk.count("web", ["checkout"], at=timezone.now() + timedelta(days=400))
     assert FlagUsage.objects.get().last_used_at <= timezone.now()
     assert UsageHour.objects.get().hour <= timezone.now()
@@ -104,7 +105,7 @@ def test_a_time_to_come_counts_as_now(sdk: Sdk) -> None:
     "at", ["0001-01-01T00:00:00+23:59", "1969-12-31T23:59:59Z", -1, "9999-12-31T23:59:59-23:59"]
 )
 def test_times_at_the_ends_of_time(sdk: Sdk, at: object) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     body = metrics("web", ["checkout"])
     body["bucket"]["stop"] = body["bucket"]["start"] = at
     for _ in range(2):
@@ -118,20 +119,20 @@ def test_a_count_beyond_all_reason_is_refused(sdk: Sdk) -> None:
 
 
 def test_old_counts_are_usage_without_an_hour(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     sdk.count("web", ["checkout"], at=timezone.now() - timedelta(hours=59))
     assert FlagUsage.objects.count() == 1
     assert UsageHour.objects.count() == 0
 
 
 def test_unknown_flags_are_accepted_and_not_kept(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     assert sdk.count("web", ["nobody-knows", "checkout"]).status_code == 202
     assert FlagUsage.objects.count() == UsageHour.objects.count() == 1
 
 
 def test_a_count_of_zero_is_no_usage(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     assert sdk.count("web", ["checkout"], yes=0, no=0).status_code == 202
     assert not FlagUsage.objects.exists()
 
@@ -228,7 +229,7 @@ def test_known_things_are_not_written_again_within_a_minute(
 
 
 def test_bulk_stores_what_an_edge_proxy_gathered(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     now = timezone.now().isoformat()
     applications = [
         {
@@ -265,7 +266,7 @@ def test_bulk_stores_what_an_edge_proxy_gathered(sdk: Sdk) -> None:
 
 
 def test_a_bad_entry_of_a_bulk_spoils_no_other(sdk: Sdk) -> None:
-    make_flag("checkout")
+    make_flag("checkout", "default")
     body = {
         "applications": [{"appName": "x" * 300, "instanceId": "x"}, {"appName": "web", "instanceId": "w-1"}],
         "metrics": [
@@ -287,7 +288,7 @@ def test_bulk_needs_both_lists(sdk: Sdk, body: dict) -> None:
 
 
 def test_usage_is_of_the_flag_whatever_projects_the_key_has(shop, sdk: Sdk) -> None:
-    flag = make_flag("basket", project="shop")
+    flag = make_flag("basket")
     sdk.count("web", ["basket"])
     make_sdk("production").count("web", ["basket"])
     assert set(FlagUsage.objects.values_list("flag_id", "environment")) == {

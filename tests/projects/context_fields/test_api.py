@@ -4,7 +4,8 @@ import pytest
 
 from projects.models import ContextField, Project
 from tests.support.cast import make_project
-from tests.support.records import events, make_flag, make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/context"
 
@@ -28,9 +29,9 @@ def test_created_as_the_reference_shows_it(api):
 
 def test_listed_with_how_often_it_is_used(api):
     api["editor"].post(URL, {"name": "tier"})
-    live, archived = make_flag("default", "live"), make_flag("default", "old", archived=True)
+    live, archived = make_flag("live", "default"), make_flag("old", "default", archived=True)
     for flag in (live, live, archived):
-        make_strategy(flag, constraints=[{"contextName": "tier", "operator": "IN", "values": ["a"]}])
+        add_strategy(flag, constraints=[{"contextName": "tier", "operator": "IN", "values": ["a"]}])
     shown = {field["name"]: field for field in api["viewer"].get(URL).json()}
     assert shown["tier"]["usedInFeatures"] == 1
     assert shown["tier"]["usedInProjects"] == 1
@@ -38,8 +39,8 @@ def test_listed_with_how_often_it_is_used(api):
 
 
 def test_odd_stored_constraints_do_not_break_the_list(api):
-    make_strategy(make_flag("default", "odd"), constraints={"not": "a list"})
-    make_strategy(make_flag("default", "odder"), constraints=["text", None, {"operator": "IN"}])
+    add_strategy(make_flag("odd", "default"), constraints={"not": "a list"})
+    add_strategy(make_flag("odder", "default"), constraints=["text", None, {"operator": "IN"}])
     assert api["viewer"].get(URL).status_code == 200
 
 
@@ -76,14 +77,14 @@ def test_legal_values_one_by_one(api):
 def test_deleted_while_constraints_go_on(api):
     api["editor"].post(URL, {"name": "tier"})
     constraint = {"contextName": "tier", "operator": "IN", "values": ["a"]}
-    strategy = make_strategy(make_flag("default", "live"), constraints=[constraint])
+    strategy = add_strategy(make_flag("live", "default"), constraints=[constraint])
     used = api["viewer"].get(f"{URL}/tier/strategies").json()["strategies"]
     assert used == [
         {
             "id": str(strategy.pk),
             "projectId": "default",
             "featureName": "live",
-            "strategyName": "flexibleRollout",
+            "strategyName": "default",
             "environment": "development",
         }
     ]

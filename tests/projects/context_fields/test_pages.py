@@ -2,18 +2,13 @@
 
 import csv
 import io
-import re
-from html import unescape
 
 import pytest
 
 from projects.models import ContextField
 from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 @pytest.fixture
@@ -75,7 +70,7 @@ def test_a_name_that_is_taken(browse, plan):
     refused = browse("editor").post("/context-fields/new", {"name": "plan", "sort_order": "3"})
 
     assert refused.status_code == 409
-    assert "A context field named plan already exists." in words(refused)
+    assert "A context field named plan already exists." in page_text(refused)
 
 
 def test_changing(browse, plan):
@@ -86,7 +81,7 @@ def test_changing(browse, plan):
 
 
 def test_where_it_is_used_is_shown(browse, plan):
-    page = words(browse("editor").get("/context-fields/plan/"))
+    page = page_text(browse("editor").get("/context-fields/plan/"))
 
     assert "lounge in development, project shop" in page
     assert "Segment vip-users" in page
@@ -95,7 +90,7 @@ def test_where_it_is_used_is_shown(browse, plan):
 def test_deleting_says_what_goes_on(browse, plan):
     browser = browse("editor")
 
-    page = words(browser.get("/context-fields/plan/delete"))
+    page = page_text(browser.get("/context-fields/plan/delete"))
     assert "context field plan with its 3 legal values" in page
     assert "What reads plan keeps working" in page
     assert "lounge in development, project shop" in page
@@ -106,7 +101,7 @@ def test_deleting_says_what_goes_on(browse, plan):
 def test_deleting_names_projects_that_are_kept_by_it(browse, plan, shop):
     shop.default_stickiness = "plan"
     shop.save()
-    page = words(browse("editor").get("/context-fields/plan/delete"))
+    page = page_text(browse("editor").get("/context-fields/plan/delete"))
     assert "The settings of shop cannot be saved until they have another default stickiness." in page
     assert "shop default stickiness" in page
 
@@ -115,7 +110,7 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, plan):
     reader = browse("reader")
 
     assert 'href="/context-fields/new"' not in reader.get("/context-fields/").text
-    assert 'You need "update context fields" to change it.' in words(reader.get("/context-fields/plan/"))
+    assert 'You need "update context fields" to change it.' in page_text(reader.get("/context-fields/plan/"))
     assert reader.get("/context-fields/new").status_code == 403
     assert reader.post("/context-fields/new", {"name": "x", "sort_order": "1"}).status_code == 403
     assert reader.post("/context-fields/plan/", {"sort_order": "1"}).status_code == 403
@@ -137,5 +132,5 @@ def test_many_uses_are_paged(browse, plan, page):
     first, second = browse("admin").get(page), browse("admin").get(f"{page}?page=2")
 
     assert first.text.count("features/lounge") == 50
-    assert "1–50 of" in words(first)
+    assert "1–50 of" in page_text(first)
     assert second.text.count("features/lounge") == 11

@@ -20,7 +20,6 @@ from projects.models import (
     Dependency,
     FavouriteFlag,
     FavouriteProject,
-    FlagEnvironment,
     FlagLastSeen,
     FlagLink,
     FlagTag,
@@ -31,7 +30,8 @@ from projects.models import (
     StrategySegment,
 )
 from tests.support.cast import client, make_project, make_token
-from tests.support.records import events, make_flag, make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/projects"
 
@@ -41,11 +41,10 @@ def furnish(project_id, people, *, flags=("old-a", "old-b"), archived=True):
     segment = Segment.objects.create(name=f"{project_id}-vip", project_id=project_id, constraints=[])
     ContextField.objects.create(name=f"{project_id}-tier", project_id=project_id)
     FavouriteProject.objects.create(project_id=project_id, user=people["viewer"])
-    made = [make_flag(project_id, f"{project_id}-{name}", archived=archived) for name in flags]
+    made = [make_flag(f"{project_id}-{name}", project_id, enabled=True, archived=archived) for name in flags]
     for flag in made:
-        strategy = make_strategy(flag, parameters={"rollout": "50"})
+        strategy = add_strategy(flag, name="flexibleRollout", parameters={"rollout": "50"})
         StrategySegment.objects.create(strategy=strategy, segment=segment)
-        FlagEnvironment.objects.create(flag=flag, environment_id="development", enabled=True)
         FlagTag.objects.create(flag=flag, tag_type_id="simple", value="web")
         FlagLink.objects.create(flag=flag, url="https://example.com/1")
         FlagLastSeen.objects.create(flag=flag, environment="development", seen_at=timezone.now())
@@ -97,7 +96,7 @@ def legacy(people):
 def test_the_id_and_the_names_are_free_again(api, legacy):
     assert api["admin"].delete(f"{URL}/legacy").status_code == 200
     assert api["admin"].post(URL, {"id": "legacy", "name": "Legacy"}).status_code == 201
-    make_flag("legacy", "legacy-old-a")
+    make_flag("legacy-old-a", "legacy")
 
 
 def test_every_event_has_what_was_lost(api, legacy, people):
@@ -116,7 +115,9 @@ def test_every_event_has_what_was_lost(api, legacy, people):
     assert {event.actor_name for event in told} == {"admin"}
     assert len({event.request_id for event in told}) == 1
     flag, project = told[1].before, told[-1].before
-    (place,) = flag["environments"]
+    places = {place["name"]: place for place in flag["environments"]}
+    assert places["production"] == {"name": "production", "enabled": False, "variants": [], "strategies": []}
+    place = places["development"]
     (strategy,) = place.pop("strategies")
     assert place == {"name": "development", "enabled": True, "variants": []}
     assert strategy["parameters"] == {"rollout": "50"}
@@ -175,8 +176,8 @@ def test_a_token_that_loses_its_last_project_in_two_deletions_goes(api, legacy):
 
 
 def test_active_flags_stand_against_it(api, legacy):
-    make_flag("legacy", "menu")
-    make_flag("legacy", "banner")
+    make_flag("menu", "legacy")
+    make_flag("banner", "legacy")
     admin, before = api["admin"], rows()
     record = refused(admin.delete(f"{URL}/legacy"), 403, "InvalidOperationError")
     assert "2 flags are still active in project legacy: banner, menu" in record["message"]
@@ -189,7 +190,7 @@ def test_active_flags_stand_against_it(api, legacy):
 
 
 def test_a_live_flag_elsewhere_that_depends_on_one_stands_against_it(api, legacy):
-    Dependency.objects.create(flag=make_flag("shop", "cart"), parent=legacy[0])
+    Dependency.objects.create(flag=make_flag("cart"), parent=legacy[0])
     admin, before = api["admin"], rows()
     record = refused(admin.delete(f"{URL}/legacy"), 403, "InvalidOperationError")
     assert "cart" in record["message"]
@@ -198,14 +199,14 @@ def test_a_live_flag_elsewhere_that_depends_on_one_stands_against_it(api, legacy
 
 
 def test_an_archived_flag_elsewhere_loses_its_parent(api, legacy):
-    child = make_flag("shop", "old-cart", archived=True)
+    child = make_flag("old-cart", archived=True)
     Dependency.objects.create(flag=child, parent=legacy[0])
     assert api["admin"].delete(f"{URL}/legacy").status_code == 200
     assert not child.parents.exists()
 
 
 def test_a_flag_elsewhere_with_one_of_its_segments_stands_against_it(api, legacy):
-    strategy = make_strategy(make_flag("shop", "cart"))
+    strategy = add_strategy(make_flag("cart"))
     StrategySegment.objects.create(strategy=strategy, segment=Segment.objects.get(name="legacy-vip"))
     record = refused(api["admin"].delete(f"{URL}/legacy"), 403, "InvalidOperationError")
     assert record["details"] == [{"path": "legacy-vip", "message": "cart uses it"}]
@@ -281,14 +282,14 @@ def test_the_number_of_statements_does_not_grow(people, callers):
 
 
 def test_the_plan_names_what_blocks(legacy, callers):
-    menu = make_flag("legacy", "menu")
+    menu = make_flag("menu", "legacy")
     seen = timezone.now()
     FlagLastSeen.objects.create(flag=menu, environment="production", seen_at=seen)
     application = Application.objects.create(name="web", folded_name="web", created_at=seen)
     FlagUsage.objects.create(
         application_id=application.pk, flag_id=menu.pk, environment="production", last_used_at=seen
     )
-    Dependency.objects.create(flag=make_flag("shop", "cart"), parent=legacy[0])
+    Dependency.objects.create(flag=make_flag("cart"), parent=legacy[0])
     plan = plan_project_deletion("legacy", caller=callers("viewer"))
     (active,) = plan.active
     assert (active.name, active.seen_at) == ("menu", seen)

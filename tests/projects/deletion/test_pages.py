@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from html import unescape
 
 import pytest
 from django.utils import timezone
@@ -14,12 +13,9 @@ from projects.flags.actions import NewFlag, create_flag
 from projects.models import Application, Flag, FlagUsage, Project, Segment, StrategySegment
 from tests.support.cast import make_project, make_token
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.page_text import page_text
 
 URL = "/projects/legacy-portal/delete/"
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 def shown(browser):
@@ -75,20 +71,21 @@ def test_what_blocks_is_named(standing_clock, browse, active):
     use(active[1], "old-batch", ago=timedelta(days=40))
     page = browse("owner").get(URL)
 
-    assert "2 flags are still active. Archive them first; the project can be deleted after that." in words(
-        page
+    assert (
+        "2 flags are still active. Archive them first; the project can be deleted after that."
+        in page_text(page)
     )
     assert (
         "portal-read-only was asked for by portal-web and 1 other application 3 minutes ago. "
         'Once archived, applications get "off".'
-    ) in words(page).replace("\xa0", " ")
+    ) in page_text(page).replace("\xa0", " ")
     assert page.text.count(">in use<") == 1
     assert re.search(r'<button class="irreversible" disabled', page.text)
     assert "2 flags are still active." in re.search(r'id="blocked"[^>]*>([^<]+)', page.text)[1]
 
 
 def test_what_is_lost_is_named_and_counted(browse, portal):
-    page = words(browse("owner").get(URL))
+    page = page_text(browse("owner").get(URL))
 
     assert (
         "This cannot be undone. It removes for good: project legacy-portal, its 2 archived flags, 2 API tokens, "
@@ -110,7 +107,7 @@ def test_live_dependants_elsewhere_are_named(browse, portal, shop):
     depend(cart, Flag.objects.get(name="portal-login"))
     vip = Segment.objects.create(name="vip", project=portal, constraints=[])
     StrategySegment.objects.create(strategy=add_strategy(search), segment=vip)
-    page = words(browse("owner").get(URL))
+    page = page_text(browse("owner").get(URL))
 
     assert "cart in shop depends on portal-login." in page
     assert "search in shop uses segment vip of this project." in page
@@ -122,7 +119,7 @@ def test_live_dependants_elsewhere_are_named(browse, portal, shop):
 def test_the_default_project_is_explained(browse, portal):
     page = browse("admin").get("/projects/default/delete/")
 
-    assert "The default project cannot be deleted." in words(page)
+    assert "The default project cannot be deleted." in page_text(page)
     assert "irreversible" not in page.text
 
 
@@ -140,7 +137,7 @@ def test_who_may_not_is_told_so(browse, portal, who, method):
     answer = getattr(browse(who), method)(URL)
 
     assert answer.status_code == 403
-    assert 'You need "delete project" in legacy-portal.' in words(answer)
+    assert 'You need "delete project" in legacy-portal.' in page_text(answer)
 
 
 def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
@@ -148,7 +145,7 @@ def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
     Grant.objects.filter(user=people["owner"], role_id=BuiltIn.MEMBER).delete()
     page = browse("owner").get(URL)
 
-    assert "in legacy-portal. Somebody who has it can archive them." in words(page)
+    assert "in legacy-portal. Somebody who has it can archive them." in page_text(page)
     assert 'name="archive"' not in page.text
 
 
@@ -182,12 +179,12 @@ def test_all_are_archived_after_a_page_that_names_them(browse, active):
     browser = browse("owner")
     shown = browser.post(ARCHIVE, {"all": "yes", "next": URL})
 
-    assert "portal-banner, portal-read-only" in words(shown)
-    assert "portal-read-only was asked for by portal-web" in words(shown)
+    assert "portal-banner, portal-read-only" in page_text(shown)
+    assert "portal-read-only was asked for by portal-web" in page_text(shown)
     assert archived() == ["portal-export", "portal-login"]
     answer = browser.post(ARCHIVE, confirmed(shown), follow=True)
     assert answer.redirect_chain == [(URL, 302)]
-    assert "Archived 2 flags." in words(answer)
+    assert "Archived 2 flags." in page_text(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login", "portal-read-only"]
     assert '<button class="irreversible">' in answer.text
 
@@ -201,7 +198,7 @@ def test_all_are_confirmed_though_nobody_asks_for_them(browse, active):
 def test_the_chosen_ones_are_archived(browse, active):
     answer = browse("owner").post(ARCHIVE, {"name": "portal-banner", "next": URL}, follow=True)
 
-    assert "1 flag is still active." in words(answer)
+    assert "1 flag is still active." in page_text(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login"]
 
 
@@ -209,14 +206,14 @@ def test_none_chosen_is_told_where_one_came_from(browse, active):
     answer = browse("owner").post(ARCHIVE, {"next": URL}, follow=True)
 
     assert answer.redirect_chain == [(URL, 302)]
-    assert "Select an active flag of this project first." in words(answer)
+    assert "Select an active flag of this project first." in page_text(answer)
 
 
 def test_dependants_are_archived_too_where_that_is_asked_for(browse, active):
     depend(active[0], active[1])
     browser = browse("owner")
     shown = browser.post(ARCHIVE, {"name": "portal-read-only"})
-    assert "Archive dependants too: portal-banner" in words(shown)
+    assert "Archive dependants too: portal-banner" in page_text(shown)
 
     refused = browser.post(ARCHIVE, {"name": "portal-read-only", "known": "yes"})
     assert refused.status_code == 403
@@ -230,9 +227,9 @@ def test_a_parent_of_flags_elsewhere_is_not_archived(browse, active, shop):
     shown = browse("owner").post(ARCHIVE, {"all": "yes"})
     answer = browse("owner").post(ARCHIVE, {**confirmed(shown), "dependants": "yes"})
 
-    assert "Archive dependants too" not in words(shown)
+    assert "Archive dependants too" not in page_text(shown)
     assert answer.status_code == 403
-    assert "cart" in words(answer)
+    assert "cart" in page_text(answer)
     assert "portal-banner" not in archived()
 
 
@@ -243,8 +240,8 @@ def test_a_flag_that_came_since_is_not_archived_unseen(browse, active, callers):
     answer = browser.post(ARCHIVE, confirmed(shown))
 
     assert answer.status_code == 409
-    assert "changed since you opened this page. Nothing was archived." in words(answer)
-    assert "portal-new" in words(answer)
+    assert "changed since you opened this page. Nothing was archived." in page_text(answer)
+    assert "portal-new" in page_text(answer)
     assert archived() == ["portal-export", "portal-login"]
 
 
@@ -257,7 +254,7 @@ def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, djang
     with django_assert_max_num_queries(25):
         assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
     shown = browser.post(ARCHIVE, {"all": "yes"})
-    assert "Applications asked for 10 more of these flags." in words(shown)
+    assert "Applications asked for 10 more of these flags." in page_text(shown)
     browser.post(ARCHIVE, confirmed(shown))
 
     assert not Flag.objects.filter(project=portal, archived_at=None).exists()
@@ -270,7 +267,7 @@ def test_the_typed_id_deletes(browse, portal):
     answer = delete(browse("owner"), " legacy-portal ")
     assert answer["Location"] == "/projects/"
 
-    page = words(browse("admin").get("/projects/"))
+    page = page_text(browse("admin").get("/projects/"))
     assert not Project.objects.filter(pk="legacy-portal").exists()
     assert list(ApiToken.objects.values_list("name", flat=True)) == ["both"]
     assert "Deleted project" not in page  # it is said to who did it
@@ -283,7 +280,7 @@ def test_what_was_removed_is_said(browse, portal):
     assert (
         "Deleted project legacy-portal, its 2 archived flags, 2 API tokens, "
         "and the access of 1 group and 3 people."
-    ) in words(answer)
+    ) in page_text(answer)
 
 
 @pytest.mark.parametrize("typed", ["", "legacy", "Legacy-portal", "Legacy portal"])
@@ -299,7 +296,7 @@ def test_active_flags_stand_against_it_though_the_button_was_bypassed(browse, ac
     answer = delete(browse("owner"))
 
     assert answer.status_code == 403
-    assert "2 flags are still active in project legacy-portal: portal-banner, portal-read-only." in words(
+    assert "2 flags are still active in project legacy-portal: portal-banner, portal-read-only." in page_text(
         answer
     )
     assert Project.objects.filter(pk="legacy-portal").exists()
@@ -328,8 +325,8 @@ def test_what_has_changed_since_is_said_and_nothing_deleted(browse, portal, peop
     answer = browse("owner").post(URL, {"confirm": "legacy-portal", "expected": before})
 
     assert answer.status_code == 409
-    assert "legacy-portal has changed since you opened this page. Nothing was deleted." in words(answer)
-    assert ("admin created flag portal-new" in words(answer)) == (change is add_flag)
+    assert "legacy-portal has changed since you opened this page. Nothing was deleted." in page_text(answer)
+    assert ("admin created flag portal-new" in page_text(answer)) == (change is add_flag)
     assert Project.objects.filter(pk="legacy-portal").exists()
 
 

@@ -16,8 +16,8 @@ from groups.models import ApiToken, ApiTokenProject, Grant, Group
 from groups.permissions import BuiltIn
 from projects.models import ContextField, Flag, Project, ProjectEnvironment, ProjectRevision, Segment
 from tests.support.cast import client, make_project, make_token, make_user
+from tests.support.flags import make_flag
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
-from tests.support.records import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -112,8 +112,8 @@ def legacy():
 
     make_project("legacy")
     Environment.objects.create(name="staging", type="test")
-    make_flag("legacy", "old", archived=True)
-    make_flag("default", "guest")
+    make_flag("old", "legacy", archived=True)
+    make_flag("guest", "default")
     make_user("guest")
     return make_token("personal", user=make_user("chief", root_role=BuiltIn.ADMIN))
 

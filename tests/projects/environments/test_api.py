@@ -2,18 +2,17 @@
 
 import pytest
 
-from projects.models import Environment, FlagEnvironment, Project, ProjectEnvironment, Strategy
+from projects.models import Environment, Project, ProjectEnvironment, Strategy
 from tests.support.cast import make_token
-from tests.support.records import events, make_flag, make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/environments"
 
 
 def test_listed_in_their_order_with_counts(api):
-    FlagEnvironment.objects.create(flag=make_flag("shop", "on"), environment_id="production", enabled=True)
-    FlagEnvironment.objects.create(
-        flag=make_flag("shop", "old", archived=True), environment_id="production", enabled=True
-    )
+    make_flag("on", environment="production", enabled=True)
+    make_flag("old", environment="production", enabled=True, archived=True)
     make_token("backend", projects=["shop"], environment="production")
     make_token("backend", environment="production")  # for all projects
     listed = api["viewer"].get(URL).json()["environments"]
@@ -69,9 +68,8 @@ def test_not_deleted_while_in_use(api, shop):
 
 
 def test_deleted_with_what_flags_had_there(api, shop):
-    flag = make_flag("shop", "left")
-    FlagEnvironment.objects.create(flag=flag, environment_id="production")
-    make_strategy(flag, environment_id="production")
+    flag = make_flag("left")
+    add_strategy(flag, environment="production")
     ProjectEnvironment.objects.filter(environment="production").delete()
     assert api["admin"].delete(f"{URL}/production").status_code == 200
     assert not Strategy.objects.filter(flag=flag).exists()
@@ -129,13 +127,10 @@ def test_a_project_takes_one_up_and_gives_one_up(api):
 
 
 def test_a_project_keeps_where_flags_are_on(api):
-    state = FlagEnvironment.objects.create(
-        flag=make_flag("shop", "live"), environment_id="production", enabled=True
-    )
+    flag = make_flag("live", environment="production", enabled=True)
     record = refused(api["owner"].delete(f"{SHOP}/production"), 409, "ConflictError")
     assert "live" in record["message"]
-    state.enabled = False
-    state.save()
+    flag.environments.update(enabled=False)
     assert api["owner"].delete(f"{SHOP}/production").status_code == 200
     refused(api["owner"].delete(f"{SHOP}/development"), 400, "ValidationError")
 

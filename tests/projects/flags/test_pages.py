@@ -1,20 +1,14 @@
 """/projects/ID/features/NAME/: what it shows, its small forms, creating and editing a flag."""
 
-import re
-from html import unescape
-
 import pytest
 
 from projects.models import Dependency, FavouriteFlag, Flag, FlagLink, FlagTag, Strategy
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag
+from tests.support.page_text import page_text
 from tests.support.records import events
 
 FLAG = "/projects/shop/features/cart/"
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 @pytest.fixture
@@ -33,7 +27,7 @@ def test_strategies_are_told_in_sentences(browse, cart):
     )
     add_strategy(cart, "production", "hostGroup")
 
-    page = words(browse("reader").get(FLAG))
+    page = page_text(browse("reader").get(FLAG))
 
     assert "On for 25 % by userId, where country is one of DE, NO." in page
     assert "Variants: blue 100 %" in page
@@ -89,7 +83,7 @@ def test_who_may_not_is_told_why(browse, cart, verb, given):
     refused = browse("reader").post(FLAG + verb, given)
 
     assert refused.status_code == 403
-    assert "You need" in words(refused)
+    assert "You need" in page_text(refused)
 
 
 def test_favourites(browse, cart, people):
@@ -102,7 +96,7 @@ def test_tags(browse, cart):
 
     browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop"})
     assert FlagTag.objects.get(flag=cart).value == "shop"
-    assert "simple:shop" in words(browser.get(FLAG))
+    assert "simple:shop" in page_text(browser.get(FLAG))
     browser.post(f"{FLAG}tags", {"type": "simple", "value": "shop", "do": "remove"})
     assert not FlagTag.objects.exists()
 
@@ -113,7 +107,7 @@ def test_what_an_action_refuses_is_told_on_the_page(browse, cart):
     page = browser.post(f"{FLAG}tags", {"type": "simple", "value": "x"}, follow=True)
 
     assert page.redirect_chain == [(FLAG, 302)]
-    assert "a tag's value has 2 to 50 characters" in words(page)
+    assert "a tag's value has 2 to 50 characters" in page_text(page)
 
 
 def test_dependencies(browse, cart):
@@ -122,7 +116,7 @@ def test_dependencies(browse, cart):
 
     browser.post(f"{FLAG}parents", {"feature": "base", "state": "on", "variants": "a, b"})
     assert Dependency.objects.get(flag=cart).variants == ["a", "b"]
-    assert "Depends on base being on with a or b" in words(browser.get(FLAG))
+    assert "Depends on base being on with a or b" in page_text(browser.get(FLAG))
     browser.post(f"{FLAG}parents", {"feature": "base", "do": "remove"})
     assert not Dependency.objects.exists()
 
@@ -130,7 +124,7 @@ def test_dependencies(browse, cart):
 def test_what_depends_on_it_is_shown(browse, cart):
     depend(make_flag("child"), cart)
 
-    assert "child depends on it" in words(browse("reader").get(FLAG))
+    assert "child depends on it" in page_text(browse("reader").get(FLAG))
 
 
 def test_links(browse, cart):
@@ -170,7 +164,7 @@ def test_an_archived_flag_can_be_revived_and_nothing_else(browse, shop):
 
     page = browser.get(FLAG)
 
-    assert "cart is archived since" in words(page)
+    assert "cart is archived since" in page_text(page)
     assert f"{FLAG}switch" not in page.text
     answer = browser.post("/projects/shop/features/revive", {"name": "cart", "next": FLAG})
     assert answer["Location"] == FLAG
@@ -194,7 +188,7 @@ def test_the_naming_pattern_is_shown_and_its_refusal_stands_beside_the_name(brow
     shop.save()
     browser = browse("member")
 
-    assert "Pattern of this project: shop-.*, for example shop-cart" in words(
+    assert "Pattern of this project: shop-.*, for example shop-cart" in page_text(
         browser.get("/projects/shop/features/new")
     )
     refused = browser.post("/projects/shop/features/new", {"name": "cart", "type": "release"})
@@ -220,7 +214,7 @@ def test_a_name_that_is_taken_says_where(browse, cart):
     refused = browse("member").post("/projects/shop/features/new", {"name": "cart", "type": "release"})
 
     assert refused.status_code == 409
-    assert "A flag named cart already exists (in project shop)." in words(refused)
+    assert "A flag named cart already exists (in project shop)." in page_text(refused)
 
 
 def test_editing_a_flag(browse, cart):

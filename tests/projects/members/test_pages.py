@@ -4,7 +4,7 @@ import pytest
 
 from groups.models import Grant, Group, Role, RolePermission
 from groups.permissions import BuiltIn
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 MEMBER = BuiltIn.MEMBER.value
 
@@ -31,7 +31,7 @@ def test_holders_are_listed(browse, people, shop):
 
 @pytest.mark.parametrize("typed", ["outsider", "OUTSIDER"])
 def test_an_owner_gives_a_role(browse, people, shop, typed):
-    page = words(give(browse("owner"), typed))
+    page = page_text(give(browse("owner"), typed))
 
     assert "outsider now holds Member in shop." in page
     assert roles_of(people["outsider"]) == ["Member"]
@@ -56,7 +56,7 @@ def test_a_group_is_given_a_role(browse, people, shop, typed):
     ],
 )
 def test_what_cannot_be_given_is_told(browse, people, shop, who, role, told):
-    assert told in words(give(browse("owner"), who, role))
+    assert told in page_text(give(browse("owner"), who, role))
     assert roles_of(people["outsider"]) == []
 
 
@@ -64,7 +64,7 @@ def test_an_owner_takes_a_role_away(browse, people, shop):
     grant = Grant.objects.get(user=people["member"])
     answer = browse("owner").post("/projects/shop/access/take", {"grant": grant.pk}, follow=True)
 
-    assert "member no longer holds Member in shop." in words(answer)
+    assert "member no longer holds Member in shop." in page_text(answer)
     assert roles_of(people["member"]) == []
 
 
@@ -72,7 +72,7 @@ def test_a_grant_of_another_project_is_not_taken_here(browse, people, shop):
     grant = Grant.objects.create(user=people["outsider"], project_id="default", role_id=MEMBER)
     answer = browse("owner").post("/projects/shop/access/take", {"grant": grant.pk}, follow=True)
 
-    assert "This role is not held any more." in words(answer)
+    assert "This role is not held any more." in page_text(answer)
     assert Grant.objects.filter(pk=grant.pk).exists()
 
 
@@ -94,7 +94,7 @@ def test_others_look_and_are_told_what_they_need(browse, people, shop, who):
     page = browser.get("/projects/shop/access/")
 
     assert "access/give" not in page.text
-    assert 'you need "write access to Project User Access" or "update project" in shop.' in words(page)
+    assert 'you need "write access to Project User Access" or "update project" in shop.' in page_text(page)
     refused = give(browser, "outsider")
     assert refused.status_code == 403
     assert roles_of(people["outsider"]) == []

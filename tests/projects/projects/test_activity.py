@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from projects.models import Flag, FlagLastSeen, LifecycleStage
-from tests.support.records import make_flag
+from tests.support.flags import make_flag
 from tests.support.sdk import make_sdk
 
 LIST = "/api/admin/projects"
@@ -43,15 +43,15 @@ def test_its_first_flag_is_named_until_an_sdk_asks(api, shop):
 
 
 def test_stale_flags_are_debt(api, shop):
-    make_flag("shop", "live")
-    make_flag("shop", "tired", stale=True)
+    make_flag("live")
+    make_flag("tired", stale=True)
     for shown in both(api["viewer"]):
         assert (shown["health"], shown["technicalDebt"]) == (50, 50)
 
 
 @pytest.mark.parametrize(("age", "expected"), [(1, (1, 0, 1, 0)), (40, (0, 1, 0, 1)), (90, (0, 0, 0, 0))])
 def test_flags_of_this_window_and_the_one_before(api, shop, age, expected):
-    make_flag("shop", "old", archived=True)
+    make_flag("old", archived=True)
     then = timezone.now() - timedelta(days=age)
     Flag.objects.update(created_at=then, archived_at=then)
     stats = api["viewer"].get(OVERVIEW).json()["stats"]
@@ -71,7 +71,7 @@ def test_activity_and_members(api, shop):
 def test_days_to_production(api, shop):
     now = timezone.now()
     for name, age in (("quick", 2), ("slow", 5)):
-        flag = make_flag("shop", name)
+        flag = make_flag(name)
         Flag.objects.filter(pk=flag.pk).update(created_at=now - timedelta(days=age))
         FlagLastSeen.objects.create(flag=flag, environment="production", seen_at=now)
     LifecycleStage.objects.filter(stage="live").update(entered_at=now)

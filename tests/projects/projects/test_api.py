@@ -6,15 +6,16 @@ from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
 from projects.models import FavouriteProject, Project
 from tests.support.cast import make_project
-from tests.support.records import events, make_flag, refused
+from tests.support.flags import make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/projects"
 
 
 def test_listed_with_counts(api, people):
-    make_flag("shop", "live")
-    make_flag("shop", "tired", stale=True)
-    make_flag("shop", "old", archived=True)
+    make_flag("live")
+    make_flag("tired", stale=True)
+    make_flag("old", archived=True)
     group = Group.objects.create(name="crew")
     for name in ("member", "outsider"):
         GroupMembership.objects.create(group=group, user=people[name])
@@ -166,7 +167,7 @@ def test_changed_leaving_what_is_not_given(api):
 
 
 def test_archived_and_revived(api):
-    make_flag("shop", "old", archived=True)
+    make_flag("old", archived=True)
     assert api["owner"].post(f"{URL}/archive/shop", {}).status_code == 200
     assert api["owner"].post(f"{URL}/archive/shop", {}).status_code == 200
     assert Project.objects.get(pk="shop").archived_at is not None
@@ -179,8 +180,8 @@ def test_archived_and_revived(api):
 
 
 def test_not_archived_with_active_flags(api):
-    make_flag("shop", "live-b")
-    make_flag("shop", "live-a")
+    make_flag("live-b")
+    make_flag("live-a")
     record = refused(api["owner"].post(f"{URL}/archive/shop", {}), 403, "InvalidOperationError")
     assert [problem["path"] for problem in record["details"]] == ["live-a", "live-b"]
     assert Project.objects.get(pk="shop").archived_at is None

@@ -3,8 +3,8 @@
 import pytest
 
 from projects.models import ProjectEnvironment
-from tests.projects.strategies.test_pages import words
 from tests.support.flags import make_flag
+from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
 
 PAGE = "/projects/shop/environments/production/strategy"
@@ -27,7 +27,7 @@ def test_it_is_saved_and_told_in_the_settings(browse, place):
 
     place.refresh_from_db()
     assert place.default_strategy["parameters"] == {"rollout": "25", "stickiness": "userId", "groupId": ""}
-    assert "Switched on without a strategy: On for 25 % by userId." in words(
+    assert "Switched on without a strategy: On for 25 % by userId." in page_text(
         browser.get("/projects/shop/settings/")
     )
 
@@ -47,14 +47,14 @@ def test_a_flag_switched_on_without_a_strategy_gets_it(browse, place):
 def test_without_one_of_its_own_it_is_on_for_everyone_and_nothing_can_be_removed(browse, place):
     shown = browse("owner").get(PAGE)
 
-    assert "On for everyone." in words(shown)
-    assert "Remove default strategy" not in words(shown)
+    assert "On for everyone." in page_text(shown)
+    assert "Remove default strategy" not in page_text(shown)
 
 
 def test_it_is_removed(browse, place):
     browser = browse("owner")
     browser.post(PAGE, QUARTER)
-    assert "Remove default strategy" in words(browser.get(PAGE))
+    assert "Remove default strategy" in page_text(browser.get(PAGE))
 
     browser.post(PAGE, {"do": "delete"})
 
@@ -66,21 +66,21 @@ def test_what_is_wrong_stands_on_the_page(browse, place):
     refused = browse("owner").post(PAGE, QUARTER | {"p-rollout": "120"})
 
     assert refused.status_code == 400
-    assert "Enter a number from 0 to 100" in words(refused)
+    assert "Enter a number from 0 to 100" in page_text(refused)
     place.refresh_from_db()
     assert place.default_strategy is None
 
 
 def test_another_type_has_its_own_parameters(browse, place):
     shown = browse("owner").post(PAGE, QUARTER | {"do": "refresh", "name": "userWithId"})
-    assert "User IDs" in words(shown)
+    assert "User IDs" in page_text(shown)
 
 
 @pytest.mark.parametrize("who", ["reader", "viewer"])
 def test_who_may_not_change_it_is_told_why(browse, place, who):
     shown = browse(who).get(PAGE)
-    assert 'You need "' in words(shown)
-    assert "Save default strategy" not in words(shown)
+    assert 'You need "' in page_text(shown)
+    assert "Save default strategy" not in page_text(shown)
 
     assert browse(who).post(PAGE, QUARTER).status_code == 403
     assert browse(who).post(PAGE, {"do": "delete"}).status_code == 403

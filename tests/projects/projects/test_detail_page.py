@@ -3,17 +3,13 @@
 import csv
 import io
 import re
-from html import unescape
 
 import pytest
 from django.utils import timezone
 
 from projects.models import Application, Flag, FlagEnvironment, FlagTag, FlagUsage, Strategy, TagType
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
+from tests.support.page_text import page_text
 
 
 def names(browser, query=""):
@@ -81,7 +77,7 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
     depend(flags[1], flags[0])
     given = {"environment": "production", "enabled": "on", "next": "/projects/shop/"}
 
-    page = words(browse("member").post("/projects/shop/features/cart/switch", given))
+    page = page_text(browse("member").post("/projects/shop/features/cart/switch", given))
 
     assert "Turn on cart in production" in page
     assert "On for everyone." in page
@@ -93,7 +89,7 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
 def test_what_was_switched_can_be_undone(browse, flags):
     browser, switch = browse("member"), "/projects/shop/features/cart/switch"
     told = browser.post(switch, {"environment": "development", "enabled": "on"}, follow=True)
-    assert "Turned on cart in development." in words(told)
+    assert "Turned on cart in development." in page_text(told)
     form = told.text[told.text.index(f'action="{switch}"') :]
     undo = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("Undo")]))
     browser.post(switch, undo)
@@ -126,7 +122,7 @@ def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
         "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}
     )
     assert refused.status_code == 403
-    assert 'You need "enable/disable flags" in shop / production.' in words(refused)
+    assert 'You need "enable/disable flags" in shop / production.' in page_text(refused)
 
 
 def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
@@ -152,7 +148,7 @@ def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags)
     asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"})
 
     expected = 'cart was asked for by portal-web just now. Once archived, applications get "off".'
-    assert expected in words(asked)
+    assert expected in page_text(asked)
     assert archived() == []
     browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
     assert archived() == ["cart"]
@@ -164,8 +160,8 @@ def test_a_parent_is_not_archived_from_under_its_child(browse, flags):
     shown = browse("member").get("/projects/shop/features/archive?name=cart")
     refused = browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})
 
-    assert "search depends on cart." in words(shown)
-    assert "search would lose what it depends on" in words(refused)
+    assert "search depends on cart." in page_text(shown)
+    assert "search would lose what it depends on" in page_text(refused)
     assert archived() == []
 
 
@@ -182,7 +178,7 @@ def test_archived_flags_are_deleted_once_that_is_known(browse, flags):
 
     asked = browse("member").post("/projects/shop/features/delete", {"name": ["old", "cart"]})
 
-    assert "Delete flag old" in words(asked)
+    assert "Delete flag old" in page_text(asked)
     assert Flag.objects.filter(name="old").exists()
     answer = browse("member").post(
         "/projects/shop/features/delete", {"name": ["old", "cart"], "known": "yes"}
@@ -206,7 +202,7 @@ def test_choosing_nothing_is_told(browse, flags):
     answer = browse("member").post("/projects/shop/features/archive", {}, follow=True)
 
     assert answer.redirect_chain == [("/projects/shop/", 302)]
-    assert "Select an active flag of this project first." in words(answer)
+    assert "Select an active flag of this project first." in page_text(answer)
 
 
 def test_a_project_is_exported_as_a_file(browse, flags):

@@ -1,12 +1,10 @@
 """/projects/ID/settings/: the project's own settings, its environments, and putting it away."""
 
-import re
-from html import unescape
-
 import pytest
 
 from projects.models import Project
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.page_text import page_text
 
 PAGE = "/projects/shop/settings/"
 GIVEN = {
@@ -15,10 +13,6 @@ GIVEN = {
     "naming_pattern": "shop-.*",
     "naming_example": "shop-a",
 }
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 def test_settings_are_saved(browse, shop):
@@ -64,15 +58,15 @@ def test_an_environment_with_flags_on_is_kept(browse, shop):
         "/projects/shop/environments", {"environment": "development", "do": "remove"}, follow=True
     )
 
-    assert "Flags are still on in development: cart." in words(page)
+    assert "Flags are still on in development: cart." in page_text(page)
     assert shop.environments.count() == 2
 
 
 def test_a_project_is_put_away_and_taken_back(browse, shop):
     browser = browse("owner")
 
-    assert "Archived project Shop." in words(browser.post("/projects/shop/archive", follow=True))
-    assert "is archived since" in words(browser.get(PAGE))
+    assert "Archived project Shop." in page_text(browser.post("/projects/shop/archive", follow=True))
+    assert "is archived since" in page_text(browser.get(PAGE))
     browser.post("/projects/shop/revive")
     shop.refresh_from_db()
     assert shop.archived_at is None
@@ -82,8 +76,8 @@ def test_a_project_with_active_flags_is_not_put_away_and_says_why(browse, shop):
     make_flag("cart")
     browser = browse("owner")
 
-    assert "1 flag is still active. Archive it first." in words(browser.get(PAGE))
-    assert "1 flag is still active in project shop: cart." in words(
+    assert "1 flag is still active. Archive it first." in page_text(browser.get(PAGE))
+    assert "1 flag is still active in project shop: cart." in page_text(
         browser.post("/projects/shop/archive", follow=True)
     )
 

@@ -7,7 +7,8 @@ import pytest
 from projects.models import Project, Segment, StrategySegment
 from projects.revision import revisions
 from tests.support.cast import make_project
-from tests.support.records import events, make_flag, make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/segments"
 CONSTRAINT = {"contextName": "country", "operator": "IN", "values": ["DE", "FR"]}
@@ -21,7 +22,7 @@ def eu(api):
 
 
 def use(segment_id, flag):
-    strategy = make_strategy(flag)
+    strategy = add_strategy(flag)
     StrategySegment.objects.create(strategy=strategy, segment_id=segment_id)
     return strategy
 
@@ -42,9 +43,9 @@ def test_created_as_the_reference_shows_it(api, eu):
 
 
 def test_listed_with_how_often_it_is_used(api, eu):
-    flag = make_flag("default", "live")
+    flag = make_flag("live", "default")
     use(eu["id"], flag)
-    use(eu["id"], make_flag("shop", "cart"))
+    use(eu["id"], make_flag("cart"))
     (shown,) = api["viewer"].get(URL).json()["segments"]
     assert (shown["usedInFeatures"], shown["usedInProjects"]) == (2, 2)
     # A reader of shop alone counts only what it can see.
@@ -55,7 +56,7 @@ def test_listed_with_how_often_it_is_used(api, eu):
 
 
 def test_segments_of_a_strategy(api, eu):
-    strategy = use(eu["id"], make_flag("shop", "cart"))
+    strategy = use(eu["id"], make_flag("cart"))
     shown = api["reader"].get(f"{URL}/strategies/{strategy.pk}").json()["segments"]
     assert [segment["name"] for segment in shown] == ["eu"]
     refused(api["outsider"].get(f"{URL}/strategies/{strategy.pk}"), 404, "NotFoundError")
@@ -64,7 +65,7 @@ def test_segments_of_a_strategy(api, eu):
 
 
 def test_put_on_a_strategy(api, eu):
-    strategy = make_strategy(make_flag("shop", "cart"))
+    strategy = add_strategy(make_flag("cart"))
     body = {
         "projectId": "shop",
         "environmentId": "development",
@@ -84,7 +85,7 @@ def test_put_on_a_strategy(api, eu):
 
 
 def test_a_change_reaches_the_evaluations(api, eu):
-    use(eu["id"], make_flag("default", "live"))
+    use(eu["id"], make_flag("live", "default"))
     before = revisions(["default", "shop"])
     changed = [{"contextName": "country", "operator": "NOT_IN", "values": ["US"]}]
     response = api["editor"].put(f"{URL}/{eu['id']}", {"name": "eu", "constraints": changed})
@@ -104,7 +105,7 @@ def test_numbers_become_texts(api):
 
 
 def test_deleted_when_no_strategy_has_it(api, eu):
-    strategy = use(eu["id"], make_flag("default", "live"))
+    strategy = use(eu["id"], make_flag("live", "default"))
     record = refused(api["editor"].delete(f"{URL}/{eu['id']}"), 409, "ConflictError")
     assert "live" in record["message"]
     strategy.delete()
@@ -181,7 +182,7 @@ def test_a_segment_of_one_project(api):
 
 
 def test_moved_into_a_project_only_when_no_other_uses_it(api, eu):
-    use(eu["id"], make_flag("default", "live"))
+    use(eu["id"], make_flag("live", "default"))
     change = {"name": "eu", "constraints": [CONSTRAINT], "project": "shop"}
     record = refused(api["admin"].put(f"{URL}/{eu['id']}", change), 400, "ValidationError")
     assert "default" in record["message"]

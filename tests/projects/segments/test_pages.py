@@ -2,18 +2,14 @@
 
 import csv
 import io
-import re
 from html import unescape
 
 import pytest
 
 from projects.models import Segment, StrategySegment
 from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 def form(**fields):
@@ -80,7 +76,7 @@ def test_a_name_that_is_taken(browse, vip):
     refused = browse("editor").post("/segments/new", form(name="vip-users"))
 
     assert refused.status_code == 409
-    assert "A segment named vip-users already exists." in words(refused)
+    assert "A segment named vip-users already exists." in page_text(refused)
 
 
 def test_changing(browse, vip):
@@ -102,9 +98,9 @@ def test_rows_are_added_and_removed_without_saving(browse, vip):
 def test_who_uses_it_is_shown_and_stands_against_deleting_it(browse, used):
     browser = browse("editor")
 
-    assert "lounge in development, project shop" in words(browser.get(f"/segments/{used.pk}/"))
+    assert "lounge in development, project shop" in page_text(browser.get(f"/segments/{used.pk}/"))
     page = browser.get(f"/segments/{used.pk}/delete")
-    assert "is in use on 1 flag: lounge. Take it off these first." in words(page)
+    assert "is in use on 1 flag: lounge. Take it off these first." in page_text(page)
     assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
     assert Segment.objects.filter(pk=used.pk).exists()
 
@@ -118,7 +114,7 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, vip):
     reader = browse("reader")
 
     assert 'href="/segments/new"' not in reader.get("/segments/").text
-    assert 'You need "edit segments" to change it.' in words(reader.get(f"/segments/{vip.pk}/"))
+    assert 'You need "edit segments" to change it.' in page_text(reader.get(f"/segments/{vip.pk}/"))
     assert reader.get("/segments/new").status_code == 403
     assert reader.post("/segments/new", form()).status_code == 403
     assert reader.post(f"/segments/{vip.pk}/", form()).status_code == 403

@@ -1,20 +1,16 @@
 """…/strategies/edit and …/strategies/new: the form, what it makes of what was sent, and what it refuses."""
 
-import re
 from html import unescape
 
 import pytest
 
 from projects.models import Strategy
 from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.page_text import page_text
 from tests.support.scenery import make_vocabulary
 
 FLAG = "/projects/shop/features/cart/"
 ROLLOUT = {"rollout": "25", "stickiness": "userId", "groupId": "cart"}
-
-
-def words(response):
-    return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def test_the_form_shows_what_is_stored(browse, strategy):
     assert 'value="25"' in page.text
     assert 'type="datetime-local" step="1"' in page.text
     assert 'value="2030-12-01T00:00:00"' in page.text
-    assert "On for 25 % by userId, where currentTime is a time after 2030-12-01T00:00:00Z." in words(page)
+    assert "On for 25 % by userId, where currentTime is a time after 2030-12-01T00:00:00Z." in page_text(page)
 
 
 def test_saving_changes_what_the_form_has_and_keeps_the_rest(browse, strategy):
@@ -148,7 +144,7 @@ def test_what_is_wrong_with_a_condition_stands_in_its_row(browse, strategy, sent
     refused = browse("member").post(address(strategy), form(sent))
 
     assert refused.status_code == 400
-    assert problem in words(refused)
+    assert problem in page_text(refused)
     assert problem in unescape(refused.text.split('id="c-0-error"')[1].split("</ul>")[0])
     strategy.refresh_from_db()
     assert strategy.constraints == before
@@ -178,8 +174,8 @@ def test_the_preview_says_what_would_be_stored_and_what_stands_against_it(browse
         address(strategy), form({"field": "plan", "operator": "IN", "values": "gold"}, do="refresh")
     )
 
-    assert "On for 25 % by userId, where plan is one of gold." in words(page)
-    assert "gold is not a legal value of plan" in words(page)
+    assert "On for 25 % by userId, where plan is one of gold." in page_text(page)
+    assert "gold is not a legal value of plan" in page_text(page)
 
 
 def test_variants_have_shares_and_payloads(browse, strategy):
@@ -235,17 +231,21 @@ def test_deleting(browse, strategy):
 
 def test_before_deleting_it_is_said_what_becomes_of_the_flag(browse, cart, strategy):
     browser = browse("member")
-    assert "cart has no other in use in production; it is off there." in words(browser.get(address(strategy)))
+    assert "cart has no other in use in production; it is off there." in page_text(
+        browser.get(address(strategy))
+    )
 
     switch_on(cart, "production")
-    assert "It is the last one in use: cart goes off in production." in words(browser.get(address(strategy)))
+    assert "It is the last one in use: cart goes off in production." in page_text(
+        browser.get(address(strategy))
+    )
     told = browser.post(address(strategy), {"do": "delete"}, follow=True)
-    assert "It was the last one in use, so cart is now off there." in words(told)
+    assert "It was the last one in use, so cart is now off there." in page_text(told)
 
 
 def test_with_others_left_these_decide(browse, cart, strategy):
     add_strategy(cart, "production")
-    assert "The others decide for cart in production." in words(browse("member").get(address(strategy)))
+    assert "The others decide for cart in production." in page_text(browse("member").get(address(strategy)))
 
 
 def test_saving_leads_back_to_the_playground_and_nowhere_else(browse, strategy):
@@ -266,8 +266,8 @@ def test_a_reader_sees_it_and_is_told_what_is_missing(browse, strategy):
 
     page = reader.get(address(strategy))
 
-    assert 'You need "update activation strategies" in shop / production.' in words(page)
-    assert "Save strategy</button> <noscript>" not in words(page)
+    assert 'You need "update activation strategies" in shop / production.' in page_text(page)
+    assert "Save strategy</button> <noscript>" not in page_text(page)
     assert '<fieldset id="body" disabled>' in page.text
     assert reader.post(address(strategy), form()).status_code == 403
     assert reader.post(address(strategy), {"do": "delete"}).status_code == 403
@@ -291,7 +291,7 @@ def test_adding_a_strategy(browse, cart):
     new = f"{FLAG}strategies/new?environmentId=production"
     browser = browse("member")
 
-    assert "On for everyone." in words(browser.get(new))
+    assert "On for everyone." in page_text(browser.get(new))
     answer = browser.post(new, form(**{"name": "flexibleRollout", "p-rollout": "5"}))
 
     assert answer["Location"] == FLAG

@@ -3,7 +3,8 @@
 import pytest
 
 from projects.models import StrategyType
-from tests.support.records import events, make_flag, make_strategy, refused
+from tests.support.flags import add_strategy, make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/strategies"
 BODY = {
@@ -51,7 +52,7 @@ def test_changed_deprecated_and_reactivated(api):
 
 def test_deleted_when_no_strategy_is_of_it(api):
     api["editor"].post(URL, BODY)
-    strategy = make_strategy(make_flag("default", "live"), name="hostGroup")
+    strategy = add_strategy(make_flag("live", "default"), name="hostGroup")
     record = refused(api["editor"].delete(f"{URL}/hostGroup"), 409, "ConflictError")
     assert "live" in record["message"]
     strategy.delete()

@@ -3,7 +3,8 @@
 import pytest
 
 from projects.models import FlagTag
-from tests.support.records import events, make_flag, refused
+from tests.support.flags import make_flag
+from tests.support.records import events, refused
 
 URL = "/api/admin/tag-types"
 BODY = {"name": "team", "description": "who owns it", "color": "#00AAFF", "icon": "T"}
@@ -26,7 +27,7 @@ def test_changed_leaving_what_is_not_given(api):
 
 def test_deleted_when_no_flag_has_such_a_tag(api):
     api["editor"].post(URL, BODY)
-    tag = FlagTag.objects.create(flag=make_flag("default", "live"), tag_type_id="team", value="web")
+    tag = FlagTag.objects.create(flag=make_flag("live", "default"), tag_type_id="team", value="web")
     record = refused(api["editor"].delete(f"{URL}/team"), 409, "ConflictError")
     assert "live" in record["message"]
     tag.delete()

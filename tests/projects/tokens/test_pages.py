@@ -6,7 +6,7 @@ import pytest
 
 from groups.models import ApiToken
 from tests.support.cast import client, make_project, make_token
-from tests.support.page_text import words
+from tests.support.page_text import page_text
 
 NEW = {"tokenName": "checkout", "type": "backend", "projects": ["shop"], "environment": "production"}
 
@@ -26,10 +26,10 @@ def test_a_new_token_is_shown_once_and_works(browse, people, shop):
     answer = admin.post("/access/tokens/new/", NEW, follow=True)
 
     assert answer.redirect_chain == [("/access/tokens/new/?created", 302)]
-    assert "It reaches shop · production." in words(answer)
+    assert "It reaches shop · production." in page_text(answer)
     secret = secret_of(answer)
     assert secret.startswith("shop:production.")
-    assert f"-H 'Authorization: {secret}'" in words(answer)
+    assert f"-H 'Authorization: {secret}'" in page_text(answer)
     assert "no-store" in answer["Cache-Control"]
     assert client(secret).get("/api/client/features").status_code == 200
     assert secret not in admin.get("/access/tokens/").text
@@ -40,7 +40,7 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
     secret = secret_of(admin.post("/access/tokens/new/", NEW, follow=True))
     address = f"/access/tokens/{ApiToken.objects.get().pk}/revoke/"
 
-    page = words(admin.get(address))
+    page = page_text(admin.get(address))
     assert "checkout was never used. Clients still using it get 401 immediately" in page
     assert client(secret).get("/api/client/features").status_code == 200
     assert admin.post(address)["Location"] == "/access/tokens/"
@@ -64,7 +64,7 @@ def test_what_a_key_reaches_is_said_never_assumed(browse, people, shop, changed,
     answer = browse("admin").post("/access/tokens/new/", NEW | changed)
 
     assert answer.status_code == 400
-    assert told in words(answer)
+    assert told in page_text(answer)
     assert not ApiToken.objects.exists()
 
 
@@ -83,7 +83,7 @@ def test_a_member_makes_and_sees_the_tokens_of_the_project_alone(browse, people,
     assert member.post("/access/tokens/new/", NEW).status_code == 302
     assert names(member) == ["both", "checkout"]
     assert member.post("/access/tokens/new/", NEW | {"projects": ["other"]}).status_code == 400
-    assert "shop, 1 other · production" in words(member.get("/access/tokens/"))
+    assert "shop, 1 other · production" in page_text(member.get("/access/tokens/"))
     both = ApiToken.objects.get(name="both")
     assert f"/access/tokens/{both.pk}/revoke/" not in member.get("/access/tokens/").text
     assert member.post(f"/access/tokens/{both.pk}/revoke/").status_code == 403

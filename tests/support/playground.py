@@ -1,0 +1,28 @@
+"""Requests to the playground's API, and flags for it to evaluate."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from projects.models import Flag
+from tests.support.flags import make_flag
+
+URL = "/api/admin/playground"
+
+
+def live_flag(
+    name: str,
+    project: str = "shop",
+    *,
+    enabled: bool = True,
+    strategies: Iterable[Mapping[str, Any]] = ({"name": "default"},),
+    variants: Iterable[Any] = (),
+) -> Flag:
+    """A flag that is on for everybody in production."""
+    return make_flag(
+        name, project, environment="production", enabled=enabled, strategies=strategies, variants=variants
+    )
+
+
+def ask(api: Mapping[str, Any], who: str = "viewer", **members: Any) -> Any:
+    """Evaluates for user 42 in production, unless ``members`` of the body say otherwise."""
+    return api[who].post(URL, {"environment": "production", "context": {"userId": "42"}} | members)
