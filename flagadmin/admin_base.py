@@ -15,6 +15,7 @@ from django.core import exceptions
 from django.db.models import DateTimeField, JSONField, Model, QuerySet
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.db.transactions import transactional
@@ -255,7 +256,7 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
         return []
 
     def history_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return HttpResponseRedirect("/activity/")
+        return HttpResponseRedirect(reverse("activity"))
 
 
 class BoundedInlineFormSet(BaseInlineFormSet):

@@ -203,7 +203,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "flagadmin.console.navigation.chrome",
+                "flagadmin.console.navigation.navigation",
             ],
         },
     },
@@ -221,8 +221,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "/login/"
-LOGIN_REDIRECT_URL = "/"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 

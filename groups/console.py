@@ -9,6 +9,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.decorators import method_decorator
+from django.utils.functional import Promise
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
@@ -31,6 +32,9 @@ from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.pages import ask_to_log_in
+
+# The pages above one, outermost first: (label, URL).
+Crumbs = Sequence[tuple[str, str | Promise]]
 
 
 @method_decorator([gzip_page, never_cache], name="dispatch")
@@ -60,8 +64,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     def get_title(self) -> str:
         return self.title
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        """The pages above this one, outermost first: (label, address)."""
+    def crumbs(self) -> Crumbs:
         return ()
 
     def curl(self) -> str:

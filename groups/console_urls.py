@@ -1,13 +1,62 @@
-"""The console's pages about people, groups, roles and keys."""
+"""The console's pages about accounts, groups and roles, and logging in."""
 
-from django.urls import include, path
+from typing import Any
 
+from django.urls import URLPattern, path
+
+from groups.groups import pages as groups
+from groups.login import pages as login
+from groups.people import edit_pages, own_account_pages, pages, service_token_pages
+from groups.people.pages import PEOPLE, SERVICE
+from groups.roles import pages as roles
+
+
+def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
+    """The pages of people, and the same of service accounts."""
+    name = kind["url_name"]
+    return [
+        path(prefix, pages.AccountsPage.as_view(**kind), name=kind["list_name"]),
+        path(f"{prefix}new/", edit_pages.NewAccountPage.as_view(**kind), name=f"{name}-new"),
+        path(f"{prefix}<int:user_id>/", pages.AccountPage.as_view(**kind), name=name),
+        path(f"{prefix}<int:user_id>/edit/", edit_pages.EditAccountPage.as_view(**kind), name=f"{name}-edit"),
+        path(f"{prefix}<int:user_id>/active", edit_pages.SetActive.as_view(**kind), name=f"{name}-active"),
+        path(
+            f"{prefix}<int:user_id>/delete/",
+            edit_pages.DeleteAccountPage.as_view(**kind),
+            name=f"{name}-delete",
+        ),
+    ]
+
+
+# fmt: off
 urlpatterns = [
-    path("", include("groups.people.own_account_pages")),
-    path("", include("groups.people.pages")),
-    path("", include("groups.people.edit_pages")),
-    path("", include("groups.groups.pages")),
-    path("", include("groups.login.pages")),
-    path("", include("groups.roles.pages")),
-    path("", include("groups.people.service_token_pages")),
+    path("login/", login.LoginPage.as_view(), name="login"),
+    path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
+    path("logout/", login.LogoutPage.as_view(), name="logout"),
+    path("admin/login/", login.admin_login, name="admin-login"),
+
+    path("account/", own_account_pages.AccountPage.as_view(), name="account"),
+    path("account/password/", own_account_pages.PasswordPage.as_view(), name="account-password"),
+    path("account/tokens/new/", own_account_pages.NewTokenPage.as_view(), name="account-token-new"),
+    path("account/tokens/<int:token_id>/revoke/", own_account_pages.RevokeTokenPage.as_view(), name="account-token-revoke"),
+    path("account/log-out-everywhere/", own_account_pages.LogOutEverywherePage.as_view(), name="account-log-out"),
+
+    *account_pages("access/people/", PEOPLE),
+    path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
+    *account_pages("access/service-accounts/", SERVICE),
+    path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(), name="service-account-token-new"),
+    path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(), name="service-account-token-revoke"),
+
+    path("access/groups/", groups.GroupsPage.as_view(), name="groups"),
+    path("access/groups/new/", groups.NewGroupPage.as_view(), name="group-new"),
+    path("access/groups/<int:group_id>/", groups.GroupPage.as_view(), name="group"),
+    path("access/groups/<int:group_id>/edit/", groups.EditGroupPage.as_view(), name="group-edit"),
+    path("access/groups/<int:group_id>/delete/", groups.DeleteGroupPage.as_view(), name="group-delete"),
+    path("access/groups/<int:group_id>/members/", groups.AddMember.as_view(), name="group-member-add"),
+    path("access/groups/<int:group_id>/members/<int:user_id>/remove", groups.RemoveMember.as_view(), name="group-member-remove"),
+
+    path("access/roles/", roles.RolesPage.as_view(), name="roles"),
+    path("access/roles/new/", roles.NewRolePage.as_view(), name="role-new"),
+    path("access/roles/<int:role_id>/edit/", roles.EditRolePage.as_view(), name="role-edit"),
+    path("access/roles/<int:role_id>/delete/", roles.DeleteRolePage.as_view(), name="role-delete"),
 ]

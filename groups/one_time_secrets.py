@@ -48,7 +48,7 @@ class ShowsSecretOnce(ConsolePage):
         messages.info(
             self.request, "It was created and shown once. If you did not copy it, create another one."
         )
-        return HttpResponseRedirect(self.crumbs()[-1][1])
+        return HttpResponseRedirect(str(self.crumbs()[-1][1]))
 
 
 def redirect_to_secret(request: HttpRequest, created: dict[str, str]) -> HttpResponseBase:

@@ -1,10 +1,18 @@
-"""The console's pages about imports."""
+"""The console's pages about imports and exports."""
 
-from django.urls import include, path
+from django.urls import path
+
+from importer.pages.evaluate import EvaluatePage
+from importer.pages.export import ExportFile
+from importer.pages.history import HistoryPage
+from importer.pages.run import ProgressPart, RunPage
+from importer.pages.upload import UploadPage
 
 urlpatterns = [
-    path("", include("importer.pages.upload")),
-    path("", include("importer.pages.run")),
-    path("", include("importer.pages.evaluate")),
-    path("", include("importer.pages.history")),
+    path("import/", UploadPage.as_view(), name="import"),
+    path("import/<uuid:run_id>/", RunPage.as_view(), name="import-run"),
+    path("import/<uuid:run_id>/progress/", ProgressPart.as_view(), name="import-progress"),
+    path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate"),
+    path("imports/", HistoryPage.as_view(), name="imports"),
+    path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export"),
 ]

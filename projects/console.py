@@ -1,24 +1,32 @@
 """What the pages about projects and flags share: addresses and what one may do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import quote
+
+from django.urls import reverse, reverse_lazy
 
 from groups.access import Caller
 from groups.console import ActionPage as ActionPage
+from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.models import Flag, Project
 
-
-def project_url(project_id: str) -> str:
-    return f"/projects/{quote(project_id, '')}/"
+PROJECTS = ("Projects", reverse_lazy("projects"))
 
 
-def flag_url(project_id: str, name: str) -> str:
-    return f"{project_url(project_id)}features/{quote(name, '')}/"
+def project_url(project_id: str, page: str = "project") -> str:
+    """The URL of a project, or of another page about it."""
+    return reverse(page, args=[project_id])
+
+
+def flag_url(project_id: str, name: str, page: str = "flag") -> str:
+    """The URL of a flag, or of another page about it."""
+    return reverse(page, args=[project_id, name])
 
 
 def application_url(name: str) -> str:
-    return f"/applications/{quote(name, '')}/"
+    # `reverse` leaves slashes and dots as they are, and a browser would resolve "../".
+    return reverse("application", args=["NAME"]).replace("NAME", quote(name, ""))
 
 
 def api_path(project_id: str, name: str = "") -> str:
@@ -27,12 +35,12 @@ def api_path(project_id: str, name: str = "") -> str:
     return f"{path}/features/{quote(name, '')}" if name else path
 
 
-def project_crumbs(project: Project) -> Sequence[tuple[str, str]]:
+def project_crumbs(project: Project) -> Crumbs:
     """The pages above one of the project's."""
-    return (("Projects", "/projects/"), (project.name, project_url(project.pk)))
+    return (PROJECTS, (project.name, project_url(project.pk)))
 
 
-def flag_crumbs(flag: Flag) -> Sequence[tuple[str, str]]:
+def flag_crumbs(flag: Flag) -> Crumbs:
     """The pages above one of the flag's."""
     return (*project_crumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
 

@@ -1,27 +1,90 @@
 """The console's pages about projects and what is in them."""
 
-from django.urls import include, path
+from django.urls import path
 
+from projects.applications import detail_page as application
+from projects.applications import pages as applications
+from projects.context_fields import pages as context_fields
+from projects.deletion import pages as deletion
+from projects.flags import action_pages, archive_pages, form_pages, toggle_pages
+from projects.flags import pages as flags
+from projects.members import pages as members
+from projects.members import role_page
+from projects.projects import default_strategy_page, detail_page, settings_pages
+from projects.projects import pages as projects
+from projects.segments import pages as segments
+from projects.strategies import pages as strategies
+from projects.strategies import strategy_types_pages as strategy_types
+from projects.strategies import variants_page
+from projects.tag_types import pages as tag_types
+from projects.tokens import pages as tokens
+
+PROJECT = "projects/<str:project_id>/"
+FLAG = f"{PROJECT}features/<str:name>/"
+
+# fmt: off
 urlpatterns = [
-    path("", include("projects.members.pages")),
-    path("", include("projects.members.role_page")),
-    path("", include("projects.tokens.pages")),
-    path("", include("projects.projects.pages")),
-    path("", include("projects.flags.archive_pages")),
-    path("", include("projects.flags.toggle_pages")),
-    path("", include("projects.projects.detail_page")),
-    path("", include("projects.applications.pages")),
-    path("", include("projects.applications.detail_page")),
-    path("", include("projects.deletion.pages")),
-    path("", include("projects.flags.form_pages")),
-    path("", include("projects.flags.action_pages")),
-    path("", include("projects.flags.pages")),
-    path("", include("projects.strategies.pages")),
-    path("", include("projects.strategies.variants_page")),
-    path("", include("projects.projects.settings_pages")),
-    path("", include("projects.projects.default_strategy_page")),
-    path("", include("projects.segments.pages")),
-    path("", include("projects.context_fields.pages")),
-    path("", include("projects.strategies.strategy_types_pages")),
-    path("", include("projects.tag_types.pages")),
+    path("projects/", projects.ProjectsPage.as_view(), name="projects"),
+    path("projects/new/", projects.NewProjectPage.as_view(), name="project-new"),
+    path(PROJECT, detail_page.ProjectPage.as_view(), name="project"),
+    path(f"{PROJECT}favourite", projects.ProjectFavourite.as_view(), name="project-favourite"),
+    path(f"{PROJECT}settings/", settings_pages.SettingsPage.as_view(), name="project-settings"),
+    path(f"{PROJECT}environments", settings_pages.Environments.as_view(), name="project-environments"),
+    path(f"{PROJECT}environments/<str:environment>/strategy", default_strategy_page.DefaultStrategyPage.as_view(), name="default-strategy"),
+    path(f"{PROJECT}archive", settings_pages.Archive.as_view(), name="project-archive"),
+    path(f"{PROJECT}revive", settings_pages.Revive.as_view(), name="project-revive"),
+    path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),
+    path(f"{PROJECT}delete/backup", deletion.BackupFile.as_view(), name="project-backup"),
+    path(f"{PROJECT}access/", members.ProjectAccessPage.as_view(), name="project-access"),
+    path(f"{PROJECT}access/give", members.GiveRole.as_view(), name="project-access-grant"),
+    path(f"{PROJECT}access/take", members.TakeRole.as_view(), name="project-access-revoke"),
+    path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
+    # A path: names of applications may contain slashes.
+    path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),
+
+    path(f"{PROJECT}features/new", form_pages.NewFlagPage.as_view(), name="flag-new"),
+    path(f"{PROJECT}features/archive", archive_pages.ArchivePage.as_view(), name="flags-archive"),
+    path(f"{PROJECT}features/revive", archive_pages.ReviveFlags.as_view(), name="flags-revive"),
+    path(f"{PROJECT}features/delete", archive_pages.DeletePage.as_view(), name="flags-delete"),
+    path(FLAG, flags.FlagPage.as_view(), name="flag"),
+    path(f"{FLAG}edit", form_pages.EditFlagPage.as_view(), name="flag-edit"),
+    path(f"{FLAG}switch", toggle_pages.SwitchFlag.as_view(), name="flag-toggle"),
+    path(f"{FLAG}favourite", action_pages.Favourite.as_view(), name="flag-favourite"),
+    path(f"{FLAG}stale", action_pages.Stale.as_view(), name="flag-stale"),
+    path(f"{FLAG}tags", action_pages.Tags.as_view(), name="flag-tags"),
+    path(f"{FLAG}parents", action_pages.Parents.as_view(), name="flag-parents"),
+    path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
+    path(f"{FLAG}order", action_pages.Order.as_view(), name="flag-order"),
+    path(f"{FLAG}move", action_pages.Move.as_view(), name="flag-move"),
+    path(f"{FLAG}clone", action_pages.Clone.as_view(), name="flag-clone"),
+    path(f"{FLAG}variants", variants_page.VariantsPage.as_view(), name="flag-variants"),
+    path(f"{FLAG}strategies/new", strategies.NewStrategyPage.as_view(), name="strategy-new"),
+    path(f"{FLAG}strategies/edit", strategies.EditStrategyPage.as_view(), name="strategy-edit"),
+
+    path("segments/", segments.SegmentsPage.as_view(), name="segments"),
+    path("segments/new", segments.SegmentForm.as_view(), name="segment-new"),
+    path("segments/<str:segment_id>/", segments.EditSegment.as_view(), name="segment"),
+    path("segments/<str:segment_id>/delete", segments.DeleteSegment.as_view(), name="segment-delete"),
+
+    path("context-fields/", context_fields.ContextFieldsPage.as_view(), name="context-fields"),
+    path("context-fields/new", context_fields.NewContextField.as_view(), name="context-field-new"),
+    path("context-fields/<str:name>/", context_fields.EditContextField.as_view(), name="context-field"),
+    path("context-fields/<str:name>/delete", context_fields.DeleteContextField.as_view(), name="context-field-delete"),
+
+    path("strategy-types/", strategy_types.StrategyTypesPage.as_view(), name="strategy-types"),
+    path("strategy-types/new", strategy_types.NewStrategyType.as_view(), name="strategy-type-new"),
+    path("strategy-types/<str:name>/", strategy_types.EditStrategyType.as_view(), name="strategy-type"),
+    path("strategy-types/<str:name>/deprecate", strategy_types.StrategyTypeAction.as_view(verb="deprecate"), name="strategy-type-deprecate"),
+    path("strategy-types/<str:name>/reactivate", strategy_types.StrategyTypeAction.as_view(verb="reactivate"), name="strategy-type-reactivate"),
+    path("strategy-types/<str:name>/delete", strategy_types.StrategyTypeAction.as_view(verb="delete"), name="strategy-type-delete"),
+
+    path("tag-types/", tag_types.TagTypesPage.as_view(), name="tag-types"),
+    path("tag-types/new", tag_types.NewTagType.as_view(), name="tag-type-new"),
+    path("tag-types/<str:name>/", tag_types.EditTagType.as_view(), name="tag-type"),
+    path("tag-types/<str:name>/delete", tag_types.DeleteTagType.as_view(), name="tag-type-delete"),
+
+    path("access/roles/<int:role_id>/", role_page.RolePage.as_view(), name="role"),
+    path("access/tokens/", tokens.TokensPage.as_view(), name="tokens"),
+    path("access/tokens/new/", tokens.NewTokenPage.as_view(), name="token-new"),
+    path("access/tokens/<int:token_id>/revoke/", tokens.RevokeTokenPage.as_view(), name="token-revoke"),
 ]

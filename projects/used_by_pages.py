@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from flagadmin.console.lists import Listing
 from projects.console import flag_url, project_url
@@ -31,16 +32,16 @@ def use_lines(uses: Uses) -> list[UseLine]:
             for where in [f"variants in {use['environment']}, project {use['projectId']}"]
         ),
         *(
-            UseLine(use["projectId"], f"{project_url(use['projectId'])}settings", where)
+            UseLine(use["projectId"], project_url(use["projectId"], "project-settings"), where)
             for use in uses["defaultStrategies"]
             for where in [f"default strategy in {use['environment']}"]
         ),
         *(
-            UseLine(use["id"], f"{project_url(use['id'])}settings", "default stickiness")
+            UseLine(use["id"], project_url(use["id"], "project-settings"), "default stickiness")
             for use in uses.get("projects", ())
         ),
         *(
-            UseLine(f"Segment {use['name']}", f"/segments/{use['id']}/", "")
+            UseLine(f"Segment {use['name']}", reverse("segment", args=[use["id"]]), "")
             for use in uses.get("segments", ())
         ),
     ]

@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 from django.db.models import Q, QuerySet
-from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -97,6 +96,3 @@ def _json(value: Any) -> str:
 
 def types_of(kind: str) -> list[str]:
     return [event.value for event in EventType if event.value.startswith(KINDS[kind])]
-
-
-urlpatterns = [path("activity/", ActivityPage.as_view(), name="activity")]

@@ -13,7 +13,7 @@ How a page is written
      beside the field that the problem names.
 
    Common to all: ``crumbs()`` answers ``[(label, href), …]`` of the pages above, ``curl()`` the API call of this page
-   (use :func:`curl_for`). The navigation follows from the address (``flagadmin/console/navigation.py``).
+   (use :func:`curl_for`). The navigation follows from the URL (``flagadmin/console/navigation.py``).
 2. The template, in ``templates/APP/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``; also ``lead``
    (a line below the title), ``actions`` (buttons right of the title). Under 60 lines, no queries, no logic.
    Included parts, each documented in its first line, in ``templates/includes/``:

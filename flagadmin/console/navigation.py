@@ -1,13 +1,15 @@
-"""What stands around every page: navigation, theme, who is logged in. A context processor.
+"""The navigation, theme and visitor of every page: a context processor.
 
 Nothing here reads the database: error pages are drawn with it while the database is away.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from groups.access import Caller
@@ -18,104 +20,106 @@ THEMES = ("light", "dark")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """An entry of the navigation, with the pages below it. ``prefixes`` are the addresses it is responsible for."""
+class Page:
+    """A page that the navigation lists, to those alone who hold one of ``needs``."""
 
     label: str
-    href: str
-    prefixes: tuple[str, ...]
-    pages: tuple[tuple[str, str], ...] = ()
+    url: str
+    needs: tuple[Permission, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """An entry of the navigation. Its pages are listed below it when there are several."""
+
+    label: str
+    pages: tuple[Page, ...]
+    more_prefixes: tuple[str, ...] = ()  # of URLs that belong to it beside those of its pages
     admins_only: bool = False
 
+    @property
+    def url(self) -> str:
+        return self.pages[0].url
 
-# Pages that are offered to those alone who hold one of these.
-NEEDS = {
-    "/access/roles/": (Permission.ADMIN, Permission.READ_ROLE),
-    "/access/groups/": (Permission.ADMIN, Permission.READ_ROLE),
-    "/access/people/": (Permission.ADMIN,),
-    "/access/service-accounts/": (Permission.ADMIN,),
-}
+    def has(self, path: str) -> bool:
+        return path.startswith((*self.more_prefixes, *(page.url for page in self.pages)))
 
 
-SECTIONS = (
-    Section(
-        "Playground",
-        "/playground/",
-        ("/playground/",),
-        (("Evaluate", "/playground/"), ("Compare", "/playground/compare/")),
-    ),
-    Section(
-        "Projects",
-        "/projects/",
-        ("/projects/", "/applications/", "/segments/", "/context-fields/", "/strategy-types/", "/tag-types/"),
-        (
-            ("Projects", "/projects/"),
-            ("Segments", "/segments/"),
-            ("Context fields", "/context-fields/"),
-            ("Strategy types", "/strategy-types/"),
-            ("Tag types", "/tag-types/"),
+@cache
+def all_sections() -> tuple[Section, ...]:
+    of_roles = (Permission.ADMIN, Permission.READ_ROLE)
+    return (
+        Section(
+            "Playground",
+            (Page("Evaluate", reverse("playground")), Page("Compare", reverse("playground-compare"))),
         ),
-    ),
-    Section(
-        "Import",
-        "/import/",
-        ("/import/", "/imports/"),
-        (("Import", "/import/"), ("Past imports", "/imports/")),
-    ),
-    Section(
-        "Access",
-        "/access/roles/",
-        ("/access/",),
-        (
-            ("Roles", "/access/roles/"),
-            ("Groups", "/access/groups/"),
-            ("People", "/access/people/"),
-            ("Service accounts", "/access/service-accounts/"),
-            ("API tokens", "/access/tokens/"),
+        Section(
+            "Projects",
+            (
+                Page("Projects", reverse("projects")),
+                Page("Segments", reverse("segments")),
+                Page("Context fields", reverse("context-fields")),
+                Page("Strategy types", reverse("strategy-types")),
+                Page("Tag types", reverse("tag-types")),
+            ),
+            more_prefixes=(reverse("application", args=["*"]).partition("*")[0],),
         ),
-    ),
-    Section("Activity", "/activity/", ("/activity/",)),
-    Section("API", "/api/docs/", ("/api/docs/",)),
-    Section("Data fixes", "/admin/", ("/admin/",), admins_only=True),
-)
+        Section("Import", (Page("Import", reverse("import")), Page("Past imports", reverse("imports")))),
+        Section(
+            "Access",
+            (
+                Page("Roles", reverse("roles"), of_roles),
+                Page("Groups", reverse("groups"), of_roles),
+                Page("People", reverse("people"), (Permission.ADMIN,)),
+                Page("Service accounts", reverse("service-accounts"), (Permission.ADMIN,)),
+                Page("API tokens", reverse("tokens")),
+            ),
+        ),
+        Section("Activity", (Page("Activity", reverse("activity")),)),
+        Section("API", (Page("API", reverse("docs")),)),
+        Section("Data fixes", (Page("Data fixes", reverse("admin:index")),), admins_only=True),
+    )
 
 
-def chrome(request: HttpRequest) -> dict[str, Any]:
+def navigation(request: HttpRequest) -> dict[str, Any]:
     """``theme`` ("", light, dark), ``visitor``, ``sections`` and ``subpages`` that they may open, ``section`` and
-    ``subpage`` (address) of this page."""
+    ``subpage`` of this page."""
     theme = request.COOKIES.get("theme", "")
-    section = next((s for s in SECTIONS if request.path.startswith(s.prefixes)), None)
+    section = next((s for s in all_sections() if s.has(request.path)), None)
     visitor: Any = SimpleLazyObject(lambda: visitor_of(request))
     return {
         "theme": theme if theme in THEMES else "",
         "sections": SimpleLazyObject(lambda: list(sections_of(visitor))),
         "section": section,
-        "subpages": SimpleLazyObject(lambda: pages_of(section, visitor) if section else ()),
+        "subpages": SimpleLazyObject(lambda: subpages_of(section, visitor)),
         "subpage": _subpage(section, request.path),
         "visitor": visitor,
     }
 
 
 def sections_of(visitor: Caller) -> Iterator[tuple[Section, str]]:
-    """The sections that have something for the visitor, each with the first page that they may open."""
-    for section in SECTIONS:
+    """The sections that the visitor may open, each with the URL of its first page that they may open."""
+    for section in all_sections():
         if not section.admins_only or visitor.is_admin:
-            pages = pages_of(section, visitor)
-            yield section, (pages[0][1] if pages else section.href)
+            yield section, next((page.url for page in pages_of(section, visitor)), section.url)
 
 
-def pages_of(section: Section, visitor: Caller) -> list[tuple[str, str]]:
+def subpages_of(section: Section | None, visitor: Caller) -> list[Page]:
+    return pages_of(section, visitor) if section and len(section.pages) > 1 else []
+
+
+def pages_of(section: Section, visitor: Caller) -> list[Page]:
     return [
-        (label, href)
-        for label, href in section.pages
-        if href not in NEEDS or any(visitor.can(permission) for permission in NEEDS[href])
+        page
+        for page in section.pages
+        if not page.needs or any(visitor.can(permission) for permission in page.needs)
     ]
 
 
-def _subpage(section: Section | None, path: str) -> str:
-    """The address of the listed page that this one belongs to: the longest that it begins with."""
-    pages = [href for _, href in section.pages if path.startswith(href)] if section else []
-    return max(pages, key=len, default="")
+def _subpage(section: Section | None, path: str) -> Page | None:
+    """The listed page that this one belongs to: the one with the longest URL that its own begins with."""
+    pages = [page for page in section.pages if path.startswith(page.url)] if section else []
+    return max(pages, key=lambda page: len(page.url), default=None)
 
 
 def visitor_of(request: HttpRequest) -> Caller | None:

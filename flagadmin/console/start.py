@@ -2,10 +2,8 @@
 
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
@@ -17,6 +15,7 @@ from groups.permissions import Permission
 from importer.pages.history import STATES, counts_text
 from importer.runs import visible_runs
 from projects.access import readable_projects
+from projects.console import project_url
 from projects.history.queries import readable_events
 from projects.models import Project
 from projects.projects.pages import counted_projects
@@ -48,7 +47,7 @@ class StartPage(ConsolePage):
         """Where the first flag can be made, "" where this caller may not."""
         for project in projects:
             if self.caller.can(Permission.CREATE_FEATURE, project=project.pk):
-                return f"/projects/{quote(project.pk, '')}/features/new"
+                return project_url(project.pk, "flag-new")
         return ""
 
     def curl(self) -> str:
@@ -68,9 +67,3 @@ def keep_theme(request: HttpRequest) -> HttpResponse:
     if theme in THEMES:
         response.set_cookie("theme", theme, max_age=timedelta(days=365), samesite="Lax")
     return response
-
-
-urlpatterns = [
-    path("", StartPage.as_view(), name="start"),
-    path("theme/", keep_theme, name="theme"),
-]

@@ -1,7 +1,12 @@
-"""The console's own pages: start, activity. The other apps bring theirs."""
+"""The console's own pages. The other apps bring theirs in `console_urls.py`."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-from flagadmin.console import activity, start
+from flagadmin.console.activity import ActivityPage
+from flagadmin.console.start import StartPage, keep_theme
 
-urlpatterns: list[URLPattern] = [*start.urlpatterns, *activity.urlpatterns]
+urlpatterns = [
+    path("", StartPage.as_view(), name="start"),
+    path("theme/", keep_theme, name="theme"),
+    path("activity/", ActivityPage.as_view(), name="activity"),
+]

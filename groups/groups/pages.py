@@ -7,12 +7,12 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
-from groups.console import ActionPage, ConfirmPage, ConsolePage, EditPage, FormPage, ListPage
+from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import NewGroup
 from groups.groups.deletion_summary import deletion_sentence, names_of
@@ -20,11 +20,11 @@ from groups.models import Group, GroupMembership, User
 from groups.people.choices import found_account, known_accounts, root_role_choices
 from groups.permissions import Permission
 
-GROUPS = ("Groups", "/access/groups/")
+GROUPS = ("Groups", reverse_lazy("groups"))
 
 
 def group_url(group_id: int) -> str:
-    return f"/access/groups/{group_id}/"
+    return reverse("group", args=[group_id])
 
 
 class GroupsPage(ListPage):
@@ -79,7 +79,7 @@ class GroupPage(OneGroup):
     def listing(self, rows: QuerySet[Any], page_name: str = "page") -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), page_name=page_name)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (GROUPS,)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class NewGroupPage(FormPage):
     title = "New group"
     form_class = GroupForm
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (GROUPS,)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -152,7 +152,7 @@ class NewGroupPage(FormPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            **{"button": "Create group", "cancel": "/access/groups/", "lead": "", **kwargs}
+            **{"button": "Create group", "cancel": GROUPS[1], "lead": "", **kwargs}
         )
 
     def curl(self) -> str:
@@ -170,7 +170,7 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
     def current_document(self) -> dict[str, Any]:
         return actions.document(self.edited)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (GROUPS, (self.edited.name, group_url(self.group_id)))
 
     def get_title(self) -> str:
@@ -227,7 +227,7 @@ class RemoveMember(AddMember):
 
 
 class DeleteGroupPage(ConfirmPage, OneGroup):
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (GROUPS, (self.group().name, group_url(self.group_id)))
 
     def plan(self) -> dict[str, Any]:
@@ -251,19 +251,7 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
         self.caller.check(Permission.ADMIN)
         name = self.group().name
         actions.delete_group(self.group_id, caller=self.caller)
-        return f"Deleted group {name}.", "/access/groups/"
+        return f"Deleted group {name}.", reverse("groups")
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/groups/{self.group_id}")
-
-
-GROUP = "access/groups/<int:group_id>/"
-urlpatterns = [
-    path("access/groups/", GroupsPage.as_view()),
-    path("access/groups/new/", NewGroupPage.as_view()),
-    path(GROUP, GroupPage.as_view()),
-    path(f"{GROUP}edit/", EditGroupPage.as_view()),
-    path(f"{GROUP}members/", AddMember.as_view()),
-    path(f"{GROUP}members/<int:user_id>/remove", RemoveMember.as_view()),
-    path(f"{GROUP}delete/", DeleteGroupPage.as_view()),
-]

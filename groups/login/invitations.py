@@ -1,5 +1,7 @@
 """One-time links for other people: to get in for the first time, or again."""
 
+from django.urls import reverse_lazy
+
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
@@ -11,7 +13,7 @@ from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 
-NEXT = "/account/password/"
+NEXT = reverse_lazy("account-password")
 
 
 @transactional
@@ -34,4 +36,4 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     end_links(user)
     delete_personal_tokens(user, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
-    return create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
+    return create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.audit.events import EventType
@@ -100,7 +101,7 @@ def _create(user: User | None, next_path: str, lifetime: timedelta) -> str:
     LoginLink.objects.create(
         token_hash=_hash(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
     )
-    return f"/login/link/{token}/"
+    return reverse("login-link", args=[token])
 
 
 def _use(token: str) -> LoginLink:

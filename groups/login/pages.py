@@ -5,8 +5,8 @@ from django.conf import settings
 from django.contrib.auth import login, logout
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.shortcuts import render
-from django.urls import path
+from django.shortcuts import render, resolve_url
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
@@ -121,7 +121,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
         return error_response(request, NoAccess(STALE_FORM))
     if not request.user.is_authenticated:
-        return ask_to_log_in(request) if request.path != "/login/" else HttpResponseRedirect("/login/")
+        return (
+            ask_to_log_in(request)
+            if request.path != reverse("login")
+            else HttpResponseRedirect(reverse("login"))
+        )
     page = page_of(request)
     keep_input(request, page, input_of(request))
     go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
@@ -133,11 +137,11 @@ class LogoutPage(View):
     """Only a form leads here: a link on another page could log somebody out."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return HttpResponseRedirect("/")
+        return HttpResponseRedirect(reverse("start"))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         logout(request)
-        return HttpResponseRedirect("/login/")
+        return HttpResponseRedirect(reverse("login"))
 
 
 @guarded
@@ -169,7 +173,7 @@ class LoginLinkPage(View):
                     raise
                 add_problems(form, error)
             else:
-                return enter(request, user, "/", how="set-up")
+                return enter(request, user, reverse("start"), how="set-up")
         return self.show_setup(request, form, status=400)
 
     def use(self, request: HttpRequest, token: str) -> HttpResponseBase:
@@ -190,7 +194,7 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     """The admin site's own login address: there is one login, and one throttle. Raises NoAccess."""
     if request.user.is_authenticated:
         raise NoAccess("Data fixes are for people with the Admin role.")
-    return HttpResponseRedirect(f"/login/?{request.META.get('QUERY_STRING', '')}")
+    return HttpResponseRedirect(f"{reverse('login')}?{request.META.get('QUERY_STRING', '')}")
 
 
 def enter(request: HttpRequest, user: User, wanted: str | None, *, how: str) -> HttpResponse:
@@ -204,7 +208,7 @@ def safe_next(wanted: str | None) -> str:
     """A path of this installation; the start page for anything else."""
     path = (wanted or "").strip()
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
-    return path if is_ours else settings.LOGIN_REDIRECT_URL
+    return path if is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def opened_by_hand(request: HttpRequest) -> bool:
@@ -218,11 +222,3 @@ def opened_by_hand(request: HttpRequest) -> bool:
         and "Sec-Purpose" not in headers
         and "Purpose" not in headers
     )
-
-
-urlpatterns = [
-    path("login/", LoginPage.as_view()),
-    path("login/link/<str:token>/", LoginLinkPage.as_view()),
-    path("logout/", LogoutPage.as_view()),
-    path("admin/login/", admin_login),
-]

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -116,7 +117,7 @@ class UserViewSet(ETagMixin, ViewSet):
         user = actions.create_account(new, caller=self.caller)
         record = account_record(user) | {"emailSent": False}
         if new.password is None:
-            link = create_login_link(user, "/account/", lifetime=INVITE_LIFETIME)
+            link = create_login_link(user, reverse("account"), lifetime=INVITE_LIFETIME)
             record["inviteLink"] = (
                 settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
             )

@@ -1,6 +1,5 @@
 """Making, changing, disabling and deleting an account, and one-time links to a new password."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -8,12 +7,11 @@ from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import curl_for
-from groups.console import ActionPage, ConfirmPage, EditPage, FormPage
+from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, create_login_link
 from groups.models import User
@@ -21,7 +19,7 @@ from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
 from groups.people.actions import NewAccount
 from groups.people.choices import root_role_choices
-from groups.people.pages import PEOPLE, SERVICE, Kind, OneAccount
+from groups.people.pages import Kind, OneAccount
 from groups.people.personal_tokens import personal_tokens
 from groups.permissions import Permission
 
@@ -59,7 +57,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     def get_title(self) -> str:
         return f"New {self.one}" if self.is_service else "Add user"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
 
     def get_form(self, data: Any = None) -> forms.BaseForm:
@@ -77,7 +75,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
         )
         user = actions.create_account(new, caller=self.caller)
         if not self.is_service:
-            link = create_login_link(user, NEXT, lifetime=INVITE_LIFETIME)
+            link = create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
             self.created = link_to_pass_on(self.request, user, link, back=self.home)
         else:
             messages.success(self.request, f"Created service account {user}. Create a token for it below.")
@@ -231,18 +229,3 @@ def losses_of(user: User, one: str) -> list[str]:
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]
     own = user.grants.select_related("role").order_by("project_id", "role__name")
     return lines + [f"role {grant.role} in {grant.project_id}" for grant in own]
-
-
-urlpatterns = [
-    path("access/people/<int:user_id>/reset-password/", ResetPasswordPage.as_view()),
-    *(
-        pattern
-        for kind in (PEOPLE, SERVICE)
-        for pattern in (
-            path(f"{kind['home'][1:]}new/", NewAccountPage.as_view(**kind)),
-            path(f"{kind['home'][1:]}<int:user_id>/edit/", EditAccountPage.as_view(**kind)),
-            path(f"{kind['home'][1:]}<int:user_id>/active", SetActive.as_view(**kind)),
-            path(f"{kind['home'][1:]}<int:user_id>/delete/", DeleteAccountPage.as_view(**kind)),
-        )
-    ),
-]

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.urls import path
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -32,7 +32,7 @@ class OwnPage(ConsolePage):
         return self.caller.user
 
     def crumbs(self) -> list[tuple[str, str]]:
-        return [("Your account", "/account/")]
+        return [("Your account", reverse("account"))]
 
 
 class AccountPage(OwnPage):
@@ -115,7 +115,7 @@ class PasswordPage(OwnPage, FormPage):
         change_password(self.user, data["password"], caller=self.caller)
         update_session_auth_hash(self.request, self.user)
         messages.success(self.request, "Your password is changed. You are logged out everywhere else.")
-        return "/account/"
+        return reverse("account")
 
     def curl(self) -> str:
         body = {"oldPassword": "…", "password": "…", "confirmPassword": "…"}
@@ -145,7 +145,7 @@ class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
         name = form.cleaned_data["description"]
         _, secret = create_personal_token(self.user, name=name, expires_at=expires_at, caller=self.caller)
         self.created = {"secret": secret, "title": "Your new token"}
-        return "/account/"
+        return reverse("account")
 
     def curl(self) -> str:
         return curl_for(self.request, "POST", "/api/admin/user/tokens", {"description": "laptop"})
@@ -157,7 +157,7 @@ class RevokeTokenPage(OwnPage):
     def post(self, request: HttpRequest, token_id: int) -> HttpResponse:
         delete_personal_token(self.user, token_id, caller=self.caller)
         messages.success(request, "Token revoked.")
-        return HttpResponseRedirect("/account/")
+        return HttpResponseRedirect(reverse("account"))
 
 
 class LogOutEverywherePage(OwnPage):
@@ -166,13 +166,4 @@ class LogOutEverywherePage(OwnPage):
     def post(self, request: HttpRequest) -> HttpResponse:
         log_out_everywhere(self.user, caller=self.caller)
         logout(request)
-        return HttpResponseRedirect("/login/")
-
-
-urlpatterns = [
-    path("account/", AccountPage.as_view()),
-    path("account/password/", PasswordPage.as_view()),
-    path("account/tokens/new/", NewTokenPage.as_view()),
-    path("account/tokens/<int:token_id>/revoke/", RevokeTokenPage.as_view()),
-    path("account/log-out-everywhere/", LogOutEverywherePage.as_view()),
-]
+        return HttpResponseRedirect(reverse("login"))

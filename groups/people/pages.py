@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import ConsolePage, ListPage
+from groups.console import ConsolePage, Crumbs, ListPage
 from groups.models import User
 from groups.people import actions
 from groups.people.choices import root_role_choices
@@ -22,17 +22,22 @@ class Kind:
     plural = "People"
     one = "person"
     counted = "person,people"
-    home = "/access/people/"
+    list_name, url_name = "people", "person"
     api = "/api/admin/user-admin"
 
+    @property
+    def home(self) -> str:
+        return reverse(self.list_name)
 
-PEOPLE: dict[str, Any] = {"home": Kind.home}
+
+PEOPLE: dict[str, Any] = {"list_name": Kind.list_name, "url_name": Kind.url_name}
 SERVICE: dict[str, Any] = {
     "is_service": True,
     "plural": "Service accounts",
     "one": "service account",
     "counted": "service account,service accounts",
-    "home": "/access/service-accounts/",
+    "list_name": "service-accounts",
+    "url_name": "service-account",
     "api": "/api/admin/service-account",
 }
 
@@ -85,7 +90,9 @@ class AccountsPage(Kind, ListPage):
         return (row.username, role, row.group_count, row.project_count, row.seen_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(home=self.home, one=self.one, counted=self.counted, **kwargs)
+        return super().get_context_data(
+            new_url=reverse(f"{self.url_name}-new"), one=self.one, counted=self.counted, **kwargs
+        )
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", self.api)
@@ -100,19 +107,19 @@ class OneAccount(Kind, ConsolePage):
 
     @property
     def url(self) -> str:
-        return f"{self.home}{self.user_id}/"
+        return reverse(self.url_name, args=[self.user_id])
 
     def account(self) -> User:
         return actions.access_account(self.caller, self.user_id, is_service=self.is_service)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return ((self.plural, self.home), (self.account().display_name, self.url))
 
 
 class AccountPage(OneAccount):
     template_name = "groups/account_detail.html"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -130,13 +137,3 @@ class AccountPage(OneAccount):
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", f"{self.api}/{self.user_id}")
-
-
-urlpatterns = [
-    pattern
-    for kind in (PEOPLE, SERVICE)
-    for pattern in (
-        path(kind["home"][1:], AccountsPage.as_view(**kind)),
-        path(f"{kind['home'][1:]}<int:user_id>/", AccountPage.as_view(**kind)),
-    )
-]

@@ -1,16 +1,15 @@
 """The keys of a service account: a new one, shown once, and revoking one. They act as the account."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import path
+from django.urls import reverse
 from django.utils.timesince import timesince
 
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import NotFound, ValidationError
-from groups.console import ConfirmPage, ConsolePage, FormPage
+from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage
 from groups.models import ApiToken, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.actions import access_account
@@ -31,7 +30,7 @@ class ServicePage(ConsolePage):
 
     @property
     def url(self) -> str:
-        return f"{SERVICE['home']}{self.user_id}/"
+        return reverse("service-account", args=[self.user_id])
 
     @property
     def api(self) -> str:
@@ -40,8 +39,8 @@ class ServicePage(ConsolePage):
     def account(self) -> User:
         return access_account(self.caller, self.user_id, is_service=True)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return ((SERVICE["plural"], SERVICE["home"]), (self.account().display_name, self.url))
+    def crumbs(self) -> Crumbs:
+        return ((SERVICE["plural"], reverse("service-accounts")), (self.account().display_name, self.url))
 
 
 class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
@@ -95,10 +94,3 @@ class RevokeServiceToken(ServicePage, ConfirmPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"{self.api}/{self.kwargs['token_id']}")
-
-
-TOKENS = "access/service-accounts/<int:user_id>/tokens/"
-urlpatterns = [
-    path(f"{TOKENS}new/", NewServiceToken.as_view()),
-    path(f"{TOKENS}<int:token_id>/revoke/", RevokeServiceToken.as_view()),
-]

@@ -6,22 +6,22 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.urls import path
+from django.urls import reverse, reverse_lazy
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import ConfirmPage, EditPage, FormPage, ListPage
+from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import Held
 
-ROLES = ("Roles", "/access/roles/")
+ROLES = ("Roles", reverse_lazy("roles"))
 
 
 def role_url(role_id: int) -> str:
-    return f"/access/roles/{role_id}/"
+    return reverse("role", args=[role_id])
 
 
 def _number(rows: QuerySet[Any], by: str, what: str) -> Subquery:
@@ -139,7 +139,7 @@ class NewRolePage(FormPage):
 
     template_name = "groups/role_form.html"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (ROLES,)
 
     def is_root(self) -> bool:
@@ -192,7 +192,7 @@ class EditRolePage(EditPage, NewRolePage):
     def get_title(self) -> str:
         return f"Edit {self.role.name}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (ROLES, (self.role.name, role_url(self.role.pk)))
 
     def get_initial(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ class DeleteRolePage(ConfirmPage):
         self.caller.check(Permission.ADMIN)
         return actions.access_role(self.caller, self.kwargs["role_id"])
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         role = self.role()
         return (ROLES, (role.name, role_url(role.pk)))
 
@@ -246,7 +246,7 @@ class DeleteRolePage(ConfirmPage):
     def act(self) -> tuple[str, str]:
         name = self.role().name
         actions.delete_role(self.kwargs["role_id"], caller=self.caller)
-        return f"Deleted role {name}.", ROLES[1]
+        return f"Deleted role {name}.", reverse("roles")
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/roles/{self.kwargs['role_id']}")
@@ -255,12 +255,3 @@ class DeleteRolePage(ConfirmPage):
 def why_not_deleted(role: Role) -> str:
     """What stands against deleting it, "" for nothing."""
     return " ".join(error.message for error in actions.role_blockers(role))
-
-
-ROLE = "access/roles/<int:role_id>/"
-urlpatterns = [
-    path("access/roles/", RolesPage.as_view()),
-    path("access/roles/new/", NewRolePage.as_view()),
-    path(f"{ROLE}edit/", EditRolePage.as_view()),
-    path(f"{ROLE}delete/", DeleteRolePage.as_view()),
-]

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.loader import render_to_string
-from django.urls import path, reverse
+from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.console.lists import csv_response
 from flagadmin.errors import Conflict
 from groups.access import Caller
-from groups.console import ConsolePage
+from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import changed_since
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
@@ -47,9 +47,9 @@ class EvaluatePage(ConsolePage):
     template_name = "importer/evaluate.html"
     title = "Evaluate as if imported"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         name = f"Import into {self.run.project} / {self.run.environment}"
-        return (("Past imports", "/imports/"), (name, reverse("import-run", args=[self.run.id])))
+        return (("Past imports", reverse("imports")), (name, reverse("import-run", args=[self.run.id])))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
@@ -99,6 +99,3 @@ def _evaluations(asked: Asked, *compiled: Any) -> list[Evaluation]:
         evaluate(one, Context(asked.contexts[0]), now=now, random=random.Random(seed).random)
         for one in compiled
     ]
-
-
-urlpatterns = [path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate")]

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
 
 from groups.console import ConsolePage
 from importer.api import file_name
@@ -25,6 +24,3 @@ class ExportFile(ConsolePage):
         document = orjson.dumps(export_selection(selection, caller=self.caller))
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
         return HttpResponse(document, content_type="application/json", headers=headers)
-
-
-urlpatterns = [path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export")]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import Q
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter
 from groups.console import ListPage
@@ -64,6 +63,3 @@ def counts_text(run: ImportRun) -> str:
     return ", ".join(
         f"{run.counts[key]:,} {label}" for key, (label, _) in ACTIONS.items() if run.counts.get(key)
     )
-
-
-urlpatterns = [path("imports/", HistoryPage.as_view(), name="imports")]

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, StreamingHttpResponse
-from django.urls import path, reverse
+from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import AppError, NotFound
-from groups.console import ConsolePage
+from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from importer.apply.undo import undo_import
 from importer.isolation import run_isolated
@@ -38,8 +38,8 @@ class RunPage(ConsolePage):
             f"{verbs.get(State(self.run.state), 'Import')} into {self.run.project} / {self.run.environment}"
         )
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Past imports", "/imports/"),)
+    def crumbs(self) -> Crumbs:
+        return (("Past imports", reverse("imports")),)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])
@@ -169,9 +169,3 @@ class ProgressPart(ConsolePage):
         if run.state not in (State.RUNNING, State.PENDING):
             return HttpResponseClientRedirect(reverse("import-run", args=[run.id]))
         return self.render_to_response({"run": run, "progress": run_document(run), "polling": True})
-
-
-urlpatterns = [
-    path("import/<uuid:run_id>/", RunPage.as_view(), name="import-run"),
-    path("import/<uuid:run_id>/progress/", ProgressPart.as_view(), name="import-progress"),
-]

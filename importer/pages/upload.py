@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.urls import path, reverse
+from django.urls import reverse
 
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, Problem
@@ -112,6 +112,3 @@ def importable_projects(caller: Caller) -> list[str]:
     """The active projects in which this caller may change flags."""
     projects = readable_projects(caller).filter(archived_at=None).values_list("id", flat=True)
     return [project for project in projects if caller.can(Permission.UPDATE_FEATURE, project=project)]
-
-
-urlpatterns = [path("import/", UploadPage.as_view(), name="import")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from groups.access import Caller
 from groups.permissions import Permission
@@ -22,6 +22,7 @@ from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
 from playground.pages.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
 from playground.pages.tables import share_of_calls
+from projects.console import flag_url
 from projects.models import StrategyType
 
 MOST_PARENTS = 20
@@ -191,7 +192,7 @@ class Panels:
         if not self.caller.can(permission, project=flag.project, environment=environment):
             return ""
         query = urlencode({"environmentId": environment, "strategyId": strategy_id})
-        return f"/projects/{quote(flag.project, '')}/features/{quote(flag.name, '')}/strategies/edit?{query}"
+        return f"{flag_url(flag.project, flag.name, 'strategy-edit')}?{query}"
 
 
 def _conditions(

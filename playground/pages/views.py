@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
-from django.urls import path
+from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
-from groups.console import ConsolePage
+from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.api import advanced_features, readable_revisions
 from playground.engine.context import Context
@@ -30,6 +30,7 @@ from playground.pages.tables import Matrix, Results
 from playground.response import writer as wire
 from playground.snapshot_cache import snapshot_at
 from projects.access import unknown_environment
+from projects.console import flag_url
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
 FILTERS = ("q", "result", "variant", "show", "sort", "page")  # what a URL has besides the question
@@ -174,7 +175,7 @@ class PlaygroundPage(QuestionPage):
         return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
 
     def compare_link(self) -> str:
-        return "/playground/compare/?" + urlencode(both({"a.": self.asked, "b.": self.asked}))
+        return f"{reverse('playground-compare')}?{urlencode(both({'a.': self.asked, 'b.': self.asked}))}"
 
     def curl(self) -> str:
         if self.asked.problems:
@@ -190,8 +191,8 @@ class FlagPage(QuestionPage):
     def get_title(self) -> str:
         return self.kwargs["name"]
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Playground", f"/playground/?{self.asked.query()}"),)
+    def crumbs(self) -> Crumbs:
+        return (("Playground", f"{reverse('playground')}?{self.asked.query()}"),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         known = read_known(self.caller)
@@ -211,7 +212,7 @@ class FlagPage(QuestionPage):
             more_columns=len(evaluations) - len(panels),
             query=self.asked.query(),
             asked=self.asked,
-            page=f"/projects/{quote(panels[0].project, '')}/features/{quote(name, '')}/",
+            page=flag_url(panels[0].project, name),
             **kwargs,
         )
 
@@ -280,10 +281,3 @@ class ComparePage(QuestionPage):
 def both(sides: Mapping[str, Asked]) -> list[tuple[str, str]]:
     """The parameters of two questions; the projects they have in common once."""
     return list(dict.fromkeys(pair for prefix, asked in sides.items() for pair in asked.pairs(prefix)))
-
-
-urlpatterns = [
-    path("playground/", PlaygroundPage.as_view(), name="playground"),
-    path("playground/compare/", ComparePage.as_view(), name="compare"),
-    path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
-]

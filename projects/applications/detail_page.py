@@ -8,15 +8,14 @@ from django.conf import settings
 from django.contrib import messages
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import ListPage
+from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
 from projects.applications.details import access_application, asked_flags, instances_of, lines_of
 from projects.applications.ignored_reports import ignored_of
-from projects.console import flag_url, project_url
+from projects.console import PROJECTS, flag_url, project_url
 
 
 class ApplicationPage(ListPage):
@@ -40,15 +39,15 @@ class ApplicationPage(ListPage):
     def get_title(self) -> str:
         return self.application.name
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         found = list(lines_of(self.caller, self.application)[:2])
         if len(found) != 1:
-            return (("Projects", "/projects/"),)
-        url = project_url(found[0].project_id)
+            return (PROJECTS,)
+        project_id = found[0].project_id
         return (
-            ("Projects", "/projects/"),
-            (found[0].project_id, url),
-            ("Applications", f"{url}applications/"),
+            PROJECTS,
+            (project_id, project_url(project_id)),
+            ("Applications", project_url(project_id, "project-applications")),
         )
 
     def get_filters(self) -> Sequence[Filter]:
@@ -92,12 +91,8 @@ class ApplicationPage(ListPage):
         _, after = self.crumbs()[-1]
         delete_application(self.application.name, caller=self.caller)
         messages.success(request, f"Deleted application {self.application.name}.")
-        return HttpResponseRedirect(after)
+        return HttpResponseRedirect(str(after))
 
     def curl(self) -> str:
         name = quote(self.application.name, "")
         return curl_for(self.request, "GET", f"/api/admin/metrics/applications/{name}")
-
-
-# A path, since names of applications may contain slashes.
-urlpatterns = [path("applications/<path:name>/", ApplicationPage.as_view(), name="application")]

@@ -7,11 +7,10 @@ from urllib.parse import quote, urlencode
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.http.list_queries import terms_of
-from groups.console import ListPage
+from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.applications import queries as documents
 from projects.applications.sdk_versions import group_sdks
@@ -61,7 +60,7 @@ class ApplicationsPage(ListPage):
         self.csv_name = f"{self.project.pk}-applications"
         return super().listing()
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
@@ -129,8 +128,3 @@ def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tu
     for sdk in sdks:
         name = sdk["name"]
         yield name, [Version(version, oldest.get(name) == version) for version in sdk["versions"]]
-
-
-urlpatterns = [
-    path("projects/<str:project_id>/applications/", ApplicationsPage.as_view(), name="project-applications")
-]

@@ -9,13 +9,13 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import choices
-from groups.console import ConsolePage, EditPage, FormPage, ListPage
+from groups.console import ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.context_fields import actions
@@ -29,7 +29,7 @@ from projects.used_by_pages import paged_uses
 
 
 def field_url(name: str) -> str:
-    return f"/context-fields/{quote(name, '')}/"
+    return reverse("context-field", args=[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class ContextFieldPage(FormPage):
 
     problem_fields = {"sortOrder": "sort_order", "legalValues": "legal_values", "project": "project_id"}
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Context fields", "/context-fields/"),)
+    def crumbs(self) -> Crumbs:
+        return (("Context fields", reverse("context-fields")),)
 
 
 class NewContextField(ContextFieldPage):
@@ -155,10 +155,12 @@ class NewContextField(ContextFieldPage):
     def submit(self, form: NewContextFieldForm) -> str:
         field = actions.create_context_field(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Created context field {field.name}.")
-        return "/context-fields/"
+        return reverse("context-fields")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Create context field", cancel="/context-fields/", **kwargs)
+        return super().get_context_data(
+            button="Create context field", cancel=reverse("context-fields"), **kwargs
+        )
 
     def curl(self) -> str:
         body = {"name": "plan", "legalValues": [{"value": "free"}, {"value": "pro"}]}
@@ -199,7 +201,7 @@ class EditContextField(EditPage, ContextFieldPage):
         expected = self.version.expected
         actions.update_context_field(self.field.pk, changes, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed context field {self.field.name}.")
-        return "/context-fields/"
+        return reverse("context-fields")
 
     def get_title(self) -> str:
         return f"Context field {self.field.name}"
@@ -212,7 +214,7 @@ class EditContextField(EditPage, ContextFieldPage):
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
             delete=f"{field_url(self.field.pk)}delete" if self.may(Permission.DELETE_CONTEXT_FIELD) else "",
             button="Save context field",
-            cancel="/context-fields/",
+            cancel=reverse("context-fields"),
             **kwargs,
         )
 
@@ -247,10 +249,10 @@ class DeleteContextField(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         actions.delete_context_field(kwargs["name"], caller=self.caller)
         messages.success(request, f"Deleted context field {kwargs['name']}.")
-        return HttpResponseRedirect("/context-fields/")
+        return HttpResponseRedirect(reverse("context-fields"))
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Context fields", "/context-fields/"), (self.field.name, field_url(self.field.name)))
+    def crumbs(self) -> Crumbs:
+        return (("Context fields", reverse("context-fields")), (self.field.name, field_url(self.field.name)))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         name, count = self.field.name, len(self.field.legal_values)
@@ -266,11 +268,3 @@ class DeleteContextField(ConsolePage):
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/context/{quote(self.field.pk, '')}")
-
-
-urlpatterns = [
-    path("context-fields/", ContextFieldsPage.as_view(), name="context-fields"),
-    path("context-fields/new", NewContextField.as_view(), name="context-field-new"),
-    path("context-fields/<str:name>/", EditContextField.as_view(), name="context-field"),
-    path("context-fields/<str:name>/delete", DeleteContextField.as_view(), name="context-field-delete"),
-]

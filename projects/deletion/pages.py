@@ -12,7 +12,7 @@ import orjson
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import path
+from django.urls import reverse
 from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
@@ -21,7 +21,7 @@ from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.edit_conflicts import fingerprint
 from flagadmin.errors import AppError, Conflict, NoAccess, NotFound, ValidationError
 from groups.access import missing
-from groups.console import ConsolePage, ListPage
+from groups.console import ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import api_path, flag_url, project_crumbs, project_url
@@ -76,7 +76,7 @@ class DeleteProjectPage(ListPage):
     def get_title(self) -> str:
         return f"Delete project {self.planned.project.name}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         project = self.planned.project
         return project_crumbs(project)
 
@@ -147,7 +147,7 @@ class DeleteProjectPage(ListPage):
         shown = frozenset([self.version.fingerprint])
         delete_project(project_id, expected=shown, caller=self.caller)
         messages.success(self.request, f"Deleted {words.lost(plan)}.")
-        return "/projects/"
+        return reverse("projects")
 
     def events(self) -> QuerySet[AuditEvent]:
         return readable_events(self.caller).filter(project=self.kwargs["project_id"])
@@ -171,9 +171,3 @@ class BackupFile(ConsolePage):
         name = f"{project_id}-backup-{timezone.now():%Y-%m-%d}.json"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(documents, content_type="application/json", headers=headers)
-
-
-urlpatterns = [
-    path("projects/<str:project_id>/delete/", DeleteProjectPage.as_view(), name="project-delete"),
-    path("projects/<str:project_id>/delete/backup", BackupFile.as_view(), name="project-backup"),
-]

@@ -1,7 +1,5 @@
 """The small forms of a flag's page: favourite, stale, tags, parents, links, the order of its strategies."""
 
-from django.urls import path
-
 from flagadmin.errors import ValidationError
 from projects.access import access_flag
 from projects.console import ActionPage, flag_url
@@ -117,17 +115,3 @@ class Clone(FlagAction):
         flag = clone_flag(*self.place, self.given("new_name"), caller=self.caller)
         self.kwargs["name"] = flag.name
         return f"Made {flag.name} like {source}, switched off in every environment."
-
-
-ACTIONS = {
-    "favourite": Favourite,
-    "stale": Stale,
-    "tags": Tags,
-    "parents": Parents,
-    "links": Links,
-    "order": Order,
-    "move": Move,
-    "clone": Clone,
-}
-FLAG = "projects/<str:project_id>/features/<str:name>"
-urlpatterns = [path(f"{FLAG}/{verb}", action.as_view()) for verb, action in ACTIONS.items()]

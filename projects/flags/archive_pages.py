@@ -10,11 +10,10 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
-from django.urls import path
 
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, Conflict, ValidationError, choices
-from groups.console import ConsolePage, next_page
+from groups.console import ConsolePage, Crumbs, next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
@@ -76,7 +75,7 @@ class ChosenFlags(ConsolePage):
             raise NothingSelected(self.archived)
         return list(found)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
 
     def back(self) -> str:
@@ -195,11 +194,3 @@ class ReviveFlags(ActionPage):
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])
-
-
-PROJECT = "projects/<str:project_id>/features"
-urlpatterns = [
-    path(f"{PROJECT}/archive", ArchivePage.as_view(), name="flags-archive"),
-    path(f"{PROJECT}/delete", DeletePage.as_view(), name="flags-delete"),
-    path(f"{PROJECT}/revive", ReviveFlags.as_view(), name="flags-revive"),
-]

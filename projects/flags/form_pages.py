@@ -1,18 +1,16 @@
 """…/features/new and …/features/NAME/edit: what belongs to the flag itself."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import curl_for
-from groups.console import EditPage, FormPage
+from groups.console import Crumbs, EditPage, FormPage
 from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
@@ -96,7 +94,7 @@ class NewFlagPage(FormPage):
         messages.success(self.request, f"Created flag {flag.name}, switched off in every environment.")
         return flag_url(flag.project_id, flag.name)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -136,7 +134,7 @@ class EditFlagPage(EditPage):
     def get_title(self) -> str:
         return f"Edit {self.kwargs['name']}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -146,10 +144,3 @@ class EditFlagPage(EditPage):
     def curl(self) -> str:
         address = api_path(self.kwargs["project_id"], self.kwargs["name"])
         return curl_for(self.request, "PUT", address, {"type": "release", "stale": True})
-
-
-FEATURES = "projects/<str:project_id>/features"
-urlpatterns = [
-    path(f"{FEATURES}/new", NewFlagPage.as_view(), name="flag-new"),
-    path(f"{FEATURES}/<str:name>/edit", EditFlagPage.as_view(), name="flag-edit"),
-]

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from django.db.models import Q
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.audit.sentences import sentence
 from flagadmin.console.lists import OFFERED, Listing, curl_for
-from groups.console import ConsolePage
+from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag, readable_projects
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
@@ -71,7 +71,7 @@ class FlagPage(ConsolePage):
     def get_title(self) -> str:
         return self.kwargs["name"]
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(self.flag.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -129,14 +129,14 @@ class FlagPage(ConsolePage):
 def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[Place]:
     usable = Q(project=None) | Q(project=flag.project_id)
     segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
-    url, caller = flag_url(flag.project_id, flag.name), page.caller
+    own, caller = (flag.project_id, flag.name), page.caller
     full = page.request.GET.get("environment")
     are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MOST_STRATEGIES
     for place in document["environments"]:
         here = {"project": flag.project_id, "environment": place["name"]}
         query = urlencode({"environmentId": place["name"]})
         all_shown = are_few or full == place["name"]
-        lines = strategy_lines(place["strategies"], segments, f"{url}strategies/edit?{query}")
+        lines = strategy_lines(place["strategies"], segments, f"{flag_url(*own, 'strategy-edit')}?{query}")
         shown = list(lines) if all_shown else list(islice(lines, FIRST_STRATEGIES))
         yield Place(
             name=place["name"],
@@ -147,14 +147,14 @@ def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[
             variants=variants_sentence(place["variants"]),
             yes=place["yes"],
             no=place["no"],
-            evaluate="/playground/?" + urlencode({**here, "q": flag.name}),
-            new_strategy=f"{url}strategies/new?{query}"
+            evaluate=f"{reverse('playground')}?{urlencode({**here, 'q': flag.name})}",
+            new_strategy=f"{flag_url(*own, 'strategy-new')}?{query}"
             if not flag.is_archived and caller.can(Permission.CREATE_FEATURE_STRATEGY, **here)
             else "",
-            edit_variants=f"{url}variants?{query}"
+            edit_variants=f"{flag_url(*own, 'flag-variants')}?{query}"
             if not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, **here)
             else "",
-            default_strategy=f"{project_url(flag.project_id)}environments/{quote(place['name'], '')}/strategy",
+            default_strategy=reverse("default-strategy", args=[flag.project_id, place["name"]]),
             may_change=not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_STRATEGY, **here),
         )
 
@@ -182,6 +182,3 @@ def swapped(ids: Sequence[str], index: int) -> str:
     order = list(ids)
     order[index], order[index + 1] = order[index + 1], order[index]
     return ",".join(order)
-
-
-urlpatterns = [path("projects/<str:project_id>/features/<str:name>/", FlagPage.as_view(), name="flag")]

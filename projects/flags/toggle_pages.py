@@ -8,10 +8,10 @@ from urllib.parse import quote
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.template.loader import render_to_string
-from django.urls import path
 
 from flagadmin.console.lists import curl_for
 from groups.access import Caller
+from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
@@ -99,7 +99,7 @@ class SwitchFlag(ActionPage):
         """With a button that undoes it, for scripts too: their part of the page is not the one that says so."""
         undo = {
             "done": done,
-            "url": f"{self.back()}switch",
+            "url": flag_url(self.kwargs["project_id"], self.kwargs["name"], "flag-toggle"),
             "environment": self.environment,
             "enabled": "off" if self.turned == "on" else "on",
             "next": self.address(),
@@ -109,7 +109,7 @@ class SwitchFlag(ActionPage):
     def back(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
     def get_title(self) -> str:
@@ -161,8 +161,3 @@ class SwitchFlag(ActionPage):
             f"{api_path(self.flag.project_id, self.flag.name)}/environments/{quote(self.environment, '')}"
         )
         return curl_for(self.request, "POST", f"{address}/{self.turned}")
-
-
-urlpatterns = [
-    path("projects/<str:project_id>/features/<str:name>/switch", SwitchFlag.as_view(), name="flag-switch")
-]

@@ -5,12 +5,11 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Coalesce
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import InvalidOperation
 from groups.access import missing
-from groups.console import ActionPage, ListPage
+from groups.console import ActionPage, Crumbs, ListPage
 from groups.models import Grant, Group, Role, User
 from groups.people.choices import OFFERED, found_account, known_accounts
 from groups.permissions import BuiltIn
@@ -35,10 +34,6 @@ IS_KIND = {
 GROUP_PREFIX = "group: "
 
 
-def access_url(project_id: str) -> str:
-    return f"{project_url(project_id)}access/"
-
-
 class ProjectAccessPage(ListPage):
     template_name = "projects/access.html"
     default_sort = "who"
@@ -57,7 +52,7 @@ class ProjectAccessPage(ListPage):
     def get_title(self) -> str:
         return f"Access to {self.project.name}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(self.project)
 
     def get_filters(self) -> Sequence[Filter]:
@@ -93,7 +88,7 @@ class ProjectAccessPage(ListPage):
         offered = may_write and project.archived_at is None
         return super().get_context_data(
             project=project,
-            url=access_url(project.pk),
+            url=project_url(project.pk, "project-access"),
             may_write=offered,
             why_not=self.why_not(may_write),
             roles=givable_roles(self.caller, project.pk) if offered else [],
@@ -146,7 +141,7 @@ class AccessAction(ActionPage):
         return self.kwargs["project_id"]
 
     def back(self) -> str:
-        return access_url(self.project_id)
+        return project_url(self.project_id, "project-access")
 
 
 class GiveRole(AccessAction):
@@ -177,11 +172,3 @@ class TakeRole(AccessAction):
 def number(text: str) -> int:
     """0 for anything that is no id."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-
-
-ACCESS = "projects/<str:project_id>/access/"
-urlpatterns = [
-    path(ACCESS, ProjectAccessPage.as_view()),
-    path(f"{ACCESS}give", GiveRole.as_view()),
-    path(f"{ACCESS}take", TakeRole.as_view()),
-]

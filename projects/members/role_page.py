@@ -1,12 +1,9 @@
 """/access/roles/ID/: what a role permits, where it is used and by how many, and who holds it everywhere."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from django.urls import path
-
 from flagadmin.console.lists import Column, curl_for
-from groups.console import ListPage
+from groups.console import Crumbs, ListPage
 from groups.models import Role
 from groups.permissions import Permission
 from groups.roles.actions import READERS, access_role, permissions_of
@@ -25,7 +22,7 @@ class UsedIn:
         self.users: int = record["userCount"]
         self.services: int = record["serviceAccountCount"]
         self.groups: int = record["groupCount"]
-        self.url = f"{project_url(self.project)}access/"
+        self.url = project_url(self.project, "project-access")
 
 
 class RolePage(ListPage):
@@ -50,7 +47,7 @@ class RolePage(ListPage):
     def get_title(self) -> str:
         return self.role.name
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (ROLES,)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -90,6 +87,3 @@ def permissions_by_scope(role: Role) -> list[tuple[str, list[tuple[str, str]]]]:
         for scope, held_here in found.items()
         if held_here
     ]
-
-
-urlpatterns = [path("access/roles/<int:role_id>/", RolePage.as_view())]

@@ -1,16 +1,15 @@
 """/projects/ID/environments/NAME/strategy: what a flag gets that is switched on there without a strategy."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError
+from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
 from projects.flags.toggle import project_environment
@@ -36,7 +35,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def find(self) -> None:
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.project_id, self.environment = self.project.pk, self.kwargs["environment"]
-        self.home = f"{project_url(self.project_id)}settings/"
+        self.home = project_url(self.project_id, "project-settings")
         self.configured = project_environment(self.project_id, self.environment).default_strategy
         self.may_delete = self.configured is not None and not self.locked
         self.stored = self.stored_document()
@@ -89,7 +88,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def get_title(self) -> str:
         return f"Default strategy of {self.environment}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         above = project_crumbs(self.project)
         return above if self.locked else (*above, ("Settings", self.home))
 
@@ -111,7 +110,3 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
         address = f"{api_path(self.project_id)}/environments/{self.environment}/default-strategy"
         return curl_for(self.request, "POST", address, body)
-
-
-ADDRESS = "projects/<str:project_id>/environments/<str:environment>/strategy"
-urlpatterns = [path(ADDRESS, DefaultStrategyPage.as_view(), name="default-strategy")]

@@ -6,13 +6,12 @@ from urllib.parse import quote
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import ListPage
+from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import allowed, api_path, project_url
+from projects.console import PROJECTS, allowed, api_path, project_url
 from projects.flags.search import FILTERS, text_query
 from projects.flags.toggle_pages import flag_rows
 from projects.models import (
@@ -53,8 +52,8 @@ class ProjectPage(ListPage):
     def get_title(self) -> str:
         return self.project.name
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"),)
+    def crumbs(self) -> Crumbs:
+        return (PROJECTS,)
 
     def get_filters(self) -> Sequence[Filter]:
         here = Flag.objects.filter(project=self.project)
@@ -117,6 +116,3 @@ class ProjectPage(ListPage):
         if self.archived:
             return curl_for(self.request, "GET", f"/api/admin/archive/features/{quote(self.project.pk, '')}")
         return curl_for(self.request, "GET", f"{api_path(self.project.pk)}/features")
-
-
-urlpatterns = [path("projects/<str:project_id>/", ProjectPage.as_view(), name="project")]

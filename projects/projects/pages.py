@@ -8,13 +8,12 @@ from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import path
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import FormPage, ListPage
+from groups.console import Crumbs, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project, readable_projects
-from projects.console import ActionPage, project_url
+from projects.console import PROJECTS, ActionPage, project_url
 from projects.models import Environment, FavouriteProject, Project, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favourites import set_project_favourite
@@ -103,8 +102,8 @@ class NewProjectPage(FormPage):
     title = "New project"
     form_class = ProjectForm
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Projects", "/projects/"),)
+    def crumbs(self) -> Crumbs:
+        return (PROJECTS,)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.caller.check(Permission.CREATE_PROJECT)
@@ -122,7 +121,7 @@ class NewProjectPage(FormPage):
         return project_url(project.pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Create project", cancel="/projects/", **kwargs)
+        return super().get_context_data(button="Create project", cancel=PROJECTS[1], **kwargs)
 
     def curl(self) -> str:
         body = {"id": "shop", "name": "Shop"}
@@ -140,10 +139,3 @@ class ProjectFavourite(ActionPage):
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])
-
-
-urlpatterns = [
-    path("projects/", ProjectsPage.as_view(), name="projects"),
-    path("projects/new/", NewProjectPage.as_view(), name="project-new"),
-    path("projects/<str:project_id>/favourite", ProjectFavourite.as_view()),
-]

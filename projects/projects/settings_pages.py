@@ -1,19 +1,17 @@
 """/projects/ID/settings/: what belongs to the project itself, its environments, and putting it away."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.urls import path
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import FormVersion
 from flagadmin.console.lists import curl_for
 from flagadmin.edit_conflicts import fingerprint
-from groups.console import EditPage
+from groups.console import Crumbs, EditPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
@@ -86,7 +84,7 @@ class SettingsPage(EditPage):
         messages.success(self.request, f"Changed the settings of {project.name}.")
         return project_url(project.pk)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return project_crumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -128,7 +126,7 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
 
 class ProjectAction(ActionPage):
     def back(self) -> str:
-        return f"{project_url(self.kwargs['project_id'])}settings/"
+        return project_url(self.kwargs["project_id"], "project-settings")
 
 
 class Environments(ProjectAction):
@@ -152,12 +150,3 @@ class Revive(ProjectAction):
     def act(self) -> str:
         project = revive_project(self.kwargs["project_id"], caller=self.caller)
         return f"Revived project {project.name}; its flags stay archived."
-
-
-PROJECT = "projects/<str:project_id>"
-urlpatterns = [
-    path(f"{PROJECT}/settings/", SettingsPage.as_view(), name="project-settings"),
-    path(f"{PROJECT}/environments", Environments.as_view()),
-    path(f"{PROJECT}/archive", Archive.as_view()),
-    path(f"{PROJECT}/revive", Revive.as_view()),
-]

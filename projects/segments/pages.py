@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -17,7 +17,7 @@ from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import AppError, NotFound, Problem, raised_by
 from flagadmin.http.path_ids import path_id
-from groups.console import ConsolePage, ListPage
+from groups.console import ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.history.queries import readable_events
@@ -166,10 +166,10 @@ class SegmentForm(ConsolePage):
             problems = error.details or [Problem("", error.message)]
             return self.render_to_response(self.get_context_data(problems=problems), status=error.status)
         messages.success(self.request, f"Saved segment {segment.name}.")
-        return HttpResponseRedirect("/segments/")
+        return HttpResponseRedirect(reverse("segments"))
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Segments", "/segments/"),)
+    def crumbs(self) -> Crumbs:
+        return (("Segments", reverse("segments")),)
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
@@ -271,24 +271,19 @@ class DeleteSegment(ConsolePage):
         segment = actions.access_segment(self.caller, path_id(kwargs["segment_id"]))
         actions.delete_segment(segment.pk, caller=self.caller)
         messages.success(request, f"Deleted segment {segment.name}.")
-        return HttpResponseRedirect("/segments/")
+        return HttpResponseRedirect(reverse("segments"))
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Segments", "/segments/"), (self.segment.name, f"/segments/{self.segment.pk}/"))
+    def crumbs(self) -> Crumbs:
+        return (
+            ("Segments", reverse("segments")),
+            (self.segment.name, reverse("segment", args=[self.segment.pk])),
+        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         count = len(self.segment.constraints)
         loss = f"segment {self.segment.name} with its {count} condition{'' if count == 1 else 's'}"
-        cancel = f"/segments/{self.segment.pk}/"
+        cancel = reverse("segment", args=[self.segment.pk])
         return super().get_context_data(losses=[loss], button=self.title, cancel=cancel, **kwargs)
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/segments/{self.segment.pk}")
-
-
-urlpatterns = [
-    path("segments/", SegmentsPage.as_view(), name="segments"),
-    path("segments/new", SegmentForm.as_view(), name="segment-new"),
-    path("segments/<str:segment_id>/", EditSegment.as_view(), name="segment"),
-    path("segments/<str:segment_id>/delete", DeleteSegment.as_view(), name="segment-delete"),
-]

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.errors import AppError, NotFound, Problem, ValidationError
@@ -124,7 +125,7 @@ class StrategyEditor(ConsolePage):
         came = self.request.POST.get("next") or self.request.headers.get("Referer", "")
         address = came.removeprefix(f"{self.request.scheme}://{self.request.get_host()}")
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
-        return address if ours and address.startswith("/playground/") else self.home
+        return address if ours and address.startswith(reverse("playground")) else self.home
 
     def faults(self, wanted: Document) -> list[str]:
         """Why the form could not be saved as it is, as far as it has been filled in."""

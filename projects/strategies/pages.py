@@ -1,16 +1,15 @@
 """…/strategies/edit?environmentId=…&strategyId=… and …/strategies/new?environmentId=…: one strategy of a flag."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import path
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError
+from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
@@ -50,7 +49,7 @@ class StrategyPage(StrategyEditor):
     def check(self, wanted: Document) -> None:
         checked_strategy(self.flag, wanted)
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
     def api_address(self) -> str:
@@ -156,10 +155,3 @@ class NewStrategyPage(StrategyPage):
     def curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}
         return curl_for(self.request, "POST", self.api_address(), body)
-
-
-STRATEGIES = "projects/<str:project_id>/features/<str:name>/strategies"
-urlpatterns = [
-    path(f"{STRATEGIES}/edit", EditStrategyPage.as_view(), name="strategy-edit"),
-    path(f"{STRATEGIES}/new", NewStrategyPage.as_view(), name="strategy-new"),
-]

@@ -9,12 +9,12 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import EditPage, FormPage, ListPage
+from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from playground.engine.strategies import STRATEGIES
 from projects.console import ActionPage
@@ -148,14 +148,14 @@ class NewStrategyType(FormPage):
     def submit(self, form: Any) -> str:
         strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Created strategy type {strategy_type.name}.")
-        return "/strategy-types/"
+        return reverse("strategy-types")
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Strategy types", "/strategy-types/"),)
+    def crumbs(self) -> Crumbs:
+        return (("Strategy types", reverse("strategy-types")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            button=self.button, cancel="/strategy-types/", lead=self.lead(), **kwargs
+            button=self.button, cancel=reverse("strategy-types"), lead=self.lead(), **kwargs
         )
 
     def lead(self) -> str:
@@ -192,7 +192,7 @@ class EditStrategyType(EditPage, NewStrategyType):
         name, expected = self.strategy_type.pk, self.version.expected
         actions.update_strategy_type(name, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed strategy type {name}.")
-        return "/strategy-types/"
+        return reverse("strategy-types")
 
     def get_title(self) -> str:
         return f"Strategy type {self.kwargs['name']}"
@@ -222,12 +222,4 @@ class StrategyTypeAction(ActionPage):
         return f"{self.verb.capitalize()}d strategy type {self.kwargs['name']}. {told}"
 
     def back(self) -> str:
-        return "/strategy-types/"
-
-
-urlpatterns = [
-    path("strategy-types/", StrategyTypesPage.as_view(), name="strategy-types"),
-    path("strategy-types/new", NewStrategyType.as_view(), name="strategy-type-new"),
-    path("strategy-types/<str:name>/", EditStrategyType.as_view(), name="strategy-type"),
-    *(path(f"strategy-types/<str:name>/{verb}", StrategyTypeAction.as_view(verb=verb)) for verb in VERBS),
-]
+        return reverse("strategy-types")

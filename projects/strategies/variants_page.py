@@ -7,13 +7,12 @@ from typing import Any
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.urls import path
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, EditConflict, NotFound, Problem
-from groups.console import ConsolePage
+from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
@@ -90,7 +89,7 @@ class VariantsPage(EditConflictMixin, ConsolePage):
     def get_title(self) -> str:
         return f"Variants of {self.flag.name} in {self.environment}"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -117,8 +116,3 @@ class VariantsPage(EditConflictMixin, ConsolePage):
 
 def variants_saying(variants: Sequence[dict[str, Any]]) -> str:
     return variants_sentence(variants) or "It has no variants of its own."
-
-
-urlpatterns = [
-    path("projects/<str:project_id>/features/<str:name>/variants", VariantsPage.as_view(), name="variants")
-]

@@ -8,12 +8,12 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import path
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import EditPage, FormPage, ListPage
+from groups.console import Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.console import ActionPage
 from projects.history.queries import readable_events
@@ -82,10 +82,10 @@ class NewTagType(FormPage):
     def submit(self, form: Any) -> str:
         tag_type = tag_types.create_tag_type(form.cleaned_data, caller=self.caller)
         messages.success(self.request, f"Created tag type {tag_type.name}.")
-        return "/tag-types/"
+        return reverse("tag-types")
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
-        return (("Tag types", "/tag-types/"),)
+    def crumbs(self) -> Crumbs:
+        return (("Tag types", reverse("tag-types")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(button=self.button, cancel=self.crumbs()[0][1], **kwargs)
@@ -117,7 +117,7 @@ class EditTagType(EditPage, NewTagType):
         name, expected = self.kwargs["name"], self.version.expected
         tag_type = tag_types.update_tag_type(name, form.cleaned_data, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed tag type {tag_type.name}.")
-        return "/tag-types/"
+        return reverse("tag-types")
 
     def get_title(self) -> str:
         return f"Tag type {self.kwargs['name']}"
@@ -135,12 +135,4 @@ class DeleteTagType(ActionPage):
         return f"Deleted tag type {self.kwargs['name']}."
 
     def back(self) -> str:
-        return "/tag-types/"
-
-
-urlpatterns = [
-    path("tag-types/", TagTypesPage.as_view(), name="tag-types"),
-    path("tag-types/new", NewTagType.as_view(), name="tag-type-new"),
-    path("tag-types/<str:name>/", EditTagType.as_view(), name="tag-type"),
-    path("tag-types/<str:name>/delete", DeleteTagType.as_view(), name="tag-type-delete"),
-]
+        return reverse("tag-types")

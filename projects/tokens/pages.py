@@ -6,14 +6,14 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
-from django.urls import path
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.timesince import timesince
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
-from groups.console import ConfirmPage, FormPage, ListPage
+from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken, ApiTokenProject
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.service_token_pages import call_with_key
@@ -31,7 +31,7 @@ from projects.tokens.actions import (
 )
 
 Kind = ApiToken.Kind
-TOKENS = ("API tokens", "/access/tokens/")
+TOKENS = ("API tokens", reverse_lazy("tokens"))
 # What each kind of key opens, and a first call to try it with.
 PURPOSE = {
     Kind.BACKEND: ("Backend: SDKs on servers read flags with it", "/api/client/features"),
@@ -206,7 +206,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
     template_name = "projects/token_new.html"
     title = "New API token"
 
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (TOKENS,)
 
     def get_form(self, data: Any = None) -> forms.BaseForm:
@@ -229,7 +229,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "scope": scope_words(token, self.caller),
             "title": f"New API token {token.name}",
         }
-        return TOKENS[1]
+        return reverse("tokens")
 
     def curl(self) -> str:
         body = {
@@ -242,7 +242,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
 
 
 class RevokeTokenPage(ConfirmPage):
-    def crumbs(self) -> Sequence[tuple[str, str]]:
+    def crumbs(self) -> Crumbs:
         return (TOKENS,)
 
     def token(self) -> ApiToken:
@@ -273,14 +273,7 @@ class RevokeTokenPage(ConfirmPage):
             delete_token(str(token.pk), caller=self.caller)
         else:
             delete_project_token(scope_of(token)[0], str(token.pk), caller=self.caller)
-        return f"Revoked token {token.name}. It does not work any more.", TOKENS[1]
+        return f"Revoked token {token.name}. It does not work any more.", reverse("tokens")
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/api-tokens/{self.kwargs['token_id']}")
-
-
-urlpatterns = [
-    path("access/tokens/", TokensPage.as_view()),
-    path("access/tokens/new/", NewTokenPage.as_view()),
-    path("access/tokens/<int:token_id>/revoke/", RevokeTokenPage.as_view()),
-]

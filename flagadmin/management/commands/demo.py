@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.urls import reverse
 
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
@@ -35,7 +36,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         admin = load_demo()
         address = settings.PUBLIC_URL or local_url(host, port)
-        visit = "/playground/?" + urlencode(
+        visit = f"{reverse('playground')}?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )
         password = fresh_password(admin)  # first: it ends the account's links and tokens

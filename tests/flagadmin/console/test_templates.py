@@ -12,6 +12,7 @@ FORBIDDEN = {
     "event attribute": re.compile(r"<[^>]*\son[a-z]+\s*="),
     "inline script": re.compile(r"<script(?![^>]*\ssrc=)[^>]*>"),
     "inline style": re.compile(r"<style[\s>]"),
+    "written-out URL": re.compile(r"""\s(?:href|action|formaction|hx-(?:get|post))=["']/"""),
     "other host": re.compile(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//"""),
 }
 LINES = 60

@@ -1,0 +1,7 @@
+from django import template
+
+from projects.console import application_url
+
+register = template.Library()
+
+register.filter("application_url", application_url)
