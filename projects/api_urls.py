@@ -18,6 +18,15 @@ from projects.flags.lifecycle_api import LifecycleViewSet
 from projects.flags.links_api import LinkViewSet
 from projects.flags.search_api import SearchViewSet
 from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
+from projects.history.api import EventSearchViewSet, EventViewSet
+from projects.members.api import (
+    GroupRoleViewSet,
+    ProjectAccessViewSet,
+    RoleAccessViewSet,
+    RoleUsageViewSet,
+    UserRoleViewSet,
+)
+from projects.projects.api import FlagFavouriteViewSet, ProjectFavouriteViewSet, ProjectViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import StrategyViewSet
 from projects.strategies.constraints_api import ConstraintViewSet
@@ -35,6 +44,7 @@ router.register("api-tokens", TokenViewSet)
 router.register("constraints", ConstraintViewSet)
 router.register("context", ContextFieldViewSet)
 router.register("environments", EnvironmentViewSet)
+router.register("events", EventViewSet)
 router.register("feature-types", FlagTypeViewSet)
 router.register("segments", SegmentViewSet)
 router.register("strategies", StrategyTypeViewSet)
@@ -45,34 +55,35 @@ router.register("archive", ArchiveViewSet)
 router.register("features", FlagNameViewSet)
 router.register("features/<str:name>/tags", FlagTagViewSet)
 router.register("search", SearchViewSet)
+router.register("search/events", EventSearchViewSet)
 
 router.register(FLAGS, FlagViewSet)
 router.register(FLAGS, ParentOptionViewSet)
 router.register(f"{FLAG}/dependencies", DependencyViewSet)
 router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
+router.register(f"{FLAG}/favorites", FlagFavouriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)
 
-router.register(f"{PROJECT}/api-tokens", ProjectTokenViewSet)
+router.register("projects/roles/<str:role_id>/access", RoleUsageViewSet)
+router.register(f"{PROJECT}/access", ProjectAccessViewSet)
 router.register(f"{PROJECT}/context", ProjectContextFieldViewSet)
 router.register(f"{PROJECT}/dependencies", ProjectDependencyViewSet)
 router.register(f"{PROJECT}/environments", ProjectEnvironmentViewSet)
-
-late = Router()
-late.register(PROJECT, BulkFlagViewSet)
-late.register(f"{PROJECT}/tags", BulkTagViewSet)
+router.register(f"{PROJECT}/favorites", ProjectFavouriteViewSet)
+router.register(f"{PROJECT}/groups/<str:holder_id>/roles", GroupRoleViewSet)
+router.register(f"{PROJECT}/role/<str:role_id>/access", RoleAccessViewSet)
+router.register(f"{PROJECT}/users/<str:holder_id>/roles", UserRoleViewSet)
+router.register("projects", ProjectViewSet)
+router.register(PROJECT, BulkFlagViewSet)
+router.register(f"{PROJECT}/api-tokens", ProjectTokenViewSet)
+router.register(f"{PROJECT}/tags", BulkTagViewSet)
 
 urlpatterns = [
-    *router.urls,
     path("", include("projects.applications.metrics_api")),
     path("", include("projects.applications.overview_api")),
     path("", include("projects.applications.api")),
-    path("", include("projects.history.api")),
-    path("", include("projects.projects.favourites_api")),
-    path("", include("projects.members.api")),
-    path("", include("projects.projects.api")),
-    path("", include("projects.members.role_usage_api")),
-    *late.urls,
+    *router.urls,
 ]

@@ -45,6 +45,11 @@ class ApiSchema(AutoSchema):
             operation["responses"] = dict(sorted(answers.items()))
         return operation
 
+    def get_operation_id(self) -> str:
+        """The one that ``operation_ids`` of a view set has for the action: for actions that a subclass inherits."""
+        ids: dict[str | None, str] = getattr(self.view, "operation_ids", {})
+        return ids.get(getattr(self.view, "action", None)) or super().get_operation_id()
+
     def get_tags(self) -> list[str]:
         return list(getattr(self.view, "tags", ())) or super().get_tags()
 

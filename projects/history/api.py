@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError
-from flagadmin.http.openapi import refusals
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.viewsets import ViewSet
 from projects.access import unknown_project
 from projects.history.queries import EventFilter, narrowed, readable_events
 from projects.history.serializers import (
@@ -22,7 +21,6 @@ from projects.history.serializers import (
     event_record,
 )
 
-TAGS = ["Events"]
 OPERATORS = "`IS:one`, `IS_ANY_OF:one,two`, or just the value."
 PARAMETERS = [
     OpenApiParameter(
@@ -40,7 +38,6 @@ PARAMETERS = [
     OpenApiParameter("limit", int, description="1 to 1000.", default=50),
     OpenApiParameter("offset", int, default=0),
 ]
-ANSWERS = {200: EventList} | refusals(400, 403)
 
 
 def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[str, Any]:
@@ -71,51 +68,37 @@ def check_projects(caller: Caller, by: EventFilter) -> None:
         )
 
 
-class EventsView(APIView):
-    @extend_schema(operation_id="getEvents", tags=TAGS, parameters=PARAMETERS, responses=ANSWERS)
-    def get(self, request: ApiRequest) -> Response:
-        """Events of the projects that the caller may read; events about accounts for admins alone."""
-        return Response(answer(request.user, request.query_params))
+class EventViewSet(ViewSet):
+    tags = ("Events",)
+    lookup_url_kwarg = "feature_name"
+    permissions = {"search": None}
 
+    @extend_schema(operation_id="getEvents", parameters=PARAMETERS, responses=EventList)
+    def list(self, request: ApiRequest) -> Response:
+        """List events of the projects that the caller can read. Only administrators see events about accounts."""
+        return Response(answer(self.caller, request.query_params))
 
-class SearchEventsView(APIView):
-    @extend_schema(operation_id="searchEvents", tags=TAGS, parameters=PARAMETERS, responses=ANSWERS)
-    def get(self, request: ApiRequest) -> Response:
-        """The same, at the address of newer clients."""
-        return Response(answer(request.user, request.query_params))
-
-
-class OldSearchEventsView(APIView):
     @extend_schema(
-        operation_id="deprecatedSearchEvents",
-        tags=TAGS,
-        request=EventSearchBody,
-        responses={200: EventList} | refusals(400, 403, 415),
-        deprecated=True,
+        operation_id="deprecatedSearchEvents", request=EventSearchBody, responses=EventList, deprecated=True
     )
-    def post(self, request: ApiRequest) -> Response:
-        """The same with a body, for older clients. It changes nothing."""
+    @action(detail=False, methods=["post"])
+    def search(self, request: ApiRequest) -> Response:
+        """Search events with a body instead of a query, for older clients. Changes nothing."""
         if not isinstance(request.data, dict):
             raise ValidationError("The body is not an object.")
-        return Response(answer(request.user, request.data))
+        return Response(answer(self.caller, request.data))
 
-
-class FeatureEventsView(APIView):
-    @extend_schema(
-        operation_id="getEventsForToggle",
-        tags=TAGS,
-        parameters=PARAMETERS,
-        responses={200: FeatureEventList} | refusals(400, 403),
-    )
-    def get(self, request: ApiRequest, feature_name: str) -> Response:
-        """Events of one flag, deleted ones too."""
-        found = answer(request.user, request.query_params, feature=feature_name)
+    @extend_schema(operation_id="getEventsForToggle", parameters=PARAMETERS, responses=FeatureEventList)
+    def retrieve(self, request: ApiRequest, feature_name: str) -> Response:
+        """List the events of one flag, also of a deleted one."""
+        found = answer(self.caller, request.query_params, feature=feature_name)
         return Response(found | {"toggleName": feature_name})
 
 
-urlpatterns = [
-    path("events", EventsView.as_view()),
-    path("events/search", OldSearchEventsView.as_view()),
-    path("events/<str:feature_name>", FeatureEventsView.as_view()),
-    path("search/events", SearchEventsView.as_view()),
-]
+class EventSearchViewSet(ViewSet):
+    tags = ("Events",)
+
+    @extend_schema(operation_id="searchEvents", parameters=PARAMETERS, responses=EventList)
+    def list(self, request: ApiRequest) -> Response:
+        """Search events; the same as listing them, at the URL that newer clients use."""
+        return Response(answer(self.caller, request.query_params))

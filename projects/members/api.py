@@ -1,23 +1,25 @@
-"""/api/admin/projects/:projectId/access and …/users|groups/:id/roles: who holds which role in a project."""
+"""Who holds which role in a project: /api/admin/projects/:projectId/access, and …/users|groups/:id/roles.
+
+And in which projects a role is held: /api/admin/projects/roles/:roleId/access.
+"""
 
 from typing import ClassVar
 
-from django.urls import path
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.http.fields import Body, ListOf, validated
-from flagadmin.http.openapi import refusals
+from flagadmin.errors import NotFound
+from flagadmin.http.fields import Body, ListOf
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
-from projects.access import access_project
+from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.members import actions
-from projects.members.actions import Holders
+from projects.members.actions import WRITE_PERMISSIONS, Holders
 from projects.members.queries import project_access_document
-
-TAGS = ["Project access"]
+from projects.members.role_usage import role_usage
+from projects.viewsets import InProjectViewSet
 
 
 class Ids(ListOf):
@@ -93,41 +95,60 @@ class ProjectAccessRecord(serializers.Serializer):
     roles = RoleOfProject(many=True, help_text="The roles that can be given here.")
 
 
-class ProjectAccessView(APIView):
-    @extend_schema(
-        operation_id="getProjectAccess",
-        tags=TAGS,
-        responses={200: ProjectAccessRecord} | refusals(403, 404),
+ROLE_USAGE_EXAMPLE = {
+    "projects": [{"project": "shop", "role": 5, "userCount": 3, "serviceAccountCount": 1, "groupCount": 2}]
+}
+
+
+class ProjectRoleUsage(serializers.Serializer):
+    """How often a role is given in one project, counting direct grants."""
+
+    project = serializers.CharField(help_text="Project identifier.")
+    role = serializers.IntegerField(help_text="Role identifier.")
+    userCount = serializers.IntegerField(min_value=0, help_text="Users holding the role in the project.")
+    serviceAccountCount = serializers.IntegerField(
+        min_value=0, help_text="Service accounts holding the role in the project."
     )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """The users and groups with roles of their own in the project, and the roles there are."""
-        return Response(project_access_document(access_project(request.user, project_id)))
+    groupCount = serializers.IntegerField(
+        min_value=0, help_text="Groups holding the role in the project; each counts once."
+    )
+
+
+class RoleProjectAccess(serializers.Serializer):
+    projects = ProjectRoleUsage(many=True, help_text="By project id; empty for a role held nowhere.")
+
+
+class ProjectAccessViewSet(InProjectViewSet):
+    tags = ("Project access",)
+    permissions = {"create": WRITE_PERMISSIONS, "replace": WRITE_PERMISSIONS}
+
+    @extend_schema(operation_id="getProjectAccess", responses=ProjectAccessRecord)
+    def list(self, request: ApiRequest, project_id: str) -> Response:
+        """List the users and groups that hold roles in the project, and the roles there are."""
+        return Response(project_access_document(self.project))
 
     @extend_schema(
         operation_id="addAccessToProject",
-        tags=TAGS,
         request=AccessBody,
-        responses={204: None} | refusals(400, 403, 404, 415),
+        responses={204: None},
         examples=[
             OpenApiExample("Two members", {"roles": [5], "users": [7, 8], "groups": []}, request_only=True)
         ],
     )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Give roles to users and groups, besides those they hold."""
-        actions.check_may_write(request.user, project_id)
-        body = validated(AccessBody(data=request.data))
+    def create(self, request: ApiRequest, project_id: str) -> Response:
+        """Add roles to users and groups. They keep the roles they hold."""
+        body = self.validated(AccessBody)
         holders = [
             Holders("user", tuple(body.get("users", ())), "users"),
             Holders("group", tuple(body.get("groups", ())), "groups"),
         ]
-        actions.add_roles(project_id, holders, body["roles"], caller=request.user)
+        actions.add_roles(project_id, holders, body["roles"], caller=self.caller)
         return Response(status=204)
 
     @extend_schema(
         operation_id="setProjectAccess",
-        tags=TAGS,
         request=WholeAccessBody,
-        responses={200: None} | refusals(400, 403, 404, 415),
+        responses={200: None},
         examples=[
             OpenApiExample(
                 "An owner and a group of members",
@@ -136,10 +157,9 @@ class ProjectAccessView(APIView):
             )
         ],
     )
-    def put(self, request: ApiRequest, project_id: str) -> Response:
-        """Give exactly these roles to exactly these users and groups. Whoever is not named loses access."""
-        actions.check_may_write(request.user, project_id)
-        body = validated(WholeAccessBody(data=request.data))
+    def replace(self, request: ApiRequest, project_id: str) -> Response:
+        """Replace all access to the project. Users and groups that are not named lose their access."""
+        body = self.validated(WholeAccessBody)
         given = [
             (
                 role["id"],
@@ -150,113 +170,124 @@ class ProjectAccessView(APIView):
             )
             for index, role in enumerate(body["roles"])
         ]
-        actions.replace_access(project_id, given, caller=request.user)
+        actions.replace_access(project_id, given, caller=self.caller)
         return Response()
 
 
-class RoleAccessView(APIView):
-    @extend_schema(
-        operation_id="addRoleAccessToProject",
-        tags=TAGS,
-        request=RoleAccessBody,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def post(self, request: ApiRequest, project_id: str, role_id: str) -> Response:
-        """Give one role to users and groups."""
-        actions.check_may_write(request.user, project_id)
-        body = validated(RoleAccessBody(data=request.data))
+class RoleAccessViewSet(InProjectViewSet):
+    tags = ("Project access",)
+    permissions = {"create": WRITE_PERMISSIONS}
+
+    @extend_schema(operation_id="addRoleAccessToProject", request=RoleAccessBody, responses={200: None})
+    def create(self, request: ApiRequest, project_id: str, role_id: str) -> Response:
+        """Add one role to users and groups."""
+        body = self.validated(RoleAccessBody)
         holders = [
             Holders(kind, tuple(named["id"] for named in body.get(f"{kind}s", ())), f"{kind}s")
             for kind in ("user", "group")
         ]
-        actions.add_roles(project_id, holders, [path_id(role_id, "roleId")], caller=request.user)
+        actions.add_roles(project_id, holders, [path_id(role_id, "roleId")], caller=self.caller)
         return Response()
 
 
-@extend_schema_view(
-    put=extend_schema(operation_id="setRolesForUser"),
-    delete=extend_schema(operation_id="removeUserAccess"),
-)
-class UserRolesView(APIView):
+class UserRoleViewSet(InProjectViewSet):
+    """The roles that one user holds in the project."""
+
+    tags = ("Project access",)
+    lookup_url_kwarg = "role_id"
+    permissions = dict.fromkeys(("replace", "clear", "add", "update", "destroy"), WRITE_PERMISSIONS)
+    operation_ids = {
+        "replace": "setRolesForUser",
+        "clear": "removeUserAccess",
+        "add": "addRoleToUser",
+        "update": "changeUserRole",
+        "destroy": "removeRoleFromUser",
+    }
     kind: ClassVar[str] = "user"
 
-    @extend_schema(tags=TAGS, request=RolesBody, responses={204: None} | refusals(400, 403, 404, 415))
-    def put(self, request: ApiRequest, project_id: str, holder_id: str) -> Response:
-        """Give these roles in place of those held here."""
-        actions.check_may_write(request.user, project_id)
-        holder = Holders(self.kind, (path_id(holder_id),))
-        roles = validated(RolesBody(data=request.data))["roles"]
-        actions.set_roles(project_id, holder, roles, caller=request.user)
+    @extend_schema(request=RolesBody, responses={204: None})
+    def replace(self, request: ApiRequest, project_id: str, holder_id: str) -> Response:
+        """Replace the roles held in the project."""
+        holder = self._holder(holder_id)
+        roles = self.validated(RolesBody)["roles"]
+        actions.set_roles(project_id, holder, roles, caller=self.caller)
         return Response(status=204)
 
-    @extend_schema(tags=TAGS, responses={204: None} | refusals(400, 403, 404))
-    def delete(self, request: ApiRequest, project_id: str, holder_id: str) -> Response:
-        """Take all access of their own in the project away."""
-        actions.check_may_write(request.user, project_id)
-        holder = Holders(self.kind, (path_id(holder_id),))
-        actions.set_roles(project_id, holder, [], caller=request.user)
+    @extend_schema(responses={204: None})
+    def clear(self, request: ApiRequest, project_id: str, holder_id: str) -> Response:
+        """Remove all roles held directly in the project."""
+        actions.set_roles(project_id, self._holder(holder_id), [], caller=self.caller)
         return Response(status=204)
 
+    @extend_schema(request=None, responses={200: None})
+    def add(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
+        """Add one role. The roles already held stay."""
+        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        actions.add_roles(project_id, [holder], [role], caller=self.caller)
+        return Response()
 
-@extend_schema_view(
-    put=extend_schema(operation_id="setRolesForGroup"),
-    delete=extend_schema(operation_id="removeGroupAccess"),
-)
-class GroupRolesView(UserRolesView):
+    @extend_schema(request=None, responses={200: None})
+    def update(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
+        """Replace the roles held in the project with this one."""
+        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        actions.set_roles(project_id, holder, [role], caller=self.caller)
+        return Response()
+
+    @extend_schema(responses={200: None})
+    def destroy(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
+        """Remove one role. Removing a role that is not held is not an error."""
+        holder, role = self._holder(holder_id), path_id(role_id, "roleId")
+        actions.remove_role(project_id, holder, role, caller=self.caller)
+        return Response()
+
+    def _holder(self, holder_id: str) -> Holders:
+        return Holders(self.kind, (path_id(holder_id),))
+
+
+class GroupRoleViewSet(UserRoleViewSet):
+    """The roles that one group holds in the project."""
+
+    operation_ids = {
+        "replace": "setRolesForGroup",
+        "clear": "removeGroupAccess",
+        "add": "addRoleToGroup",
+        "update": "changeGroupRole",
+        "destroy": "removeRoleFromGroup",
+    }
     kind = "group"
 
 
-@extend_schema_view(
-    post=extend_schema(operation_id="addRoleToUser"),
-    put=extend_schema(operation_id="changeUserRole"),
-    delete=extend_schema(operation_id="removeRoleFromUser"),
-)
-class UserRoleView(APIView):
-    kind: ClassVar[str] = "user"
+class RoleUsageViewSet(ViewSet):
+    tags = ("Projects",)
+    permissions = {"list": (Permission.ADMIN, Permission.READ_ROLE)}
 
-    def named(
-        self, request: ApiRequest, project_id: str, holder_id: str, role_id: str
-    ) -> tuple[Holders, int]:
-        actions.check_may_write(request.user, project_id)
-        return Holders(self.kind, (path_id(holder_id),)), path_id(role_id, "roleId")
+    @extend_schema(
+        operation_id="getRoleProjectAccess",
+        summary="Projects that use a role",
+        parameters=[
+            OpenApiParameter(
+                "role_id",
+                str,
+                OpenApiParameter.PATH,
+                description="The role's id, a whole number.",
+                examples=[OpenApiExample("Member", "5")],
+            )
+        ],
+        responses=RoleProjectAccess,
+        examples=[
+            OpenApiExample(
+                "Member in one project", ROLE_USAGE_EXAMPLE, response_only=True, status_codes=["200"]
+            )
+        ],
+    )
+    def list(self, request: ApiRequest, role_id: str) -> Response:
+        """List the projects that use the role, with how many users, service accounts and groups hold it there.
 
-    @extend_schema(tags=TAGS, request=None, responses={200: None} | refusals(400, 403, 404))
-    def post(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
-        """Give one role besides those held."""
-        holder, role = self.named(request, project_id, holder_id, role_id)
-        actions.add_roles(project_id, [holder], [role], caller=request.user)
-        return Response()
-
-    @extend_schema(tags=TAGS, request=None, responses={200: None} | refusals(400, 403, 404))
-    def put(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
-        """Give one role in place of those held."""
-        holder, role = self.named(request, project_id, holder_id, role_id)
-        actions.set_roles(project_id, holder, [role], caller=request.user)
-        return Response()
-
-    @extend_schema(tags=TAGS, responses={200: None} | refusals(400, 403, 404))
-    def delete(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
-        """Take one role away; one that is not held is no error."""
-        holder, role = self.named(request, project_id, holder_id, role_id)
-        actions.remove_role(project_id, holder, role, caller=request.user)
-        return Response()
-
-
-@extend_schema_view(
-    post=extend_schema(operation_id="addRoleToGroup"),
-    put=extend_schema(operation_id="changeGroupRole"),
-    delete=extend_schema(operation_id="removeRoleFromGroup"),
-)
-class GroupRoleView(UserRoleView):
-    kind = "group"
-
-
-PROJECT = "projects/<str:project_id>"
-urlpatterns = [
-    path(f"{PROJECT}/access", ProjectAccessView.as_view()),
-    path(f"{PROJECT}/role/<str:role_id>/access", RoleAccessView.as_view()),
-    path(f"{PROJECT}/users/<str:holder_id>/roles", UserRolesView.as_view()),
-    path(f"{PROJECT}/groups/<str:holder_id>/roles", GroupRolesView.as_view()),
-    path(f"{PROJECT}/users/<str:holder_id>/roles/<str:role_id>", UserRoleView.as_view()),
-    path(f"{PROJECT}/groups/<str:holder_id>/roles/<str:role_id>", GroupRoleView.as_view()),
-]
+        What a root role gives everywhere belongs to no project and is not listed. An unknown role is held nowhere.
+        Needs `ADMIN` or `READ_ROLE`.
+        """
+        try:
+            projects = role_usage(path_id(role_id, "roleId"))
+        except NotFound:  # an id that no row can have
+            projects = []
+        return Response({"projects": projects})

@@ -1,20 +1,20 @@
-"""/api/admin/projects: what flags live in."""
+"""/api/admin/projects, and what callers mark as favourites."""
 
-from django.urls import path
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
-from flagadmin.http.fields import validated
-from flagadmin.http.openapi import refusals
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_project, readable_projects
-from projects.deletion.api import DeletesProject
+from projects.access import readable_projects
+from projects.deletion.execute import delete_project
+from projects.deletion.openapi import FORBIDDEN, PROJECT_ID
 from projects.flags.queries import flag_summaries
 from projects.models import Flag
 from projects.projects import actions
+from projects.projects.favourites import set_flag_favourite, set_project_favourite
 from projects.projects.queries import project_overview, project_summaries, settings_document
 from projects.projects.serializers import (
     NewProject,
@@ -24,129 +24,162 @@ from projects.projects.serializers import (
     ProjectList,
     ProjectOverview,
     ProjectRecord,
-    model_values,
 )
+from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
-TAGS = ["Projects"]
 
+class ProjectViewSet(InProjectViewSet):
+    tags = ("Projects",)
+    lookup_url_kwarg = "project_id"
+    permissions = {
+        "create": Permission.CREATE_PROJECT,
+        "validate": Permission.CREATE_PROJECT,
+        "archive": Permission.DELETE_PROJECT,
+        "revive": actions.SETTINGS_PERMISSIONS,
+        "update": actions.SETTINGS_PERMISSIONS,
+        "update_settings": actions.SETTINGS_PERMISSIONS,
+        "destroy": Permission.DELETE_PROJECT,
+    }
 
-class ProjectsView(APIView):
+    def authorise(self, project_id: str | None = None, *args: str, **kwargs: str) -> None:
+        if project_id is None:
+            self.check_permission()
+        else:
+            super().authorise(project_id)
+
     @extend_schema(
         operation_id="getProjects",
-        tags=TAGS,
         parameters=[OpenApiParameter("archived", bool, description="true: archived projects only.")],
-        responses={200: ProjectList} | refusals(400, 403),
+        responses=ProjectList,
     )
-    def get(self, request: ApiRequest) -> Response:
-        """The projects the caller may read, by id."""
+    def list(self, request: ApiRequest) -> Response:
+        """List the projects that the caller can read, by id."""
         archived = _switch(request, "archived")
-        projects = list(readable_projects(request.user).filter(archived_at__isnull=not archived))
-        return Response({"version": 1, "projects": project_summaries(projects, caller=request.user)})
+        projects = list(readable_projects(self.caller).filter(archived_at__isnull=not archived))
+        return Response({"version": 1, "projects": project_summaries(projects, caller=self.caller)})
 
     @extend_schema(
         operation_id="createProject",
-        tags=TAGS,
         request=NewProject,
-        responses={201: ProjectRecord} | refusals(400, 403, 409, 415),
+        responses={201: ProjectRecord},
         examples=[
             OpenApiExample(
                 "One", {"id": "shop", "name": "Shop", "environments": ["production"]}, request_only=True
             )
         ],
     )
-    def post(self, request: ApiRequest) -> Response:
-        """Create a project. Whoever does becomes its Owner."""
-        request.user.check(Permission.CREATE_PROJECT)
-        values = model_values(NewProject(data=request.data))
+    def create(self, request: ApiRequest) -> Response:
+        """Create a project. The caller becomes its Owner."""
+        values = self.validated(NewProject)
         environments = values.pop("environments", None)
         values["id"] = values.get("id") or ""
-        project = actions.create_project(values, environments=environments, caller=request.user)
+        project = actions.create_project(values, environments=environments, caller=self.caller)
         used = list(project.environments.order_by("name").values_list("name", flat=True))
         return Response(settings_document(project) | {"environments": used}, status=201)
 
-
-class ValidateProjectView(APIView):
-    @extend_schema(
-        operation_id="validateProject",
-        tags=TAGS,
-        request=ProjectId,
-        responses={200: None} | refusals(400, 403, 409, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """Whether a project of this id could be created."""
-        request.user.check(Permission.CREATE_PROJECT)
-        actions.check_id_is_free(validated(ProjectId(data=request.data))["id"])
+    @extend_schema(operation_id="validateProject", request=ProjectId, responses={200: None})
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether a project with this id can be created."""
+        actions.check_id_is_free(self.validated(ProjectId)["id"])
         return Response()
 
-
-class ProjectView(DeletesProject):
-    @extend_schema(operation_id="getProject", tags=TAGS, responses={200: ProjectDetails} | refusals(403, 404))
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """A project with its settings, environments and active flags. The overview is lighter."""
-        project = access_project(request.user, project_id)
-        flags = list(Flag.objects.filter(project=project, archived_at=None))
-        overview = project_overview(project, caller=request.user)
-        return Response(overview | {"features": flag_summaries(flags, caller=request.user)})
-
-    @extend_schema(
-        operation_id="updateProject",
-        tags=TAGS,
-        request=ProjectChanges,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, project_id: str) -> Response:
-        """Change what is given; the id stays."""
-        actions.check_may_update(request.user, project_id)
-        changes = model_values(ProjectChanges(data=request.data))
-        actions.update_project(project_id, changes, caller=request.user)
-        return Response()
-
-
-class ProjectSettingsView(APIView):
-    @extend_schema(
-        operation_id="updateProjectEnterpriseSettings",
-        tags=TAGS,
-        request=ProjectChanges,
-        responses={200: None} | refusals(400, 403, 404, 415),
-    )
-    def put(self, request: ApiRequest, project_id: str) -> Response:
-        """Change naming pattern, flag limit, default stickiness: what is given."""
-        actions.check_may_update(request.user, project_id)
-        changes = model_values(ProjectChanges(data=request.data))
-        actions.update_project(project_id, changes, caller=request.user)
-        return Response()
-
-
-class ProjectOverviewView(APIView):
-    @extend_schema(
-        operation_id="getProjectOverview", tags=TAGS, responses={200: ProjectOverview} | refusals(403, 404)
-    )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """A project with its settings, environments and counts."""
-        return Response(project_overview(access_project(request.user, project_id), caller=request.user))
-
-
-class ArchiveProjectView(APIView):
     @extend_schema(
         operation_id="archiveProject",
-        tags=TAGS,
         request=None,
-        responses={200: None}
-        | refusals(404, descriptions={403: "A permission is missing, flags are active, or it is `default`."}),
+        responses={
+            200: None,
+            403: refusal(403, "A permission is missing, flags are active, or it is `default`."),
+        },
     )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Put a project away. All its flags must be archived before."""
-        actions.archive_project(project_id, caller=request.user)
+    @action(detail=False, methods=["post"], url_path="archive/<str:project_id>")
+    def archive(self, request: ApiRequest, project_id: str) -> Response:
+        """Archive a project. All of its flags must be archived first."""
+        actions.archive_project(project_id, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="reviveProject", request=None, responses={200: None})
+    @action(detail=False, methods=["post"], url_path="revive/<str:project_id>")
+    def revive(self, request: ApiRequest, project_id: str) -> Response:
+        """Revive an archived project. Its flags stay archived."""
+        actions.revive_project(project_id, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="getProject", responses=ProjectDetails)
+    def retrieve(self, request: ApiRequest, project_id: str) -> Response:
+        """Get a project with its settings, environments and active flags. The overview is lighter."""
+        flags = list(Flag.objects.filter(project=self.project, archived_at=None))
+        overview = project_overview(self.project, caller=self.caller)
+        return Response(overview | {"features": flag_summaries(flags, caller=self.caller)})
+
+    @extend_schema(operation_id="updateProject", request=ProjectChanges, responses={200: None})
+    def update(self, request: ApiRequest, project_id: str) -> Response:
+        """Update a project. Omitted properties keep their values; the id cannot be changed."""
+        actions.update_project(project_id, self.validated(ProjectChanges), caller=self.caller)
+        return Response()
+
+    @extend_schema(
+        operation_id="updateProjectEnterpriseSettings", request=ProjectChanges, responses={200: None}
+    )
+    @action(detail=True, methods=["put"], url_path="settings")
+    def update_settings(self, request: ApiRequest, project_id: str) -> Response:
+        """Update naming pattern, flag limit and default stickiness. Omitted properties keep their values."""
+        return self.update(request, project_id)
+
+    @extend_schema(
+        operation_id="deleteProject",
+        summary="Delete a project",
+        parameters=[PROJECT_ID],
+        responses={200: OpenApiResponse(description="The project is deleted. No body."), 403: FORBIDDEN},
+    )
+    def destroy(self, request: ApiRequest, project_id: str) -> Response:
+        """Permanently delete the project and its archived flags; this cannot be undone.
+
+        Every flag of the project must be archived first. The project's flags with everything on them, its segments,
+        context fields and settings, everyone's access to it, and the API tokens for it alone are deleted too; tokens
+        that also name other projects keep those. Audit events stay. Needs `DELETE_PROJECT` in the project.
+        """
+        delete_project(project_id, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="getProjectOverview", responses=ProjectOverview)
+    @action(detail=True)
+    def overview(self, request: ApiRequest, project_id: str) -> Response:
+        """Get a project with its settings, environments and counts."""
+        return Response(project_overview(self.project, caller=self.caller))
+
+
+class ProjectFavouriteViewSet(InProjectViewSet):
+    tags = ("Favorites",)
+    permissions = {"create": None, "clear": None}
+
+    @extend_schema(operation_id="addFavoriteProject", request=None, responses={200: None})
+    def create(self, request: ApiRequest, project_id: str) -> Response:
+        """Mark a project as a favourite of the caller."""
+        set_project_favourite(project_id, True, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="removeFavoriteProject", responses={200: None})
+    def clear(self, request: ApiRequest, project_id: str) -> Response:
+        """Remove a project from the caller's favourites."""
+        set_project_favourite(project_id, False, caller=self.caller)
         return Response()
 
 
-class ReviveProjectView(APIView):
-    @extend_schema(
-        operation_id="reviveProject", tags=TAGS, request=None, responses={200: None} | refusals(403, 404)
-    )
-    def post(self, request: ApiRequest, project_id: str) -> Response:
-        """Take an archived project back into use. Its flags stay archived."""
-        actions.revive_project(project_id, caller=request.user)
+class FlagFavouriteViewSet(OnFlagViewSet):
+    tags = ("Favorites",)
+    permissions = {"create": None, "clear": None}
+
+    @extend_schema(operation_id="addFavoriteFeature", request=None, responses={200: None})
+    def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Mark a flag as a favourite of the caller."""
+        set_flag_favourite(project_id, name, True, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="removeFavoriteFeature", responses={200: None})
+    def clear(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Remove a flag from the caller's favourites."""
+        set_flag_favourite(project_id, name, False, caller=self.caller)
         return Response()
 
 
@@ -155,14 +188,3 @@ def _switch(request: ApiRequest, name: str) -> bool:
     if given not in ("true", "false"):
         raise ValidationError.at(name, f"{given} is neither true nor false")
     return given == "true"
-
-
-urlpatterns = [
-    path("projects", ProjectsView.as_view()),
-    path("projects/validate", ValidateProjectView.as_view()),
-    path("projects/archive/<str:project_id>", ArchiveProjectView.as_view()),
-    path("projects/revive/<str:project_id>", ReviveProjectView.as_view()),
-    path("projects/<str:project_id>", ProjectView.as_view()),
-    path("projects/<str:project_id>/overview", ProjectOverviewView.as_view()),
-    path("projects/<str:project_id>/settings", ProjectSettingsView.as_view()),
-]

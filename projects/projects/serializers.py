@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from flagadmin.http.fields import Body, ListOf, validated
+from flagadmin.http.fields import Body, ListOf, NullableText
 from projects.projects.queries import OPEN
 
 NAMING = {"pattern": "naming_pattern", "example": "naming_example", "description": "naming_description"}
@@ -22,9 +22,9 @@ class FeatureNaming(Body):
 
 class ProjectChanges(Body):
     name = serializers.CharField(required=False, max_length=255)
-    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    description = NullableText(required=False)
     mode = serializers.ChoiceField(
-        [OPEN], required=False, help_text="Roles alone say who may read a project."
+        [OPEN], required=False, help_text="Only roles decide who can read a project."
     )
     defaultStickiness = serializers.CharField(
         source="default_stickiness",
@@ -35,6 +35,14 @@ class ProjectChanges(Body):
         source="flag_limit", required=False, allow_null=True, min_value=1, help_text="null: no limit."
     )
     featureNaming = FeatureNaming(required=False, allow_null=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """By model field."""
+        attrs.pop("mode", None)
+        if "featureNaming" in attrs:
+            naming = attrs.pop("featureNaming") or {}
+            attrs |= {field: naming.get(key) or "" for key, field in NAMING.items()}
+        return attrs
 
 
 class NewProject(ProjectChanges):
@@ -146,15 +154,3 @@ class ProjectDetails(ProjectOverview):
 
 class ProjectId(Body):
     id = serializers.CharField()
-
-
-def model_values(body: serializers.Serializer) -> dict[str, Any]:
-    """The validated body by model field."""
-    values = validated(body)
-    values.pop("mode", None)
-    if "description" in values:
-        values["description"] = values["description"] or ""
-    if "featureNaming" in values:
-        naming = values.pop("featureNaming") or {"pattern": None}
-        values |= {field: naming.get(key) or "" for key, field in NAMING.items()}
-    return values
