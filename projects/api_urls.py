@@ -28,8 +28,7 @@ from projects.members.api import (
 )
 from projects.projects.api import FlagFavouriteViewSet, ProjectFavouriteViewSet, ProjectViewSet
 from projects.segments.api import SegmentViewSet
-from projects.strategies.api import StrategyViewSet
-from projects.strategies.constraints_api import ConstraintViewSet
+from projects.strategies.api import ConstraintViewSet, StrategyViewSet
 from projects.strategies.strategy_types_api import StrategyTypeViewSet
 from projects.tag_types.api import TagTypeViewSet
 from projects.tokens.api import ProjectTokenViewSet, TokenViewSet

@@ -133,12 +133,12 @@ class ContextFieldViewSet(ScopedViewSet):
 
     @extend_schema(responses={200: ContextFieldRecord})
     def retrieve(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """Get one context field."""
+        """Get a context field."""
         return Response(context_field_document(self.field))
 
     @extend_schema(request=ContextFieldChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """Change the members that are given. The name cannot be changed."""
+        """Update a context field. Omitted properties keep their values; the name cannot be changed."""
         changes = self.validated(ContextFieldChanges)
         actions.update_context_field(name, changes, caller=self.caller, project=project_id)
         return Response()

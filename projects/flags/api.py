@@ -84,7 +84,7 @@ class FlagViewSet(OnFlagViewSet):
 
     @extend_schema(operation_id="updateFeature", request=FlagChanges, responses={200: FlagMetadata})
     def update(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Change the members that are given. The name cannot be changed; environments have URLs of their own."""
+        """Update a flag. Omitted properties keep their values; the name cannot be changed."""
         flag = flags.update_flag(project_id, name, self.validated(FlagChanges), caller=self.caller)
         return Response(metadata_document(flag))
 

@@ -126,7 +126,7 @@ class TagViewSet(ViewSet):
     @extend_schema(operation_id="getTag", responses={200: OneTag})
     @action(detail=False, url_path="<str:tag_type>/<path:value>")
     def one(self, request: ApiRequest, tag_type: str, value: str) -> Response:
-        """Get one tag."""
+        """Get a tag."""
         if (tag_type, value) not in known.known_tags(self.caller):
             raise NotFound(f"There is no tag {tag_type}:{value}.")
         return _one(tag_type, value)

@@ -113,13 +113,16 @@ class SegmentViewSet(ScopedViewSet):
 
     @extend_schema(operation_id="getSegment", responses={200: SegmentRecord})
     def retrieve(self, request: ApiRequest, segment_id: str) -> Response:
-        """Get one segment, and how often it is used."""
+        """Get a segment, and how often it is used."""
         usage = segment_usage(self.caller).get(self.segment.pk, UNUSED)
         return Response(segment_document(self.segment) | usage)
 
     @extend_schema(operation_id="updateSegment", request=SegmentChanges, responses={204: None})
     def update(self, request: ApiRequest, segment_id: str) -> Response:
-        """Change the members that are given. A segment that strategies elsewhere use cannot be moved to a project."""
+        """Update a segment. Omitted properties keep their values.
+
+        A segment that strategies of other projects use cannot be moved to a project.
+        """
         actions.update_segment(self.segment.pk, self.validated(SegmentChanges), caller=self.caller)
         return Response(status=204)
 

@@ -1,19 +1,26 @@
-"""…/features/:name/environments/:environment/strategies: the strategies of a flag in an environment."""
+"""…/features/:name/environments/:environment/strategies, and /api/admin/constraints/validate."""
 
+from dataclasses import replace
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.errors import check_problems
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.flags.queries import strategy_documents
 from projects.flags.serializers import StrategyPlace, StrategyRecord
+from projects.limits import Limits
 from projects.models import Strategy
 from projects.strategies import actions
+from projects.strategies.constraint_rules import constraint_document, constraint_problems
+from projects.strategies.constraint_serializers import ConstraintBody
+from projects.strategies.known_names import legal_values
 from projects.strategies.serializers import StrategyBody, StrategyChanges
 from projects.viewsets import OnFlagViewSet
 
@@ -74,7 +81,7 @@ class StrategyViewSet(OnFlagViewSet):
 
     @extend_schema(operation_id="getFeatureStrategy", responses={200: StrategyRecord})
     def retrieve(self, request: ApiRequest, **where: Any) -> Response:
-        """Get one strategy."""
+        """Get a strategy."""
         [document] = strategy_documents([self.strategy])
         return Response(document)
 
@@ -82,7 +89,10 @@ class StrategyViewSet(OnFlagViewSet):
         operation_id="updateFeatureStrategy", request=StrategyChanges, responses={200: StrategyRecord}
     )
     def update(self, request: ApiRequest, **where: Any) -> Response:
-        """Change the members that are given. Disabling the last enabled strategy turns the flag off there."""
+        """Update a strategy. Omitted properties keep their values.
+
+        Disabling the last enabled strategy turns the flag off in the environment.
+        """
         given = self.validated(StrategyChanges)
         return Response(actions.update_strategy(**where, given=given, caller=self.caller))
 
@@ -101,6 +111,33 @@ class StrategyViewSet(OnFlagViewSet):
 
     @extend_schema(operation_id="deleteFeatureStrategy", responses={200: None})
     def destroy(self, request: ApiRequest, **where: Any) -> Response:
-        """Remove the strategy. Removing the last enabled one turns the flag off there."""
+        """Remove the strategy. Removing the last enabled one turns the flag off in the environment."""
         actions.remove_strategy(**where, caller=self.caller)
         return Response()
+
+
+class ConstraintViewSet(ViewSet):
+    permissions = {"validate": None}
+
+    @extend_schema(
+        operation_id="validateConstraint",
+        tags=["Segments"],
+        request=ConstraintBody,
+        responses={204: None},
+        examples=[
+            OpenApiExample(
+                "A version",
+                {"contextName": "version", "operator": "SEMVER_GT", "value": "2.1.0"},
+                request_only=True,
+            )
+        ],
+    )
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        """Check whether a constraint could be put on a strategy or a segment of any project."""
+        constraint = constraint_document(self.validated(ConstraintBody))
+        problems = constraint_problems(
+            constraint, "", legal_values=legal_values(None), limits=Limits.from_settings()
+        )
+        check_problems(replace(problem, path=problem.path.removeprefix(".")) for problem in problems)
+        return Response(status=204)

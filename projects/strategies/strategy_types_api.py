@@ -78,12 +78,12 @@ class StrategyTypeViewSet(ViewSet):
 
     @extend_schema(operation_id="getStrategy", responses={200: StrategyTypeRecord})
     def retrieve(self, request: ApiRequest, name: str) -> Response:
-        """Get one strategy type."""
+        """Get a strategy type."""
         return Response(strategy_type_document(self.strategy_type))
 
     @extend_schema(operation_id="updateStrategy", request=StrategyTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:
-        """Change the members that are given of a custom type. The name cannot be changed."""
+        """Update a custom strategy type. Omitted properties keep their values; the name cannot be changed."""
         actions.update_strategy_type(name, self.validated(StrategyTypeChanges), caller=self.caller)
         return Response()
 

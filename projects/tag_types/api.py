@@ -86,12 +86,12 @@ class TagTypeViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="getTagType", responses={200: OneTagType})
     def retrieve(self, request: ApiRequest, name: str) -> Response:
-        """Get one tag type."""
+        """Get a tag type."""
         return Response({"version": 1, "tagType": tag_type_document(self.tag_type)})
 
     @extend_schema(operation_id="updateTagType", request=TagTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:
-        """Change the members that are given. The name cannot be changed."""
+        """Update a tag type. Omitted properties keep their values; the name cannot be changed."""
         changes = self.validated(TagTypeChanges)
         actions.update_tag_type(name, changes, expected=self.expected, caller=self.caller)
         return Response()
