@@ -21,9 +21,9 @@ from playground import combinations
 from playground import openapi as schema
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.snapshot import Snapshot
 from playground.request import Question, read_question
-from playground.response import writer as wire
+from playground.response.snapshot import ResponseSnapshot
+from playground.response.writer import render_each, render_features
 from playground.snapshot_cache import snapshot_at
 from projects.access import environment_problems, unknown_project
 from projects.revision import revisions, revisions_and_environments
@@ -61,12 +61,12 @@ class PlaygroundView(APIView):
 
 # A function of its own: the thousands of small objects it makes are gone before anybody looks for cycles among them.
 @gc_paused
-def answer(compiled: Snapshot, question: Question) -> bytes:
+def answer(compiled: ResponseSnapshot, question: Question) -> bytes:
     """The whole answer for one environment and one context."""
     before = b'{"input":%b,"features":' % orjson.dumps(question.echo)
     context = Context(question.context)
-    evaluation = evaluate(compiled, context, now=timezone.now(), random=random.random)
-    return wire.render_features(evaluation, before=before, behind=b"}")
+    evaluation = evaluate(compiled.snapshot, context, now=timezone.now(), random=random.random)
+    return render_features(compiled, evaluation, before=before, behind=b"}")
 
 
 class AdvancedPlaygroundView(APIView):
@@ -145,7 +145,7 @@ def advanced_features(
     """The members of `features`, comma-separated: each flag with its evaluations by environment."""
     snapshots = {environment: snapshot_at(current, environment) for environment in environments}
     fields = dict(fields)
-    flags = len(snapshots[environments[0]].names)
+    flags = len(snapshots[environments[0]].flags)
     if not flags:  # no evaluations, so no limit would end the combinations
         return b""
     combinations.check_size(
@@ -157,10 +157,11 @@ def advanced_features(
     now = timezone.now()
     found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:
+        compiled = snapshots[environment]
         for context in combinations.contexts(fields):
             extra = orjson.dumps({"environment": environment, "context": context})[1:]
-            evaluation = evaluate(snapshots[environment], Context(context), now=now, random=random.random)
-            for flag, item in zip(evaluation.snapshot.flags, wire.render_each(evaluation), strict=True):
+            evaluation = evaluate(compiled.snapshot, Context(context), now=now, random=random.random)
+            for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
                 by_environment = found.setdefault((flag.name, flag.project), {})
                 by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
     return b",".join(_advanced_feature(*key, by_environment) for key, by_environment in found.items())

@@ -151,13 +151,14 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     token = token_of(request)
     environment = environment_of(request)
     defaults = {"remoteAddress": client_address(request._request), "appName": ""}
+    compiled = snapshot(projects_of(token), environment)
     evaluation = evaluate(
-        snapshot(projects_of(token), environment),
+        compiled.snapshot,
         Context(defaults | context | {"environment": environment}),
         now=timezone.now(),
         random=random.random,
     )
-    body = render_toggles(evaluation)
+    body = render_toggles(compiled, evaluation)
     etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
     known = request.method == "GET" and is_known(request, etag.removeprefix("W/"))
     answer = HttpResponse(status=304) if known else HttpResponse(body, content_type="application/json")

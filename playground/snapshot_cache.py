@@ -1,4 +1,4 @@
-"""Projects and environment → compiled definitions, cached: the only bridge from the database to the engine.
+"""Projects and environment → compiled flags, cached: the only bridge from the database to the engine.
 
 The cache is a worker's own and never stale: each request reads the projects' revisions (one indexed query), and a
 snapshot is used only for the very (project, revision) pairs it was read at.
@@ -12,9 +12,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from flagadmin.server.gc_control import gc_paused
-from playground.engine.compilation import Known
-from playground.engine.snapshot import Snapshot
-from playground.response.writer import compile_playground
+from playground.response.snapshot import ResponseSnapshot, compile_playground
 from projects.definitions import definitions
 from projects.revision import revisions
 
@@ -22,14 +20,11 @@ Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
 
 
-SPARE = 200
-
-
 class SnapshotCache:
     """Snapshots, the least recently used out first once they take more than ``limit`` bytes."""
 
     def __init__(self) -> None:
-        self._snapshots: OrderedDict[Key, Snapshot] = OrderedDict()
+        self._snapshots: OrderedDict[Key, ResponseSnapshot] = OrderedDict()
         self._lock = Lock()
         self._nbytes = 0
 
@@ -37,13 +32,13 @@ class SnapshotCache:
     def nbytes(self) -> int:
         return self._nbytes
 
-    def get(self, key: Key) -> Snapshot | None:
+    def get(self, key: Key) -> ResponseSnapshot | None:
         with self._lock:
             if key in self._snapshots:
                 self._snapshots.move_to_end(key)
             return self._snapshots.get(key)
 
-    def put(self, key: Key, snapshot: Snapshot, *, limit: int) -> None:
+    def put(self, key: Key, snapshot: ResponseSnapshot, *, limit: int) -> None:
         """Keeps a snapshot; the last one stays even when it alone is larger than the limit."""
         with self._lock:
             for outdated in [other for other in self._snapshots if _replaces(key, other)]:
@@ -54,31 +49,27 @@ class SnapshotCache:
                 _, dropped = self._snapshots.popitem(last=False)
                 self._nbytes -= dropped.nbytes
 
-    def nearest(self, key: Key) -> Known | None:
-        """The snapshot from which most can be taken over for this key, where that is most of it."""
+    def nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
+        """The snapshot from which most can be taken over, if that is most of it, and the projects unchanged since."""
         environment, pairs = key
         projects = dict(pairs)
         with self._lock:
             others = [
                 (other[1], found) for other, found in self._snapshots.items() if other[0] == environment
             ]
-        best, most = None, 0
+        best, unchanged, most = None, set[str](), 0
         for theirs, found in others:
-            alike = sum(found.sizes[name] for name, _ in theirs if name in projects)
-            if alike > most and 2 * alike >= len(found.flags) and not _is_worn(found):
-                same = {name for name, revision in theirs if projects.get(name) == revision}
-                best, most = Known(found, same), alike
-        return best
+            sizes = found.snapshot.sizes
+            alike = sum(sizes[name] for name, _ in theirs if name in projects)
+            if alike > most and 2 * alike >= len(found.flags) and not found.snapshot.is_worn:
+                unchanged = {name for name, revision in theirs if projects.get(name) == revision}
+                best, most = found, alike
+        return best, unchanged
 
     def clear(self) -> None:
         with self._lock:
             self._snapshots.clear()
             self._nbytes = 0
-
-
-def _is_worn(found: Snapshot) -> bool:
-    """Whether much of what it carries was taken over time and again, and may be needed no more."""
-    return found.carried > 2 * found.fresh + SPARE
 
 
 def _replaces(key: Key, other: Key) -> bool:
@@ -90,7 +81,7 @@ cache = SnapshotCache()
 _compiling = Lock()
 
 
-def snapshot(projects: Iterable[str] | None, environment: str) -> Snapshot:
+def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
     """The compiled flags of these projects (None: of all) in this environment, as the database has them now.
 
     Projects that do not exist are left out. One query when the snapshot is cached.
@@ -98,8 +89,8 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> Snapshot:
     return snapshot_at(revisions(projects), environment)
 
 
-def snapshot_at(current: Mapping[str, int], environment: str) -> Snapshot:
-    """The same for revisions read a moment ago (``projects.revision.revisions``)."""
+def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
+    """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
     return cache.get(_key(current, environment)) or _compile(list(current), environment)
 
 
@@ -108,7 +99,7 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
 
 
 @gc_paused
-def _compile(projects: list[str], environment: str) -> Snapshot:
+def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     with _compiling:
         with transaction.atomic():
@@ -117,10 +108,11 @@ def _compile(projects: list[str], environment: str) -> Snapshot:
             compiled = cache.get(key)
             if compiled is not None:
                 return compiled
-            known = cache.nearest(key)
-            same = known.same if known else ()
-            read = definitions([name for name in projects if name not in same], environment)
-        compiled = compile_playground(read.flags, read.segments, environment=environment, known=known)
+            earlier, unchanged = cache.nearest(key)
+            read = definitions([name for name in projects if name not in unchanged], environment)
+        compiled = compile_playground(
+            read.flags, read.segments, environment=environment, earlier=earlier, unchanged=unchanged
+        )
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         return compiled
 

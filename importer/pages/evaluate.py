@@ -26,7 +26,7 @@ from playground.engine.evaluator import Evaluation, evaluate
 from playground.pages.form import make_form, read_known
 from playground.pages.query import Asked, read_asked
 from playground.pages.tables import Matrix
-from playground.response.writer import compile_playground
+from playground.response.snapshot import compile_playground
 from playground.snapshot_cache import snapshot
 
 
@@ -79,8 +79,8 @@ def as_if_imported(
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
     planned = planned_definitions(plan)
-    compiled = compile_playground(planned.flags, planned.segments, environment=run.environment)
-    present = snapshot([run.project], run.environment)
+    compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
+    present = snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(asked, present, compiled)
     matrix = Matrix(evaluations, ["Now", "After the import"], given, only_differences=True)
     used = frozenset(name for one in (present, compiled) for name in one.columns.fields())

@@ -5,11 +5,17 @@ One evaluation shows one draw; what a person wants to know is the share of calls
 
 from __future__ import annotations
 
-from playground.engine.batch import BITS, VERDICT, StrategyOutcome
-from playground.engine.dependencies import Problem
-from playground.engine.evaluator import Evaluation, FlagOutcome
-from playground.engine.explanation import State, state_of
-from playground.engine.snapshot import CompiledFlag
+from playground.engine.evaluator import Evaluation
+from playground.engine.flags import CompiledFlag
+from playground.engine.outcomes import (
+    BITS,
+    VERDICT,
+    FlagOutcome,
+    ParentProblem,
+    State,
+    StrategyOutcome,
+    state_of,
+)
 from playground.engine.strategies import CompiledStrategy
 
 Share = float | None
@@ -72,7 +78,7 @@ def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutc
     unmet = {each.parent: each.problem for each in outcome.unmet}
     for parent in flag.parents:
         problem = unmet.get(parent)
-        if problem in (Problem.MISSING, Problem.CHAINED):
+        if problem in (ParentProblem.MISSING, ParentProblem.CHAINED):
             return 0.0
         state, on = state_over_calls(evaluation, *evaluation.pair(parent.name))
         if state is State.RANDOM and on is not None:

@@ -1,132 +1,124 @@
-"""Documents → a snapshot, taking over what an earlier one has compiled already."""
+"""Stored documents → a snapshot, taking over from an earlier one what has not changed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from playground.engine.coercion import mapping_of, objects_of, string_of, strings_of, text_of
 from playground.engine.constraints import Constraints
-from playground.engine.memory import memory_of
-from playground.engine.snapshot import CompiledFlag, CompiledSegment, Parent, Snapshot, Templates
+from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
+from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import CompiledStrategy, compile_strategy
 from playground.engine.variants import compile_flag_variants
 
+Document = Mapping[str, Any]
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An earlier snapshot of the same environment, and the projects of which nothing has changed since: neither
-    their flags nor the segments these use. Their documents need not be given again."""
+
+class Compiled(NamedTuple):
+    """A snapshot, with the documents of what was not taken over from an earlier one."""
 
     snapshot: Snapshot
-    same: Collection[str]
+    flags: list[tuple[Document, CompiledFlag]]
+    segments: list[tuple[Document, CompiledSegment]]
 
 
 def compile_snapshot(
-    flags: Iterable[Mapping[str, Any]],
-    segments: Mapping[int, Mapping[str, Any]],
-    *,
-    environment: str,
-    templates: Templates | None = None,
-    known: Known | None = None,
+    flags: Iterable[Document], segments: Mapping[int, Document], *, environment: str
 ) -> Snapshot:
     """Compiles flags (see definitions.FlagDefinition) and the segments they use, by id.
 
-    Dependencies are resolved among the flags given here and those of ``known``. From there, the flags of its ``same``
-    projects are taken over, and others whose document is as it was. Never raises, whatever is stored.
+    Never raises, whatever is stored.
     """
-    return _Compilation(templates, known).run(flags, segments, environment)
+    return recompile(flags, segments, environment=environment).snapshot
+
+
+def recompile(
+    flags: Iterable[Document],
+    segments: Mapping[int, Document],
+    *,
+    environment: str,
+    earlier: Snapshot | None = None,
+    unchanged: Collection[str] = (),
+) -> Compiled:
+    """The same, taking over from an `earlier` snapshot of the environment.
+
+    The documents of `unchanged` projects need not be given: since that snapshot neither their flags nor the segments
+    these use have changed. Of other projects, flags whose document is as it was are taken over too.
+    """
+    return _Compilation(earlier).run(flags, segments, environment, unchanged)
 
 
 class _Compilation:
-    def __init__(self, templates: Templates | None, known: Known | None) -> None:
-        self.templates = templates
-        self.known = known
-        base = known.snapshot if known else None
-        self.compiler = Constraints(base.columns if base else None)
-        self.segments = list(base.segments) if base else []
-        self.replaced: list[CompiledSegment] = []
+    def __init__(self, earlier: Snapshot | None) -> None:
+        self.earlier = earlier
+        self.compiler = Constraints(earlier.columns if earlier else None)
+        self.segments = list(earlier.segments) if earlier else []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
 
     def run(
         self,
-        documents: Iterable[Mapping[str, Any]],
-        segments: Mapping[int, Mapping[str, Any]],
+        documents: Iterable[Document],
+        segments: Mapping[int, Document],
         environment: str,
-    ) -> Snapshot:
+        unchanged: Collection[str],
+    ) -> Compiled:
         new_segments = self._add_segments(segments)
-        kept, older = self._known_flags()
+        new: list[tuple[Document, CompiledFlag]] = []
+        flags, by_digest = self._taken_over(unchanged)
         # Sorted before compiling: what is evaluated together then lies together in memory.
-        ordered = sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name")))
-        new: list[CompiledFlag] = []
-        for document in ordered:
+        for document in sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name"))):
             digest = _digest(document)
-            flag = older.get(digest) if digest else None
+            flag = by_digest.get(digest) if digest else None
             if flag is None:
                 flag = self._flag(document, digest)
-                new.append(flag)
-            kept.append(flag)
-        kept.sort(key=lambda flag: flag.name)
-        nbytes = memory_of(new, new_segments, self.templates) + self._taken_over(kept)
-        return Snapshot(
-            tuple(kept),
+                new.append((document, flag))
+            flags.append(flag)
+        flags.sort(key=lambda flag: flag.name)
+        snapshot = Snapshot(
+            tuple(flags),
             tuple(self.segments),
             self.compiler.columns,
             environment=environment,
-            nbytes=nbytes,
-            fresh=self.known.snapshot.fresh if self.known else None,
+            compiled_entries=self.earlier.compiled_entries if self.earlier else None,
         )
+        return Compiled(snapshot, new, new_segments)
 
-    def _known_flags(self) -> tuple[list[CompiledFlag], dict[bytes, CompiledFlag]]:
-        """Those that are taken over, and the others by what they were compiled from."""
-        if self.known is None:
-            return [], {}
-        flags, same = self.known.snapshot.flags, self.known.same
-        kept = [flag for flag in flags if flag.project in same]
-        return kept, {flag.digest: flag for flag in flags if flag.project not in same and flag.digest}
+    def _taken_over(self, unchanged: Collection[str]) -> tuple[list[CompiledFlag], dict[bytes, CompiledFlag]]:
+        """The earlier flags of unchanged projects, and the others by the digests of their documents."""
+        flags = self.earlier.flags if self.earlier else ()
+        kept = [flag for flag in flags if flag.project in unchanged]
+        return kept, {flag.digest: flag for flag in flags if flag.digest and flag.project not in unchanged}
 
-    def _taken_over(self, flags: Iterable[CompiledFlag]) -> int:
-        """About how many bytes of the earlier snapshot are held on to."""
-        if self.known is None:
-            return 0
-        held = set(map(id, flags))
-        dropped = [flag for flag in self.known.snapshot.flags if id(flag) not in held]
-        return max(self.known.snapshot.nbytes - memory_of(dropped, self.replaced, self.templates), 0)
-
-    def _add_segments(self, documents: Mapping[int, Mapping[str, Any]]) -> list[CompiledSegment]:
-        """Those of known ids take their places: whoever refers to them is compiled anew."""
-        added = []
+    def _add_segments(self, documents: Mapping[int, Document]) -> list[tuple[Document, CompiledSegment]]:
+        """A segment that was there takes its old place: the flags that refer to it are compiled again."""
+        added: list[tuple[Document, CompiledSegment]] = []
         for key, stored in documents.items():
-            segment = self._segment(key, mapping_of(stored))
+            document = {"id": key, **mapping_of(stored)}
+            segment = self._segment(key, document)
             position = self.positions.setdefault(segment.id, len(self.segments))
-            self.replaced += self.segments[position : position + 1]
             self.segments[position : position + 1] = [segment]
-            added.append(segment)
+            added.append((document, segment))
         return added
 
-    def _segment(self, key: int, document: Mapping[str, Any]) -> CompiledSegment:
+    def _segment(self, key: int, document: Document) -> CompiledSegment:
         constraints = self.compiler.compile_all(document.get("constraints"))
-        segment = CompiledSegment(
+        return CompiledSegment(
             id=text_of(key),
             name=text_of(document.get("name")),
             conditions=self.compiler.together(constraints),
-            template=None,
         )
-        if self.templates is None:
-            return segment
-        return replace(segment, template=self.templates.segment({"id": key, **document}, segment))
 
-    def _flag(self, document: Mapping[str, Any], digest: bytes) -> CompiledFlag:
+    def _flag(self, document: Document, digest: bytes) -> CompiledFlag:
         name = text_of(document.get("name"))
         strategies = tuple(
             compile_strategy(strategy, name, self.positions, self.compiler)
             for strategy in objects_of(document.get("strategies"))
         )
-        flag = CompiledFlag(
+        return CompiledFlag(
             name=name,
             project=text_of(document.get("project")),
             enabled=bool(document.get("enabled")),
@@ -135,9 +127,7 @@ class _Compilation:
             parents=tuple(_parents(document.get("dependencies"))),
             fault=self._fault(strategies),
             digest=b"" if any(s.segments or s.missing_segments for s in strategies) else digest,
-            template=None,
         )
-        return flag if self.templates is None else replace(flag, template=self.templates.flag(document, flag))
 
     def _fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
         for strategy in strategies:
@@ -152,7 +142,7 @@ class _Compilation:
         return None
 
 
-def _digest(document: Mapping[str, Any]) -> bytes:
+def _digest(document: Document) -> bytes:
     """Of everything a document says; empty for one that JSON cannot hold."""
     try:
         return blake2b(orjson.dumps(document), digest_size=16).digest()

@@ -62,19 +62,10 @@ class Conditions:
     """
 
     constraints: tuple[CompiledConstraint, ...]
-    tests: tuple[tuple[int, int, Test, bool], ...]
     all_hold: int
     fields: tuple[str, ...]
     met: str
     unmet: tuple[str, ...]
-
-    def bits(self, values: list[Any]) -> int:
-        """Those that hold for these values of the columns. Every one is looked at, to be explained."""
-        bits = 0
-        for bit, column, test, inverted in self.tests:
-            if test(values[column]) is not inverted:
-                bits |= bit
-        return bits
 
 
 class Constraints:
@@ -109,15 +100,10 @@ class Constraints:
         key = tuple(id(constraint) for constraint in constraints)
         known = self._together.get(key)
         if known is None:
-            tests = tuple(
-                (1 << index, constraint.column, constraint.test, constraint.inverted)
-                for index, constraint in enumerate(constraints)
-            )
             fields = tuple(constraint.field for constraint in constraints)
             known = self._together[key] = Conditions(
                 constraints=tuple(constraints),
-                tests=tests,
-                all_hold=(1 << len(tests)) - 1,
+                all_hold=(1 << len(constraints)) - 1,
                 fields=self._fields.setdefault(fields, fields),
                 met="; ".join("%s" + constraint.met.replace("%", "%%") for constraint in constraints),
                 unmet=tuple(constraint.unmet for constraint in constraints),

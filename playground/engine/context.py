@@ -16,7 +16,7 @@ TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "
 DEFAULTS = {"appName": "playground", "environment": "default"}
 """What SDKs send when the application says nothing."""
 
-Moment = datetime | int | float
+PointInTime = datetime | int | float
 """A point in time: an aware datetime or milliseconds since 1970 in UTC."""
 
 
@@ -41,12 +41,12 @@ class Context:
             field: default for field, default in DEFAULTS.items() if document.get(field) is None
         }
 
-    def at(self, moment: Moment) -> Context:
-        """This context, with the moment as currentTime when the request gave none."""
+    def at(self, now: PointInTime) -> Context:
+        """This context, with `now` as currentTime when the request gave none."""
         if "currentTime" in self.values:
             return self
         timed = Context.__new__(Context)
-        timed.given, timed.values = self.given, {**self.values, "currentTime": moment_text(moment)}
+        timed.given, timed.values = self.given, {**self.values, "currentTime": time_text(now)}
         return timed
 
     def lookup(self, field: str) -> str | None:
@@ -58,11 +58,11 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     return {text_of(key): text for key, value in values.items() if (text := string_of(value)) is not None}
 
 
-def moment_text(moment: Moment) -> str:
+def time_text(now: PointInTime) -> str:
     """The RFC 3339 text of a point in time, in UTC with milliseconds."""
-    if not isinstance(moment, datetime):
-        moment = datetime.fromtimestamp(moment / 1000, UTC)
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if not isinstance(now, datetime):
+        now = datetime.fromtimestamp(now / 1000, UTC)
+    return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Columns:

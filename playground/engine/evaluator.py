@@ -1,41 +1,28 @@
 """One evaluation of a snapshot: every flag's result, and enough kept to explain each of them.
 
-The outcomes are plain tuples, made once per flag and read by index: sentences, pages and the wire all look
-things up in them, nothing is evaluated twice. Time and randomness are arguments.
+Time and randomness are arguments. Outcomes are plain tuples, made once per flag and read by position: reasons, pages
+and answers look everything up in them, and nothing is evaluated twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from playground.engine.batch import PICK, VERDICT, StrategyOutcome
-from playground.engine.context import Context, Moment, sticky_field
-from playground.engine.dependencies import Unmet, unmet_parents, variant_name
-from playground.engine.snapshot import CompiledFlag, Snapshot
-from playground.engine.variants import NONE, Random
-
-
-class FlagOutcome(NamedTuple):
-    """What one evaluation found for one flag. Evaluations keep plain tuples of the same fields."""
-
-    result: bool | None
-    """The strategies' result; None: only an SDK can tell."""
-    on: bool
-    """What an application gets; false where only an SDK can tell."""
-    decided: int
-    """Position of the first strategy that passed, NONE if none did."""
-    pick: int
-    """Index of the flag's own variant, NONE if it gets none."""
-    place: int
-    """The place of that pick among the weights."""
-    strategies: list[StrategyOutcome]
-    unmet: tuple[Unmet, ...] = ()
-    """Parents that are not as the flag needs them."""
-
-
-PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]
-"""A FlagOutcome before anybody asks for its fields by name."""
+from playground.engine.context import Context, PointInTime, sticky_field
+from playground.engine.dependencies import unmet_parents
+from playground.engine.flags import CompiledFlag
+from playground.engine.hashing import Random
+from playground.engine.outcomes import (
+    PICK,
+    VERDICT,
+    FlagOutcome,
+    PlainOutcome,
+    StrategyOutcome,
+    variant_name,
+)
+from playground.engine.snapshot import Snapshot
+from playground.engine.variants import NONE
 
 
 class Evaluation:
@@ -45,18 +32,17 @@ class Evaluation:
         self.snapshot = snapshot
         self.context = context
         self.values = snapshot.columns.values(context)
-        self.segment_bits = [segment.conditions.bits(self.values) for segment in snapshot.segments]
-        self.found = snapshot.program.run(self.values, self._held(), random)
+        self.found = snapshot.batch.run(self.values, random)
         self.outcomes = self._outcomes(random)
         self._apply_parents()
 
     def _outcomes(self, random: Random) -> list[PlainOutcome]:
         """Every flag's, as if it had no parents."""
-        program, values = self.snapshot.program, self.values
+        batch, values = self.snapshot.batch, self.values
         found = self.found.outcomes()
         start = 0
         outcomes: list[PlainOutcome] = []
-        for flag, end, sure in zip(self.snapshot.flags, program.ends, program.sure, strict=True):
+        for flag, end, tellable in zip(self.snapshot.flags, batch.ends, batch.tellable, strict=True):
             strategies = found[start:end]
             start = end
             decided = 0
@@ -67,7 +53,7 @@ class Evaluation:
             else:
                 outcomes.append(
                     (False, False, NONE, NONE, NONE, strategies, ())
-                    if sure
+                    if tellable
                     else _without_pass(flag, strategies, values, random)
                 )
                 continue
@@ -78,10 +64,6 @@ class Evaluation:
                 pick, place = flag.variants.pick(values, random)
             outcomes.append((passed, on, decided, pick, place, strategies, ()))
         return outcomes
-
-    def _held(self) -> list[bool]:
-        """Whether each segment holds."""
-        return [self.holds(position) for position in range(len(self.segment_bits))]
 
     def _apply_parents(self) -> None:
         """Takes the parents into account. Parents have none themselves, so one pass is enough."""
@@ -96,7 +78,7 @@ class Evaluation:
 
     def holds(self, segment: int) -> bool:
         """Whether the segment at a position holds."""
-        return self.segment_bits[segment] == self.snapshot.segments[segment].conditions.all_hold
+        return self.found.segments_hold[segment]
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -121,7 +103,7 @@ class Evaluation:
         return None if field is None else (field, self.context.values[field])
 
 
-def evaluate(snapshot: Snapshot, context: Context, *, now: Moment, random: Random) -> Evaluation:
+def evaluate(snapshot: Snapshot, context: Context, *, now: PointInTime, random: Random) -> Evaluation:
     """Evaluates every flag of a snapshot. `random` returns numbers in [0, 1)."""
     return Evaluation(snapshot, context.at(now), random)
 

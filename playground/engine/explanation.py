@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from playground.engine import sentences
-from playground.engine.batch import StrategyOutcome
 from playground.engine.constraints import CompiledConstraint
-from playground.engine.dependencies import Problem
-from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.evaluator import Evaluation
+from playground.engine.flags import CompiledFlag, Parent
 from playground.engine.operators import UNTOLD
+from playground.engine.outcomes import FlagOutcome, ParentProblem, State, StrategyOutcome, state_of
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import CompiledFlag, Parent
 from playground.engine.strategies import CompiledStrategy
 from playground.engine.variants import NONE, CompiledVariants
-
-
-class State(Enum):
-    """What a person reads: On, Off, Can't tell, or on a share of calls (``playground.engine.chance``)."""
-
-    ON = "on"
-    OFF = "off"
-    UNKNOWN = "unknown"
-    RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +101,7 @@ class ParentExplanation:
     name: str
     needs_enabled: bool
     variants: tuple[str, ...]
-    problem: Problem | None
+    problem: ParentProblem | None
     sentence: str
 
 
@@ -131,17 +120,6 @@ class FlagExplanation:
     parents: tuple[ParentExplanation, ...]
     strategies: tuple[StrategyExplanation, ...]
     variant: VariantExplanation | None
-
-
-def state_of(flag: CompiledFlag, outcome: FlagOutcome) -> State:
-    """On, off, or can't tell: only where what a server cannot know would change the result."""
-    if outcome.on:
-        return State.ON
-    if not flag.enabled or outcome.result is False:
-        return State.OFF
-    if any(unmet.problem is not Problem.UNKNOWN for unmet in outcome.unmet):
-        return State.OFF
-    return State.UNKNOWN
 
 
 def explain(evaluation: Evaluation, name: str) -> FlagExplanation:
@@ -233,10 +211,12 @@ class _Explainer:
 
     def segment(self, position: int) -> SegmentExplanation:
         segment = self.evaluation.snapshot.segments[position]
-        bits = self.evaluation.segment_bits[position]
-        holds = bits == segment.conditions.all_hold
+        bits = self.evaluation.found.segment_bits[position]
         return SegmentExplanation(
-            segment.id, segment.name, holds, self.constraints(segment.constraints, bits)
+            id=segment.id,
+            name=segment.name,
+            holds=self.evaluation.holds(position),
+            constraints=self.constraints(segment.constraints, bits),
         )
 
     def rollout(self, strategy: CompiledStrategy, bucket: int) -> RolloutExplanation | None:

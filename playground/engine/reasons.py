@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playground.engine import sentences
-from playground.engine.batch import BITS, BUCKET, VERDICT, StrategyOutcome, conditions_of
-from playground.engine.dependencies import Problem, Unmet
-from playground.engine.evaluator import Evaluation, PlainOutcome
+from playground.engine.batch import constraints_of
+from playground.engine.constraints import Conditions
+from playground.engine.evaluator import Evaluation
+from playground.engine.flags import CompiledFlag
 from playground.engine.operators import UNTOLD
-from playground.engine.snapshot import CompiledFlag
-from playground.engine.strategies import CompiledStrategy, Mode, Rollout, Words
-from playground.engine.variants import NONE
+from playground.engine.outcomes import (
+    BITS,
+    BUCKET,
+    VERDICT,
+    Cause,
+    ParentProblem,
+    PlainOutcome,
+    StrategyOutcome,
+    Unmet,
+    cause_of,
+    deciding_parent,
+)
+from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 
 
 class _Values(dict[str, str]):
@@ -89,125 +100,94 @@ class Reasons:
         self._places = _Places(self.subjects)
         self._segments: dict[int, str] = {}
 
+    def all(self) -> Iterator[str]:
+        """Why each flag has its result, in the snapshot's order."""
+        return map(self.flag, self._evaluation.snapshot.flags, self._evaluation.outcomes)
+
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
         """Why a flag has its result."""
-        result, _, decided, _, _, found, unmet = outcome
-        if not flag.enabled:
-            return sentences.switched_off(self._evaluation.snapshot.environment)
-        if flag.fault is not None:
-            return sentences.rejected(flag.fault)
-        if unmet and result is not False:
-            return self.parent(unmet[0])
-        if decided != NONE:
+        cause = cause_of(flag, outcome)
+        _, _, decided, _, _, found, _ = outcome
+        if cause is Cause.NO_STRATEGY_PASSED:
+            return self._none_passed(flag, found)
+        if cause is Cause.STRATEGY_PASSED:
             return self.passed(flag.strategies[decided], found[decided])
-        if result is None:
-            return self._unknown(flag, found)
-        return self._not_passed(flag, found)
-
-    def all(self) -> Iterator[str]:
-        """Why each flag has its result, one after the other."""
-        snapshot = self._evaluation.snapshot
-        program, words = snapshot.program, snapshot.program.words
-        start = 0
-        for flag, outcome, end, plain in zip(
-            snapshot.flags, self._evaluation.outcomes, program.ends, program.plain, strict=True
-        ):
-            _, _, decided, _, _, found, unmet = outcome
-            if unmet or not plain:
-                yield self.flag(flag, outcome)
-            elif decided != NONE:
-                yield self._passed(words[start + decided], found[decided])
-            elif end - start == 1:
-                yield self._failed(words[start], found[0])
-            else:
-                yield sentences.strategies_together([*map(self._failed, words[start:end], found)])
-            start = end
-
-    def _unknown(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
-        pairs = zip(flag.strategies, found, strict=True)
+        if cause is Cause.SWITCHED_OFF:
+            return sentences.switched_off(self._evaluation.snapshot.environment)
+        if cause is Cause.UNREADABLE:
+            return sentences.rejected(flag.fault or "")
+        if cause is Cause.PARENT:
+            return self.parent(deciding_parent(outcome))
+        if cause is Cause.NO_STRATEGIES:
+            return sentences.NO_STRATEGIES
         return next(
-            self._untold(strategy)
-            for strategy, outcome in pairs
-            if strategy.counts and outcome[VERDICT] is None
+            self._only_sdk(strategy)
+            for strategy, its_outcome in zip(flag.strategies, found, strict=True)
+            if strategy.counts and its_outcome[VERDICT] is None
         )
 
-    def _untold(self, strategy: CompiledStrategy) -> str:
-        """Why only an SDK can tell whether a strategy is on."""
-        if strategy.mode is Mode.ONLY_SDK:
-            return strategy.note
-        evaluation = self._evaluation
-        constraint = next(
-            constraint
-            for constraint in conditions_of(strategy, evaluation.snapshot.segments)
-            if evaluation.values[constraint.column] is UNTOLD
-        )
-        return constraint.untold or sentences.untellable_text(constraint.field)
-
-    def _not_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
-        pairs = zip(flag.strategies, found, strict=True)
-        failed = [self.failed(strategy, outcome) for strategy, outcome in pairs if strategy.counts]
-        if failed:
-            return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
-        return sentences.ALL_DISABLED if flag.strategies else sentences.NO_STRATEGIES
+    def _none_passed(self, flag: CompiledFlag, found: list[StrategyOutcome]) -> str:
+        failed = [
+            self.failed(strategy, outcome)
+            for strategy, outcome in zip(flag.strategies, found, strict=True)
+            if strategy.counts
+        ]
+        if not failed:
+            return sentences.ALL_DISABLED
+        return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
 
     def strategy(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy has its own result."""
         if outcome[VERDICT]:
             return self.passed(strategy, outcome)
         if outcome[VERDICT] is None:
-            return sentences.NOT_EVALUATED if strategy.mode is Mode.DISABLED else self._untold(strategy)
+            return sentences.NOT_EVALUATED if strategy.mode is Mode.DISABLED else self._only_sdk(strategy)
         return self.failed(strategy, outcome)
+
+    def _only_sdk(self, strategy: CompiledStrategy) -> str:
+        """Why only an SDK can tell whether a strategy is on."""
+        if strategy.mode is Mode.ONLY_SDK:
+            return strategy.note
+        evaluation = self._evaluation
+        constraint = next(
+            constraint
+            for constraint in constraints_of(strategy, evaluation.snapshot.segments)
+            if evaluation.values[constraint.column] is UNTOLD
+        )
+        return constraint.untold or sentences.untellable_text(constraint.field)
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
-        if not strategy.segments:
-            return self._passed(strategy.words, outcome)
-        conditions = strategy.conditions
-        parts = [conditions.met % self._phrases[conditions.fields]] if conditions.all_hold else []
-        segments = self._evaluation.snapshot.segments
-        parts += [sentences.in_segment(segments[position].name) for position in strategy.segments]
-        if strategy.rollout is not None:
-            parts.append(sentences.unended(self.rollout(strategy.rollout, outcome[BUCKET])))
-        return "; ".join(parts)
-
-    def _passed(self, words: Words, outcome: StrategyOutcome) -> str:
-        """The same without segments."""
-        all_hold, fields, met, _, rollout, stickiness, threshold, _ = words
+        conditions, rollout = strategy.conditions, strategy.rollout
+        text = conditions.met % self._phrases[conditions.fields] if conditions.all_hold else ""
+        for position in strategy.segments:
+            inside = sentences.in_segment(self._evaluation.snapshot.segments[position].name)
+            text = f"{text}; {inside}" if text else inside
         if rollout is None:
-            return met % self._phrases[fields] if all_hold else sentences.FOR_EVERYONE
-        placed = self._places[stickiness]
-        if placed is None:
-            sentence = self.rollout(rollout, outcome[BUCKET])
-        else:
-            sentence = placed[outcome[BUCKET]] + sentences.INSIDE[threshold]
-        return f"{met % self._phrases[fields]}; {sentences.unended(sentence)}" if all_hold else sentence
+            return text or sentences.FOR_EVERYONE
+        sentence = self.rollout(rollout, outcome[BUCKET])
+        return f"{text}; {sentences.unended(sentence)}" if text else sentence
 
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
-        if strategy.segments or strategy.missing_segments:
-            parts = self._failed_conditions(strategy, outcome[BITS])
-            if parts:
-                return "; ".join(parts)
-        return self._failed(strategy.words, outcome, in_segments=strategy.segments != ())
-
-    def _failed(self, words: Words, outcome: StrategyOutcome, *, in_segments: bool = False) -> str:
-        """The same without segments, or when all of those hold."""
         _, bits, bucket, _, _ = outcome
-        all_hold, fields, _, unmet, rollout, stickiness, threshold, note = words
-        if bits != all_hold:
-            return self._failed_constraints(fields, unmet, bits)
+        text = self._unmet(strategy, bits)
+        if text:
+            return text
+        rollout = strategy.rollout
         if rollout is None:
-            return note
-        placed = self._places[stickiness]
-        if placed is None:
-            return self.rollout(rollout, bucket)
-        sentence = placed[bucket] + sentences.OUTSIDE[threshold]
-        return sentences.ALL_HOLD + sentence if bits or in_segments else sentence
+            return strategy.note
+        sentence = self.rollout(rollout, bucket)
+        has_conditions = bits or strategy.segments
+        return (
+            sentences.ALL_HOLD + sentence
+            if has_conditions and self.subjects[rollout.stickiness]
+            else sentence
+        )
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
         """Where an identifier fell, and what that means."""
-        placed = self._places[rollout.stickiness]
-        threshold = rollout.threshold
+        placed, threshold = self._places[rollout.stickiness], rollout.threshold
         if placed is not None:
             ends = sentences.INSIDE if bucket <= threshold else sentences.OUTSIDE
             return placed[bucket] + ends[threshold]
@@ -215,23 +195,20 @@ class Reasons:
             return sentences.random_rollout(threshold)
         return sentences.no_identifier(rollout.stickiness)
 
-    def _failed_conditions(self, strategy: CompiledStrategy, bits: int) -> list[str]:
-        parts = []
-        if bits != strategy.conditions.all_hold:
-            conditions = strategy.conditions
-            parts.append(self._failed_constraints(conditions.fields, conditions.unmet, bits))
-        for position in strategy.segments:
-            segment = self._evaluation.snapshot.segments[position]
-            if self._evaluation.segment_bits[position] != segment.conditions.all_hold:
-                parts.append(self._unmet_segment(position))
-        if strategy.missing_segments:
-            parts += [sentences.missing_segment(segment) for segment in strategy.missing_segments]
-        return parts
+    def _unmet(self, strategy: CompiledStrategy, bits: int) -> str:
+        """The conditions of a strategy that do not hold, its segments among them; "" if all do."""
+        if bits == strategy.all_hold and not strategy.segments:
+            return ""
+        text = self._unmet_constraints(strategy.conditions, bits)
+        parts = [text] if text else []
+        unmet = (position for position in strategy.segments if not self._evaluation.holds(position))
+        parts += map(self._unmet_segment, unmet)
+        parts += map(sentences.missing_segment, strategy.missing_segments)
+        return "; ".join(parts)
 
-    def _failed_constraints(self, fields: tuple[str, ...], unmet: tuple[str, ...], bits: int) -> str:
-        """What fails of conditions."""
+    def _unmet_constraints(self, conditions: Conditions, bits: int) -> str:
         text = ""
-        for phrase, end in zip(self._phrases[fields], unmet, strict=True):
+        for phrase, end in zip(self._phrases[conditions.fields], conditions.unmet, strict=True):
             if not bits & 1:
                 text = f"{text}; {phrase}{end}" if text else phrase + end
             bits >>= 1
@@ -241,23 +218,22 @@ class Reasons:
         phrase = self._segments.get(position)
         if phrase is None:
             segment = self._evaluation.snapshot.segments[position]
-            bits = self._evaluation.segment_bits[position]
-            why = self._failed_constraints(segment.conditions.fields, segment.conditions.unmet, bits)
+            why = self._unmet_constraints(segment.conditions, self._evaluation.found.segment_bits[position])
             phrase = self._segments[position] = sentences.outside_segment(segment.name, why)
         return phrase
 
     def parent(self, unmet: Unmet) -> str:
         """Why a parent keeps its child from being on."""
         parent, problem = unmet
-        if problem is Problem.MISSING:
+        if problem is ParentProblem.MISSING:
             return sentences.parent_missing(parent.name)
-        if problem is Problem.CHAINED:
+        if problem is ParentProblem.CHAINED:
             return sentences.parent_chained(parent.name)
-        if problem is Problem.UNKNOWN:
+        if problem is ParentProblem.UNKNOWN:
             return sentences.parent_unknown(parent.name)
-        if problem is Problem.ON:
+        if problem is ParentProblem.ON:
             return sentences.parent_on(parent.name)
-        if problem is Problem.VARIANT:
+        if problem is ParentProblem.VARIANT:
             return self._parent_variant(unmet)
         return sentences.parent_off(parent.name, self._parent_detail(parent.name))
 
@@ -275,6 +251,6 @@ class Reasons:
         if flag.fault is not None or len(flag.strategies) != 1:
             return ""
         strategy, found = flag.strategies[0], outcome.strategies[0]
-        if strategy.rollout is None or not found[BUCKET] or self._failed_conditions(strategy, found[BITS]):
+        if strategy.rollout is None or not found[BUCKET] or self._unmet(strategy, found[BITS]):
             return ""
         return sentences.bucket_detail(found[BUCKET], strategy.rollout.threshold)

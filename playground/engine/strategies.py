@@ -64,11 +64,6 @@ class Rollout:
     draws: bool
 
 
-Words = tuple[int, tuple[str, ...], str, tuple[str, ...], "Rollout | None", str, int, str]
-"""What the sentences of a strategy without segments are made of, all in one place: `all_hold`, `fields`, `met` and
-`unmet` of its conditions, its rollout, with stickiness and threshold (empty and 0 without one), and its note."""
-
-
 @dataclass(frozen=True, slots=True)
 class CompiledStrategy:
     """A strategy ready to run.
@@ -92,7 +87,6 @@ class CompiledStrategy:
     variants: CompiledVariants | None
     note: str
     fault: str | None
-    words: Words
 
     @property
     def constraints(self) -> tuple[CompiledConstraint, ...]:
@@ -118,7 +112,6 @@ def compile_strategy(
     note = _note(name, parameters) if evaluated else _only_sdk(name)
     found, missing = _segments(document.get("segments"), segments)
     mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
-    running = rollout if mode is Mode.OPEN else None
     return CompiledStrategy(
         id=text_of(document.get("id")),
         name=intern(name),
@@ -129,22 +122,13 @@ def compile_strategy(
         all_hold=-1 if missing else conditions.all_hold,
         segments=found,
         missing_segments=missing,
-        rollout=running,
+        rollout=rollout if mode is Mode.OPEN else None,
         variants=compile_strategy_variants(document.get("variants"), parameters, flag, columns)
         if evaluated and not disabled
         else None,
         note=note,
         fault=None if disabled else _fault(constraints, missing, None if note else rollout),
-        words=_words(conditions, running, note),
     )
-
-
-def _words(conditions: Conditions, rollout: Rollout | None, note: str) -> Words:
-    stickiness, threshold = ("", 0) if rollout is None else (rollout.stickiness, rollout.threshold)
-    return (
-        conditions.all_hold, conditions.fields, conditions.met, conditions.unmet,
-        rollout, stickiness, threshold, note,
-    )  # fmt: skip
 
 
 def _mode(*, evaluated: bool, disabled: bool, never: bool) -> Mode:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
 from playground.engine.context import Columns
-from playground.engine.hashing import VARIANT_SEED, hash_key, murmur3
-
-Random = Callable[[], float]
-"""A source of randomness: numbers in [0, 1)."""
+from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hashed_places
 
 NONE = -1
 """The pick where there is nothing to pick."""
@@ -47,14 +44,20 @@ class CompiledVariants:
                 return index, 0
         if not self.total:
             return NONE, 0
-        place = self.place(values[self.column], random)
+        [place] = variant_places([self.key], [self.total], values[self.column], random)
         return bisect_left(self.limits, place), place
 
-    def place(self, identifier: bytes | None, random: Random) -> int:
-        """Where an identifier falls among the weights, from 1 to `total`; by chance without one."""
-        if identifier is None:
-            return int(random() * self.total) + 1
-        return murmur3(self.key + identifier, VARIANT_SEED, False) % self.total + 1
+
+def variant_places(
+    keys: list[bytes], totals: list[int], identifier: bytes | None, random: Random
+) -> list[int]:
+    """Where an identifier falls among the weights of each list of variants; at random without one.
+
+    The variant chosen is the first whose cumulated weight reaches the place: `bisect_left(limits, place)`.
+    """
+    if identifier is None:
+        return drawn_places(totals, random)
+    return hashed_places(keys, totals, identifier, VARIANT_SEED)
 
 
 def compile_strategy_variants(

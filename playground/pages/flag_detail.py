@@ -8,17 +8,17 @@ from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.chance import Share, drawn_share, state_over_calls
 from playground.engine.constraints import CompiledConstraint
-from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.evaluator import Evaluation
 from playground.engine.explanation import (
     ConstraintExplanation,
     FlagExplanation,
     ParentExplanation,
-    State,
     StrategyExplanation,
     explain,
 )
+from playground.engine.flags import CompiledFlag
+from playground.engine.outcomes import FlagOutcome, State
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
 from playground.pages.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
 from playground.pages.tables import share_of_calls

@@ -10,9 +10,10 @@ from django.http import QueryDict
 
 from flagadmin.console.lists import Column, Filter, Listing
 from playground.engine.chance import state_over_calls
-from playground.engine.evaluator import Evaluation, FlagOutcome
+from playground.engine.evaluator import Evaluation
+from playground.engine.flags import CompiledFlag
+from playground.engine.outcomes import FlagOutcome
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import CompiledFlag
 
 PER_PAGE = 50
 MOST_CHIPS = 8

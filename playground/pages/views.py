@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter
 from typing import Any
@@ -22,12 +21,14 @@ from playground import combinations
 from playground.api import advanced_features, readable_revisions
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
+from playground.engine.snapshot import Snapshot
 from playground.pages.flag_detail import FEW_CONDITIONS, MOST_CONDITIONS, Panels, strategy_titles
 from playground.pages.form import Known, make_form, read_known
 from playground.pages.kept_contexts import keep_if_long, with_kept
 from playground.pages.query import Asked, labels, read_asked
 from playground.pages.tables import Matrix, Results
-from playground.response import writer as wire
+from playground.response.snapshot import ResponseSnapshot
+from playground.response.writer import render_features
 from playground.snapshot_cache import snapshot_at
 from projects.access import unknown_environment
 from projects.console import flag_url
@@ -39,37 +40,29 @@ MOST_COLUMNS = 20  # of one flag taken apart
 OFFERED_FIELDS = 20  # that conditions read and nobody has declared
 
 
-@dataclass(frozen=True)
-class Moment:
-    """One time, so that columns differ by what was asked alone."""
-
-    now: datetime = field(default_factory=timezone.now)
-
-
-def evaluate_asked(
-    caller: Caller, asked: Asked, known: Known, moment: Moment, *, flag: str = ""
-) -> list[Evaluation]:
-    """One evaluation for each column of the question, of all flags or of one. Raises ValidationError."""
+def snapshots_for(caller: Caller, asked: Asked, known: Known) -> dict[str, ResponseSnapshot]:
+    """The flags asked for, by environment. Raises ValidationError."""
     for environment in asked.environments:
         if environment not in known.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
     current = readable_revisions(caller, asked.projects)
-    snapshots = {name: snapshot_at(current, name) for name in asked.environments}
-    if flag:
-        snapshots = {name: compiled.only(flag) for name, compiled in snapshots.items()}
+    return {name: snapshot_at(current, name) for name in asked.environments}
+
+
+def engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Snapshot]:
+    return {environment: compiled.snapshot for environment, compiled in snapshots.items()}
+
+
+def evaluate_columns(asked: Asked, snapshots: Mapping[str, Snapshot], now: datetime) -> list[Evaluation]:
+    """One evaluation for each environment and context. Raises ValidationError if there is too much to evaluate."""
     combinations.check_size(
         environments=len(snapshots),
-        flags=max(len(compiled.flags) for compiled in snapshots.values()),
+        flags=max(len(snapshot.flags) for snapshot in snapshots.values()),
         contexts=len(asked.contexts),
         limit=settings.PLAYGROUND_MAX_EVALUATIONS,
     )
     return [
-        evaluate(
-            snapshots[environment],
-            Context(context),
-            now=moment.now,
-            random=random.Random(SEED).random,
-        )
+        evaluate(snapshots[environment], Context(context), now=now, random=random.Random(SEED).random)
         for environment, context in asked.columns
     ]
 
@@ -133,7 +126,8 @@ class PlaygroundPage(QuestionPage):
         if self.asked.problems:
             return []
         try:
-            evaluations = evaluate_asked(self.caller, self.asked, known, Moment())
+            self.snapshots = snapshots_for(self.caller, self.asked, known)
+            evaluations = evaluate_columns(self.asked, engine_snapshots(self.snapshots), timezone.now())
         except ValidationError as error:
             self.asked.problems.extend(error.details)
             return []
@@ -171,7 +165,7 @@ class PlaygroundPage(QuestionPage):
             fields = combinations.split_context(body["context"])
             features = b"[%b]" % advanced_features(current, self.asked.environments, fields)
         else:
-            features = wire.render_features(evaluations[0])
+            features = render_features(self.snapshots[self.asked.environments[0]], evaluations[0])
         return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
 
     def compare_link(self) -> str:
@@ -200,7 +194,9 @@ class FlagPage(QuestionPage):
         if self.asked.problems:
             raise ValidationError.of(self.asked.problems)
         name, titles = self.kwargs["name"], strategy_titles()
-        evaluations = evaluate_asked(self.caller, self.asked, known, Moment(), flag=name)
+        snapshots = engine_snapshots(snapshots_for(self.caller, self.asked, known))
+        alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
+        evaluations = evaluate_columns(self.asked, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"There is no active flag {name} among these projects.")
         most = max(1, MOST_CONDITIONS // len(evaluations))
@@ -268,11 +264,12 @@ class ComparePage(QuestionPage):
 
     def evaluate(self, sides: dict[str, Asked], known: Known) -> list[Evaluation]:
         found: list[Evaluation] = []
-        moment = Moment()
+        now = timezone.now()
         for asked in sides.values():
             if not asked.problems:
                 try:
-                    found += evaluate_asked(self.caller, asked, known, moment)
+                    snapshots = engine_snapshots(snapshots_for(self.caller, asked, known))
+                    found += evaluate_columns(asked, snapshots, now)
                 except ValidationError as error:
                     asked.problems.extend(error.details)
         return [] if any(asked.problems for asked in sides.values()) else found

@@ -1,4 +1,4 @@
-"""Where everything stands in the playground's answers from one snapshot."""
+"""The fragments of a whole answer in their order, and where the values that depend on the context go."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from itertools import compress, count
 from operator import ne
 
-from playground.engine.snapshot import CompiledFlag
+from playground.engine.flags import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
-from playground.response.fragments import FALSE, TRUE, StrategyTemplate
+from playground.response.fragments import FALSE, TRUE, FlagFragments, StrategyFragments
 
 ON, OFF, DISABLED = (
     b'},{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (on, enabled)
@@ -28,14 +28,14 @@ RESULT, REASON = 2, 1
 
 
 class Layout:
-    """The pieces of an answer in their order, with slots for what depends on the context.
+    """The fragments of an answer in their order, with slots for what depends on the context.
 
     A flag begins with its head, the variant an application gets, and the list that one is from; it ends with its
     result and the reason. A strategy has slots for its verdict, the variant it picks, its constraints with their
     results, its segments, and the end that begins with its bucket.
     """
 
-    def __init__(self, flags: Iterable[CompiledFlag]) -> None:
+    def __init__(self, flags: Iterable[tuple[CompiledFlag, FlagFragments]]) -> None:
         self.starts, self.ends = array("I"), array("I")
         """By flag its first slot, and the next flag's."""
         self.verdicts = array("I")
@@ -51,35 +51,34 @@ class Layout:
         self.segments: list[tuple[int, CompiledStrategy]] = []
         """The slots of strategies with segments."""
         self._bodies = array("I")
-        self._templates: list[StrategyTemplate] = []
+        self._strategies: list[StrategyFragments] = []
         parts: list[bytes] = []
-        for flag in flags:
-            template = flag.template
+        for flag, fragments in flags:
             self.starts.append(len(parts))
-            self.first.append(len(self._templates))
-            parts += (OFF if flag.enabled else DISABLED, OFF_VARIANT, template.variants)
-            if template.names:
-                parts.append(template.names)
-            for strategy, pieces in template.strategies:
-                self._add(parts, strategy, pieces)
+            self.first.append(len(self._strategies))
+            parts += (OFF if flag.enabled else DISABLED, OFF_VARIANT, fragments.variants)
+            if fragments.names:
+                parts.append(fragments.names)
+            for strategy, its_fragments in zip(flag.strategies, fragments.strategies, strict=True):
+                self._add(parts, strategy, its_fragments)
             parts += (b"", b"")
             self.ends.append(len(parts))
-        self._written = [-1] * len(self._templates), parts
+        self._written = [-1] * len(self._strategies), parts
 
-    def _add(self, parts: list[bytes], strategy: CompiledStrategy, pieces: StrategyTemplate) -> None:
-        position = len(self._templates)
-        self._templates.append(pieces)
+    def _add(self, parts: list[bytes], strategy: CompiledStrategy, fragments: StrategyFragments) -> None:
+        position = len(self._strategies)
+        self._strategies.append(fragments)
         self.verdicts.append(len(parts) + 1)
-        parts += (pieces.head, FALSE)
-        self.picks.append(pieces.picks)
-        self.variants.append(len(parts) if pieces.picks else 0)
-        if pieces.picks:
-            parts += (b"", pieces.variants)
+        parts += (fragments.head, FALSE)
+        self.picks.append(fragments.picks)
+        self.variants.append(len(parts) if fragments.picks else 0)
+        if fragments.picks:
+            parts += (b"", fragments.variants)
         self._bodies.append(len(parts))
         parts.append(b"")
-        if pieces.links:
+        if fragments.links:
             self.segments.append((len(parts), strategy))
-            parts += (b"", pieces.links)
+            parts += (b"", fragments.links)
         if strategy.rollout is not None:
             positions, slots = self.buckets.setdefault(strategy.rollout.stickiness, (array("I"), array("I")))
             positions.append(position)
@@ -87,15 +86,15 @@ class Layout:
             parts.append(b"")
 
     def written_for(self, bits: list[int]) -> list[bytes]:
-        """A copy of all pieces, in which the constraints have these results, by strategy.
+        """A copy of all fragments, in which the constraints of every strategy have these results.
 
-        What was written last is kept: from one user to the next most constraints have the same result. It is replaced
+        The copy written last is kept: from one user to the next most constraints have the same result. It is replaced
         as a whole, so that threads may share it.
         """
         before, parts = self._written
         parts = parts.copy()
         if bits != before:
             for position in compress(count(), map(ne, bits, before)):
-                parts[self._bodies[position]] = self._templates[position].body.with_results(bits[position])
+                parts[self._bodies[position]] = self._strategies[position].body.with_results(bits[position])
             self._written = bits, parts.copy()
         return parts

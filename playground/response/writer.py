@@ -1,36 +1,23 @@
 """The playground's answer in the reference's shape, as bytes.
 
 Everything of a flag that does not depend on the context is serialised once, when its definition is compiled
-(wire_templates). All pieces of an answer are laid out once for a snapshot (wire_layout); an answer is a copy of
-them, with the few that differ put in their slots, joined: true and false, buckets, the chosen variant, the reason.
+(`fragments`). All fragments are laid out once for a snapshot (`layout`). An answer is a copy of that list with the
+values of this evaluation in their slots, joined: true and false, buckets, chosen variants, reasons.
 
-Beyond the reference's keys, in fields of their own: per strategy `rollout` (bucket, threshold, stickiness,
-and the field and value that were hashed; the bucket is null where there was nothing to hash); per flag `reason`, and
-`unsatisfiedDependencies` with the names of parents that are not as needed.
+Fields that the reference does not have: `rollout` of a strategy (bucket, threshold, stickiness, and the field and value
+that were hashed; the bucket is null if there was nothing to hash), `reason` of a flag, and `unsatisfiedDependencies`,
+the names of the parents that are not as the flag needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-from orjson import dumps
-
-from playground.engine.compilation import Known, compile_snapshot
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
-from playground.engine.snapshot import Snapshot, Templates
 from playground.engine.variants import NONE
-from playground.response.fragments import (
-    FALSE,
-    PICKED,
-    TRUE,
-    as_json,
-    flag_template,
-    segment_template,
-    template_size,
-)
-from playground.response.layout import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS, Layout
+from playground.response.fragments import FALSE, PICKED, TRUE
+from playground.response.json_text import as_json, as_json_texts
+from playground.response.layout import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS
+from playground.response.snapshot import ResponseSnapshot
 
 RESULTS = {True: TRUE, False: FALSE, None: b'"unknown"'}
 ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.items()}
@@ -39,28 +26,14 @@ NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","
 FEATURE_ENABLED = b',"feature_enabled":true'
 
 
-def compile_playground(
-    flags: Iterable[Mapping[str, Any]],
-    segments: Mapping[int, Mapping[str, Any]],
-    *,
-    environment: str,
-    known: Known | None = None,
-) -> Snapshot:
-    """A snapshot whose flags can be rendered. `environment` stands in the links as it is given here."""
-    templates = Templates(
-        flag=lambda document, flag: flag_template(document, flag, environment),
-        segment=segment_template,
-        size=template_size,
-    )
-    return compile_snapshot(flags, segments, environment=environment, templates=templates, known=known)
-
-
-def render_features(evaluation: Evaluation, *, before: bytes = b"", behind: bytes = b"") -> bytes:
+def render_features(
+    compiled: ResponseSnapshot, evaluation: Evaluation, *, before: bytes = b"", behind: bytes = b""
+) -> bytes:
     """The `features` list of an answer: every flag of the evaluation, as one JSON array.
 
     `before` and `behind` stand around it: an answer is megabytes, and joined once instead of copied again.
     """
-    parts = _rendered(evaluation, layout_of(evaluation.snapshot))
+    parts = _rendered(compiled, evaluation)
     if not parts:
         return before + b"[]" + behind
     parts[0] = before + b"[" + parts[0][BETWEEN:]
@@ -68,27 +41,20 @@ def render_features(evaluation: Evaluation, *, before: bytes = b"", behind: byte
     return b"".join(parts)
 
 
-def render_each(evaluation: Evaluation) -> list[bytes]:
+def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
     """Every flag of an evaluation as a JSON object of its own, in the snapshot's order."""
-    layout = layout_of(evaluation.snapshot)
-    parts = _rendered(evaluation, layout)
+    layout = compiled.layout
+    parts = _rendered(compiled, evaluation)
     return [
         b"".join(parts[start:end])[BETWEEN:] + b"}"
         for start, end in zip(layout.starts, layout.ends, strict=True)
     ]
 
 
-def layout_of(snapshot: Snapshot) -> Layout:
-    """The layout of a snapshot's answers, made with the first of them."""
-    layout: Layout | None = snapshot.layout
-    if layout is None:
-        layout = snapshot.layout = Layout(snapshot.flags)
-    return layout
-
-
-def _rendered(evaluation: Evaluation, layout: Layout) -> list[bytes]:
-    """The pieces of an answer; every flag ends where the brace that closes it stands in the next one's head."""
-    found = evaluation.found
+def _rendered(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:
+    """The parts of an answer; the brace that closes a flag stands in the head of the next one."""
+    assert evaluation.snapshot is compiled.snapshot
+    found, layout = evaluation.found, compiled.layout
     parts = layout.written_for(found.bits)
     for slot, verdict in zip(layout.verdicts, found.verdicts, strict=True):
         parts[slot] = RESULTS[verdict]
@@ -99,17 +65,18 @@ def _rendered(evaluation: Evaluation, layout: Layout) -> list[bytes]:
         ends = _BucketEnds(evaluation, stickiness)
         for slot, bucket in zip(slots, map(found.buckets.__getitem__, positions), strict=True):
             parts[slot] = ends[bucket]
-    _render_segments(evaluation, layout, parts)
-    _render_flags(evaluation, layout, parts)
+    _render_segments(compiled, evaluation, parts)
+    _render_flags(compiled, evaluation, parts)
     return parts
 
 
-def _render_flags(evaluation: Evaluation, layout: Layout, parts: list[bytes]) -> None:
-    """Of every flag what stands before its strategies, and behind them."""
+def _render_flags(compiled: ResponseSnapshot, evaluation: Evaluation, parts: list[bytes]) -> None:
+    """What stands before and after the strategies of every flag."""
+    layout = compiled.layout
     variants = layout.variants
-    flags, outcomes, reasons = evaluation.snapshot.flags, evaluation.outcomes, Reasons(evaluation).all()
+    reasons = as_json_texts(Reasons(evaluation).all())
     for flag, outcome, reason, first, start, end in zip(
-        flags, outcomes, reasons, layout.first, layout.starts, layout.ends, strict=True
+        compiled.flags, evaluation.outcomes, reasons, layout.first, layout.starts, layout.ends, strict=True
     ):
         result, on, decided, pick, _, _, unmet = outcome
         chosen = variants[first + decided] if decided != NONE else 0
@@ -120,9 +87,9 @@ def _render_flags(evaluation: Evaluation, layout: Layout, parts: list[bytes]) ->
             if chosen:
                 parts[start + VARIANT] = parts[chosen][len(PICKED) :] + FEATURE_ENABLED
             else:
-                parts[start + VARIANT] = NO_VARIANT if pick == NONE else flag.template.picks[pick]
+                parts[start + VARIANT] = NO_VARIANT if pick == NONE else flag.picks[pick]
         parts[end - RESULT] = ENDS[result]
-        parts[end - REASON] = dumps(reason)
+        parts[end - REASON] = reason
         if unmet:
             parts[start] = parts[start].replace(MET, UNMET)
             names = as_json([parent.name for parent, _ in unmet])
@@ -142,13 +109,13 @@ class _BucketEnds(dict[int, bytes]):
         return text
 
 
-def _render_segments(evaluation: Evaluation, layout: Layout, parts: list[bytes]) -> None:
+def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: list[bytes]) -> None:
     rendered: dict[int, bytes] = {}
-    for slot, strategy in layout.segments:
+    for slot, strategy in compiled.layout.segments:
         shown = []
         for position in strategy.segments:
             if position not in rendered:
-                rendered[position] = _segment(evaluation, position)
+                rendered[position] = _segment(compiled, evaluation, position)
             shown.append(rendered[position])
         shown += [
             b'{"name":"","id":%b,"result":false,"constraints":[]}' % as_json(missing)
@@ -157,6 +124,6 @@ def _render_segments(evaluation: Evaluation, layout: Layout, parts: list[bytes])
         parts[slot] = b",".join(shown)
 
 
-def _segment(evaluation: Evaluation, position: int) -> bytes:
-    segment, bits = evaluation.snapshot.segments[position], evaluation.segment_bits[position]
-    return b"%b%b}" % (segment.template.with_results(bits), RESULTS[bits == segment.conditions.all_hold])
+def _segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:
+    body = compiled.segments[position].body.with_results(evaluation.found.segment_bits[position])
+    return b"%b%b}" % (body, RESULTS[evaluation.holds(position)])

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.snapshot import Snapshot
-from playground.response.writer import compile_playground, render_features
+from playground.response.snapshot import ResponseSnapshot, compile_playground
+from playground.response.writer import render_features
 
 ROUNDS = 15
 
@@ -110,7 +110,7 @@ def median_seconds(work: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def traced(text: bytes) -> tuple[int, Snapshot]:
+def traced(text: bytes) -> tuple[int, ResponseSnapshot]:
     """The bytes that a snapshot of these documents holds once the documents are gone, and the snapshot."""
     compile_playground(orjson.loads(text)[:2], {}, environment="production")
     gc.collect()
@@ -132,14 +132,14 @@ def measure(count: int) -> str:
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def evaluated() -> Any:
-        return evaluate(snapshot, context, now=now, random=random.random)
+        return evaluate(snapshot.snapshot, context, now=now, random=random.random)
 
     evaluation = evaluated()
-    answer = render_features(evaluation)
+    answer = render_features(snapshot, evaluation)
     decoded = orjson.loads(answer)
     compiling = median_seconds(lambda: compile_playground(documents, {}, environment="production"))
     evaluating = median_seconds(evaluated)
-    both = median_seconds(lambda: render_features(evaluated()))
+    both = median_seconds(lambda: render_features(snapshot, evaluated()))
     floor = median_seconds(lambda: orjson.dumps(decoded))
     return (
         f"{count:6d}  {len(answer) / 1e6:8.2f}  {compiling / count * 1e6:8.1f}  {evaluating / count * 1e6:8.2f}"

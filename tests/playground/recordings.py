@@ -11,8 +11,8 @@ import orjson
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.snapshot import Snapshot
-from playground.response.writer import compile_playground, render_features
+from playground.response.snapshot import ResponseSnapshot, compile_playground
+from playground.response.writer import render_features
 from projects.strategies.variant_order import variant_order
 from tests.support.engine import NOW
 from tests.support.paths import SHARED
@@ -97,7 +97,7 @@ def answers(cases: list[dict[str, Any]], unstable: list[str]) -> Iterator[dict[s
             }
 
 
-def compile_recording(found: Recording) -> Snapshot:
+def compile_recording(found: Recording) -> ResponseSnapshot:
     return compile_playground(found.definitions.values(), found.segments, environment=found.environment)
 
 
@@ -108,8 +108,8 @@ def compared(found: Recording) -> Iterator[Compared]:
     for case in found.cases:
         snapshot = here if case["request"]["environment"] == found.environment else there
         context = case["request"]["context"]
-        evaluation = evaluate(snapshot, Context(context), now=NOW, random=random.Random(1).random)
-        ours = {feature["name"]: feature for feature in orjson.loads(render_features(evaluation))}
+        evaluation = evaluate(snapshot.snapshot, Context(context), now=NOW, random=random.Random(1).random)
+        ours = {feature["name"]: feature for feature in orjson.loads(render_features(snapshot, evaluation))}
         for feature in case["features"]:
             if feature["name"] not in case["unstable"]:
                 name = feature["name"]

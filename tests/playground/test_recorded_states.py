@@ -98,8 +98,8 @@ def test_the_api_answers_as_the_engine(api, found, monkeypatch):
         response = api["viewer"].post("/api/admin/playground", body)
         assert response.status_code == 200, response.content
         ours = orjson.loads(with_ids(response.content, ids))["features"]
-        evaluation = evaluate(snapshot, Context(context), now=timezone.now(), random=no_luck)
-        wanted = orjson.loads(render_features(evaluation))
+        evaluation = evaluate(snapshot.snapshot, Context(context), now=timezone.now(), random=no_luck)
+        wanted = orjson.loads(render_features(snapshot, evaluation))
         assert [feature["name"] for feature in ours] == [feature["name"] for feature in wanted]
         for mine, engine in zip(ours, wanted, strict=True):
             assert comparable(mine) == comparable(engine)

@@ -10,7 +10,8 @@ def test_over_texts_of_1_mb() -> None:
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
         from playground.engine.operators import OPERATORS
-        from playground.response.writer import compile_playground, render_features
+        from playground.response.snapshot import compile_playground
+        from playground.response.writer import render_features
         from tests.support.engine import NOW
 
         SIZE = 1_000_000
@@ -35,7 +36,7 @@ def test_over_texts_of_1_mb() -> None:
         snapshot = compile_playground(flags, {}, environment="e")
         for text in TEXTS:
             context = Context({"userId": text})
-            assert len(render_features(evaluate(snapshot, context, now=NOW, random=random.random))) < 100 * SIZE
+            assert len(render_features(snapshot, evaluate(snapshot.snapshot, context, now=NOW, random=random.random))) < 100 * SIZE
         """,
         megabytes=1_200,
         seconds=120,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.explanation import State, explain
-from playground.response.writer import compile_playground, render_each, render_features
+from playground.response.snapshot import compile_playground
+from playground.response.writer import render_each, render_features
 from tests.support.engine import NOW
 from tests.support.generators import (
     ADDRESSES,
@@ -77,9 +78,9 @@ def looked_at(state: Any, sent: Any) -> Evaluation:
     """Everything the product does with definitions and a context."""
     segments = {segment["id"]: segment for segment in state["segments"]}
     snapshot = compile_playground(state["features"], segments, environment="production")
-    evaluation = evaluate(snapshot, Context(sent), now=NOW, random=random.Random(0).random)
-    features = orjson.loads(render_features(evaluation))
-    assert [orjson.loads(feature) for feature in render_each(evaluation)] == features
+    evaluation = evaluate(snapshot.snapshot, Context(sent), now=NOW, random=random.Random(0).random)
+    features = orjson.loads(render_features(snapshot, evaluation))
+    assert [orjson.loads(feature) for feature in render_each(snapshot, evaluation)] == features
     for feature in features:
         explanation = explain(evaluation, feature["name"])
         assert explanation.state in State
@@ -186,7 +187,7 @@ def chain(length: int, *, closed: bool) -> list[dict[str, Any]]:
 def test_chains_and_cycles_of_any_length_are_off(length: int, closed: bool) -> None:
     snapshot = compile_playground(chain(length, closed=closed), {}, environment="production")
 
-    evaluation = evaluate(snapshot, Context({}), now=NOW, random=random.random)
+    evaluation = evaluate(snapshot.snapshot, Context({}), now=NOW, random=random.random)
 
     on = {flag.name for flag, outcome in evaluation.pairs() if outcome.on}
     assert on == (set() if closed else {f"f{length - 1}", f"f{length - 2}"})

@@ -10,7 +10,8 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import State, explain
 from playground.engine.operators import problem
-from playground.response.writer import compile_playground, render_features
+from playground.response.snapshot import compile_playground
+from playground.response.writer import render_features
 from tests.support.engine import NOW
 from tests.support.limited_process import run_limited
 
@@ -30,10 +31,10 @@ def matching(pattern: str, **fields: Any) -> dict[str, Any]:
 
 def explained(document: dict[str, Any], user: str, segments: dict[int, Any] | None = None) -> Any:
     snapshot = compile_playground([document], segments or {}, environment="e")
-    evaluation = evaluate(snapshot, Context({"userId": user}), now=NOW, random=random.random)
-    assert b'"result":"unknown"' in render_features(evaluation) or explain(evaluation, "f").state != (
-        State.UNKNOWN
-    )
+    evaluation = evaluate(snapshot.snapshot, Context({"userId": user}), now=NOW, random=random.random)
+    assert b'"result":"unknown"' in render_features(snapshot, evaluation) or explain(
+        evaluation, "f"
+    ).state != (State.UNKNOWN)
     return explain(evaluation, "f")
 
 
@@ -93,7 +94,8 @@ def test_a_full_flag_takes_little_time() -> None:
         from playground.engine import patterns
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
-        from playground.response.writer import compile_playground, render_features
+        from playground.response.snapshot import compile_playground
+        from playground.response.writer import render_features
         from tests.support.engine import NOW
 
         def strategy(pattern):
@@ -108,7 +110,7 @@ def test_a_full_flag_takes_little_time() -> None:
             snapshot = compile_playground([flag(pattern)], {}, environment="e")
             for length in patterns.TEXT_LENGTHS:
                 text = "".join(chance.choices("ab", k=length))
-                render_features(evaluate(snapshot, Context({"userId": text}), now=NOW, random=chance.random))
+                render_features(snapshot, evaluate(snapshot.snapshot, Context({"userId": text}), now=NOW, random=chance.random))
         """,
         megabytes=900,
         seconds=120,
@@ -141,7 +143,8 @@ def test_the_attack_takes_no_memory() -> None:
         import random
         from playground.engine.context import Context
         from playground.engine.evaluator import evaluate
-        from playground.response.writer import compile_playground, render_features
+        from playground.response.snapshot import compile_playground
+        from playground.response.writer import render_features
         from tests.support.engine import NOW
 
         def constraint(pattern):
@@ -157,7 +160,7 @@ def test_the_attack_takes_no_memory() -> None:
         chance = random.Random(1)
         for length in (10, 10_000, 200_000):
             text = "".join(chance.choices("user-admin@.com123x", k=length))
-            render_features(evaluate(snapshot, Context({"userId": text}), now=NOW, random=chance.random))
+            render_features(snapshot, evaluate(snapshot.snapshot, Context({"userId": text}), now=NOW, random=chance.random))
         """,
         megabytes=900,
         seconds=120,

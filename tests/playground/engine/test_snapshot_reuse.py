@@ -7,11 +7,10 @@ from zlib import crc32
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from playground.engine.compilation import Known
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.snapshot import Snapshot
-from playground.response.writer import compile_playground, render_features
+from playground.response.snapshot import ResponseSnapshot, compile_playground
+from playground.response.writer import render_features
 from tests.playground.engine.test_sentences import NORWAY, flag, rollout, strategy
 from tests.support.engine import NOW
 from tests.support.generators import contexts, states
@@ -36,9 +35,9 @@ def placed(state: Document, shift: int) -> tuple[list[Document], dict[int, Docum
     return flags, {shift + segment["id"]: segment for segment in state.get("segments") or []}
 
 
-def rendered(snapshot: Snapshot, context: Document) -> bytes:
+def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
     chance = random.Random(0).random
-    return render_features(evaluate(snapshot, Context(context), now=NOW, random=chance))
+    return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -62,7 +61,7 @@ def test_whatever_changes(
         ]
         told = [flag for flag in flags if flag["project"] in changed]
         snapshot = compile_playground(
-            told, segments, environment="production", known=Known(snapshot, set(PROJECTS) - changed)
+            told, segments, environment="production", earlier=snapshot, unchanged=set(PROJECTS) - changed
         )
         fresh = compile_playground(flags, segments, environment="production")
         for context in requests:
@@ -75,11 +74,11 @@ def test_what_is_as_it_was_is_not_compiled_again() -> None:
     switched = flags[0] | {"enabled": False}
     changed = [switched, *(flag for flag in flags[1:] if flag["project"] == "p0")]
 
-    after = compile_playground(changed, {}, environment="production", known=Known(before, {"p1"}))
+    after = compile_playground(changed, {}, environment="production", earlier=before, unchanged={"p1"})
 
-    same = [old is new for old, new in zip(before.flags, after.flags, strict=True)]
+    same = [old is new for old, new in zip(before.snapshot.flags, after.snapshot.flags, strict=True)]
     assert same == [False, True, True, True, True, True]
-    assert (before.flags[0].enabled, after.flags[0].enabled) == (True, False)
+    assert (before.snapshot.flags[0].enabled, after.snapshot.flags[0].enabled) == (True, False)
 
 
 def test_the_size_does_not_grow_with_the_changes() -> None:
@@ -89,7 +88,7 @@ def test_the_size_does_not_grow_with_the_changes() -> None:
     for _ in range(50):
         changed = [flag for flag in flags if flag["project"] == "p0"]
         snapshot = compile_playground(
-            changed, segments, environment="production", known=Known(snapshot, {"p1"})
+            changed, segments, environment="production", earlier=snapshot, unchanged={"p1"}
         )
     assert 0.9 * fresh.nbytes < snapshot.nbytes < 1.1 * fresh.nbytes
 
@@ -101,10 +100,11 @@ def test_a_flag_with_a_segment_follows_it() -> None:
     )
     open_to_all = {1: {"id": 1, "name": "all", "constraints": []}}
 
-    after = compile_playground([document], open_to_all, environment="e", known=Known(before, set()))
+    after = compile_playground([document], open_to_all, environment="e", earlier=before, unchanged=set())
 
     assert [
-        evaluate(s, Context({}), now=NOW, random=random.random).outcomes[0][1] for s in (before, after)
+        evaluate(s.snapshot, Context({}), now=NOW, random=random.random).outcomes[0][1]
+        for s in (before, after)
     ] == [
         False,
         True,

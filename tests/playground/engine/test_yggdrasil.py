@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from playground.engine.context import Context
-from playground.engine.dependencies import Problem
-from playground.engine.evaluator import FlagOutcome, evaluate
-from playground.engine.snapshot import CompiledFlag, Snapshot
+from playground.engine.evaluator import evaluate
+from playground.engine.flags import CompiledFlag
+from playground.engine.outcomes import FlagOutcome, ParentProblem
+from playground.engine.snapshot import Snapshot
 from tests.support.engine import compiled, results
 from tests.support.generators import contexts, states
 
@@ -68,7 +69,7 @@ def certain_result(
 
 
 def depends_on_unknown(outcome: FlagOutcome) -> bool:
-    return any(unmet.problem is Problem.UNKNOWN for unmet in outcome.unmet)
+    return any(unmet.problem is ParentProblem.UNKNOWN for unmet in outcome.unmet)
 
 
 def one_strategy(**strategy: Any) -> dict[str, Any]:

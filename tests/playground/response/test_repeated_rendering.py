@@ -10,19 +10,20 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.reasons import Reasons
 from playground.engine.snapshot import Snapshot
-from playground.response.writer import compile_playground, render_features
+from playground.response.snapshot import ResponseSnapshot, compile_playground
+from playground.response.writer import render_features
 from tests.support.engine import NOW
 from tests.support.generators import contexts, states
 
 
-def compiled(state: dict[str, Any]) -> Snapshot:
+def compiled(state: dict[str, Any]) -> ResponseSnapshot:
     segments = {segment["id"]: segment for segment in state.get("segments", [])}
     return compile_playground(state["features"], segments, environment="production")
 
 
-def rendered(snapshot: Snapshot, context: dict[str, Any]) -> bytes:
+def rendered(snapshot: ResponseSnapshot, context: dict[str, Any]) -> bytes:
     chance = random.Random(0).random
-    return render_features(evaluate(snapshot, Context(context), now=NOW, random=chance))
+    return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,7 +42,7 @@ def test_one_snapshot_answers_every_context_as_a_fresh_one_does(
 def test_a_flag_has_the_same_reason_alone_and_among_all(
     state: dict[str, Any], context: dict[str, Any]
 ) -> None:
-    evaluation = evaluate(compiled(state), Context(context), now=NOW, random=random.Random(0).random)
+    evaluation = evaluate(compiled(state).snapshot, Context(context), now=NOW, random=random.Random(0).random)
     reasons = Reasons(evaluation)
 
     assert list(reasons.all()) == [reasons.flag(flag, outcome) for flag, outcome in evaluation.pairs()]
@@ -52,7 +53,7 @@ def test_a_flag_has_the_same_reason_alone_and_among_all(
 def test_a_flag_has_the_same_outcome_alone_and_among_all(
     state: dict[str, Any], context: dict[str, Any]
 ) -> None:
-    snapshot = compiled(state)
+    snapshot = compiled(state).snapshot
 
     def evaluated(flags: Snapshot) -> Evaluation:
         return evaluate(flags, Context(context), now=NOW, random=lambda: 0.4)

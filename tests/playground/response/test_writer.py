@@ -8,7 +8,9 @@ import pytest
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.response.writer import compile_playground, render_each, render_features
+from playground.engine.explanation import explain
+from playground.response.snapshot import compile_playground
+from playground.response.writer import render_each, render_features
 from tests.playground.engine.test_sentences import NORWAY, SEGMENTS, flag, needs, rollout, strategy
 from tests.support.engine import NOW
 
@@ -26,8 +28,8 @@ OFF = {"name": "disabled", "enabled": False, "feature_enabled": False}
 
 def answer(*flags: dict[str, Any], sent: dict[str, Any] | None = None) -> list[dict[str, Any]]:
     snapshot = compile_playground(flags, SEGMENTS, environment="production")
-    evaluation = evaluate(snapshot, Context(sent), now=NOW, random=random.Random(0).random)
-    found: list[dict[str, Any]] = orjson.loads(render_features(evaluation))
+    evaluation = evaluate(snapshot.snapshot, Context(sent), now=NOW, random=random.Random(0).random)
+    found: list[dict[str, Any]] = orjson.loads(render_features(snapshot, evaluation))
     return found
 
 
@@ -122,12 +124,12 @@ def test_no_strategies() -> None:
 def test_flags_come_by_name_and_each_alone_is_the_same() -> None:
     flags = [flag(strategy(), name=name) for name in ("b", "é", "a", "B", "10", "2")]
     snapshot = compile_playground(flags, {}, environment="production")
-    evaluation = evaluate(snapshot, Context({}), now=NOW, random=random.random)
+    evaluation = evaluate(snapshot.snapshot, Context({}), now=NOW, random=random.random)
 
-    names = [found["name"] for found in orjson.loads(render_features(evaluation))]
+    names = [found["name"] for found in orjson.loads(render_features(snapshot, evaluation))]
 
-    assert names == ["10", "2", "B", "a", "b", "é"] == snapshot.names
-    assert [orjson.loads(each)["name"] for each in render_each(evaluation)] == names
+    assert names == ["10", "2", "B", "a", "b", "é"] == snapshot.snapshot.names
+    assert [orjson.loads(each)["name"] for each in render_each(snapshot, evaluation)] == names
 
 
 @pytest.mark.parametrize(
@@ -293,18 +295,18 @@ def test_one_flag_with_its_parents_is_evaluated_alike() -> None:
         flag(strategy(), name="other"),
     ]
     snapshot = compile_playground(flags, {}, environment="production")
-    whole = evaluate(snapshot, Context({}), now=NOW, random=random.random)
+    whole = evaluate(snapshot.snapshot, Context({}), now=NOW, random=random.random)
 
-    alone = evaluate(snapshot.only("f"), Context({}), now=NOW, random=random.random)
+    alone = evaluate(snapshot.snapshot.only("f"), Context({}), now=NOW, random=random.random)
 
     assert alone.snapshot.names == ["f", "p"]
-    assert render_each(alone)[0] == render_each(whole)[0]
-    assert snapshot.only("nosuch").names == []
+    assert explain(alone, "f") == explain(whole, "f")
+    assert snapshot.snapshot.only("nosuch").names == []
 
 
 def test_a_parent_that_was_not_asked_for_is_missing() -> None:
     child = flag(strategy(), dependencies=[{"feature": "p"}])
     snapshot = compile_playground([child], {}, environment="production")
-    evaluation = evaluate(snapshot, Context({}), now=NOW, random=random.random)
+    evaluation = evaluate(snapshot.snapshot, Context({}), now=NOW, random=random.random)
 
-    assert orjson.loads(render_features(evaluation))[0]["unsatisfiedDependencies"] == ["p"]
+    assert orjson.loads(render_features(snapshot, evaluation))[0]["unsatisfiedDependencies"] == ["p"]

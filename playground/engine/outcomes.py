@@ -1,0 +1,146 @@
+"""What an evaluation finds for strategies and flags, and the one order in which that decides a flag's result."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from playground.engine.flags import CompiledFlag, Parent
+from playground.engine.variants import NONE
+
+StrategyOutcome = tuple[bool | None, int, int, int, int]
+"""What was found for one strategy, a plain tuple because there are so many of them:
+
+verdict (None: only an SDK can tell, or the strategy is disabled), bits of the conditions that hold, rollout bucket from
+1 to 100 (0: none), index of the chosen variant (NONE: none), its place among the weights (0: none, or overridden).
+"""
+
+VERDICT: Final = 0
+BITS: Final = 1
+BUCKET: Final = 2
+PICK: Final = 3
+
+
+class ParentProblem(Enum):
+    """Why a parent is not as its child needs it."""
+
+    MISSING = "missing"
+    CHAINED = "chained"
+    OFF = "off"
+    ON = "on"
+    VARIANT = "variant"
+    UNKNOWN = "unknown"
+
+
+class Unmet(NamedTuple):
+    """A parent that is not as its child needs it."""
+
+    parent: Parent
+    problem: ParentProblem
+
+
+class FlagOutcome(NamedTuple):
+    """What was found for one flag. Evaluations keep plain tuples of the same fields."""
+
+    result: bool | None
+    """The result of the strategies; None: only an SDK can tell."""
+    on: bool
+    """What an application gets; false where only an SDK can tell."""
+    decided: int
+    """Position of the first strategy that passed, NONE if none did."""
+    pick: int
+    """Index of the flag's own variant, NONE if it gets none."""
+    place: int
+    """The place of that pick among the weights."""
+    strategies: list[StrategyOutcome]
+    unmet: tuple[Unmet, ...] = ()
+    """Parents that are not as the flag needs them."""
+
+
+PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]
+"""The fields of a FlagOutcome."""
+
+
+class State(Enum):
+    """What a person reads: On, Off, Can't tell, or on a share of calls (``playground.engine.chance``)."""
+
+    ON = "on"
+    OFF = "off"
+    UNKNOWN = "unknown"
+    RANDOM = "random"
+
+
+class Cause(Enum):
+    """What decides the result of a flag; of several, the one listed first."""
+
+    SWITCHED_OFF = "switched off"
+    UNREADABLE = "SDKs cannot read it"
+    NO_STRATEGY_PASSED = "no strategy passed"
+    PARENT = "a parent"
+    STRATEGY_PASSED = "a strategy passed"
+    ONLY_SDK = "only an SDK can evaluate a strategy"
+    NO_STRATEGIES = "no strategies"
+
+
+# Reading them as attributes of their class would take as long as the rest of `cause_of`.
+(
+    _SWITCHED_OFF,
+    _UNREADABLE,
+    _NO_STRATEGY_PASSED,
+    _PARENT,
+    _STRATEGY_PASSED,
+    _ONLY_SDK,
+    _NO_STRATEGIES,
+) = Cause
+
+
+def cause_of(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
+    """What decides the result of a flag. A parent does only where the flag's own strategies do not keep it off."""
+    result, _, decided, _, _, _, unmet = outcome
+    if not flag.enabled:
+        return _SWITCHED_OFF
+    if flag.fault is not None:
+        return _UNREADABLE
+    if result is False:
+        return _NO_STRATEGY_PASSED
+    if unmet:
+        return _PARENT
+    if decided != NONE:
+        return _STRATEGY_PASSED
+    return _ONLY_SDK if result is None else _NO_STRATEGIES
+
+
+_STATES = {
+    Cause.SWITCHED_OFF: State.OFF,
+    Cause.UNREADABLE: State.OFF,
+    Cause.STRATEGY_PASSED: State.ON,
+    Cause.ONLY_SDK: State.UNKNOWN,
+    Cause.NO_STRATEGIES: State.ON,
+    Cause.NO_STRATEGY_PASSED: State.OFF,
+}
+
+
+def state_of(flag: CompiledFlag, outcome: PlainOutcome) -> State:
+    """On, off, or can't tell: only where what a server cannot know would change the result."""
+    cause = cause_of(flag, outcome)
+    if cause is not Cause.PARENT:
+        return _STATES[cause]
+    return State.UNKNOWN if deciding_parent(outcome).problem is ParentProblem.UNKNOWN else State.OFF
+
+
+def deciding_parent(outcome: PlainOutcome) -> Unmet:
+    """The first parent that keeps the flag off for certain, else the first that only an SDK can tell."""
+    unmet = outcome[-1]
+    return next((each for each in unmet if each.problem is not ParentProblem.UNKNOWN), unmet[0])
+
+
+def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
+    """The variant that an application gets, None if it gets none."""
+    _, on, decided, pick, _, strategies, _ = outcome
+    if not on:
+        return None
+    if decided != NONE:
+        variants, chosen = flag.strategies[decided].variants, strategies[decided][PICK]
+        if variants is not None and chosen != NONE:
+            return variants.names[chosen]
+    return flag.variants.names[pick] if flag.variants is not None and pick != NONE else None

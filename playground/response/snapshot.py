@@ -1,0 +1,74 @@
+"""A snapshot of the engine with everything its answers have in common, serialised once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from playground.engine.compilation import recompile
+from playground.engine.snapshot import Snapshot
+from playground.response.fragments import FlagFragments, SegmentFragments, flag_fragments, segment_fragments
+from playground.response.layout import Layout
+
+
+class ResponseSnapshot:
+    """A `snapshot` to evaluate, and the fragments of its `flags` and `segments` by position.
+
+    Immutable; safe to share.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        flags: tuple[FlagFragments, ...],
+        segments: tuple[SegmentFragments, ...],
+    ) -> None:
+        self.snapshot = snapshot
+        self.flags = flags
+        self.segments = segments
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where everything stands in an answer."""
+        return Layout(zip(self.snapshot.flags, self.flags, strict=True))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """About how much memory it holds, with its layout and the compiled definitions."""
+        return sum(flag.nbytes for flag in self.flags) + sum(segment.nbytes for segment in self.segments)
+
+
+def compile_playground(
+    flags: Iterable[Mapping[str, Any]],
+    segments: Mapping[int, Mapping[str, Any]],
+    *,
+    environment: str,
+    earlier: ResponseSnapshot | None = None,
+    unchanged: Collection[str] = (),
+) -> ResponseSnapshot:
+    """Compiles documents, taking over from an `earlier` snapshot what has not changed.
+
+    See `playground.engine.compilation.recompile`. `environment` stands in links as it is given here.
+    """
+    compiled = recompile(
+        flags,
+        segments,
+        environment=environment,
+        earlier=earlier.snapshot if earlier else None,
+        unchanged=unchanged,
+    )
+    known_flags: dict[int, FlagFragments] = {}
+    known_segments: dict[int, SegmentFragments] = {}
+    if earlier is not None:  # by identity: what was taken over is the same object
+        known_flags.update(zip(map(id, earlier.snapshot.flags), earlier.flags, strict=True))
+        known_segments.update(zip(map(id, earlier.snapshot.segments), earlier.segments, strict=True))
+    for document, flag in compiled.flags:
+        known_flags[id(flag)] = flag_fragments(document, flag, environment)
+    for document, segment in compiled.segments:
+        known_segments[id(segment)] = segment_fragments(document, segment)
+    return ResponseSnapshot(
+        compiled.snapshot,
+        tuple(known_flags[id(flag)] for flag in compiled.snapshot.flags),
+        tuple(known_segments[id(segment)] for segment in compiled.snapshot.segments),
+    )
