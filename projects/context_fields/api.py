@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import NameExists, ValidationError
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body, NameBody
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -74,7 +75,7 @@ def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
     return [context_field_document(field) | usage.get(field.name, UNUSED) for field in fields]
 
 
-class ContextFieldViewSet(ScopedViewSet):
+class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     """``project_id`` is that of :class:`ProjectContextFieldViewSet`."""
 
     tags = ("Context",)
@@ -100,6 +101,9 @@ class ContextFieldViewSet(ScopedViewSet):
         elif self.action == "create":
             project_id = self.named_project
         self.check_permission(project=project_id)
+
+    def current_document(self) -> dict[str, Any]:
+        return context_field_document(self.field)
 
     @extend_schema(
         operation_id="getContextFields",
@@ -140,13 +144,15 @@ class ContextFieldViewSet(ScopedViewSet):
     def update(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Update a context field. Omitted properties keep their values; the name cannot be changed."""
         changes = self.validated(ContextFieldChanges)
-        actions.update_context_field(name, changes, caller=self.caller, project=project_id)
+        expected = self.expected
+        actions.update_context_field(name, changes, expected=expected, caller=self.caller, project=project_id)
         return Response()
 
     @extend_schema(responses={200: None})
     def destroy(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Delete the field. Constraints that name it keep working with the values in the context."""
-        actions.delete_context_field(name, caller=self.caller, project=project_id)
+        expected = self.expected
+        actions.delete_context_field(name, expected=expected, caller=self.caller, project=project_id)
         return Response()
 
     @extend_schema(responses={200: ContextFieldUses})

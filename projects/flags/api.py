@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
 from groups.authentication import ApiRequest
@@ -43,7 +44,7 @@ NEW_FLAG = OpenApiExample(
 PATCHABLE = ("type", "description", "stale", "impressionData")
 
 
-class FlagViewSet(OnFlagViewSet):
+class FlagViewSet(ETagMixin, OnFlagViewSet):
     tags = ("Features",)
     lookup_url_kwarg = "name"
     permissions = {
@@ -54,6 +55,9 @@ class FlagViewSet(OnFlagViewSet):
         "change_project": Permission.MOVE_FEATURE_TOGGLE,
         "clone": Permission.CREATE_FEATURE,
     }
+
+    def current_document(self) -> dict[str, Any]:
+        return metadata_document(self.flag)
 
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})
     def list(self, request: ApiRequest, project_id: str) -> Response:
@@ -85,7 +89,8 @@ class FlagViewSet(OnFlagViewSet):
     @extend_schema(operation_id="updateFeature", request=FlagChanges, responses={200: FlagMetadata})
     def update(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Update a flag. Omitted properties keep their values; the name cannot be changed."""
-        flag = flags.update_flag(project_id, name, self.validated(FlagChanges), caller=self.caller)
+        changes, expected = self.validated(FlagChanges), self.expected
+        flag = flags.update_flag(project_id, name, changes, expected=expected, caller=self.caller)
         return Response(metadata_document(flag))
 
     @extend_schema(
@@ -94,14 +99,18 @@ class FlagViewSet(OnFlagViewSet):
     def partial_update(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Change the flag by a JSON Patch on type, description, stale and impressionData."""
         flag = flags.edit_flag(
-            project_id, name, lambda before: _patch_changes(before, request.data), caller=self.caller
+            project_id,
+            name,
+            lambda before: _patch_changes(before, request.data),
+            expected=self.expected,
+            caller=self.caller,
         )
         return Response(metadata_document(flag))
 
     @extend_schema(operation_id="archiveFeature", responses={202: None})
     def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Archive the flag: it is off in every application. It can be revived, or deleted permanently."""
-        archiving.archive_flags(project_id, [name], caller=self.caller)
+        archiving.archive_flags(project_id, [name], expected=self.expected, caller=self.caller)
         return Response(status=202)
 
     @extend_schema(operation_id="changeProject", request=MoveBody, responses={200: None})

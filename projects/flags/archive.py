@@ -7,26 +7,32 @@ from django.utils import timezone
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record_all
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import InvalidOperation, Problem
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flags_for_update, access_project, readable_flags
 from projects.flags.bulk_delete import check_no_children, children_outside, remove_flags
 from projects.flags.limits import check_room
+from projects.flags.queries import metadata_document
 from projects.models import Dependency, Flag, FlagEnvironment, LifecycleStage
 
 ARCHIVED = LifecycleStage.Stage.ARCHIVED
 
 
 @transactional
-def archive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[Flag]:
+def archive_flags(
+    project_id: str, names: Iterable[str], *, expected: Expected = None, caller: Caller
+) -> list[Flag]:
     """Archives those of these flags that are active; unknown and archived ones are passed over.
 
-    Raises NotFound, NoAccess, and InvalidOperation while an active flag outside the list depends on one of them, or
-    when one of them is in another project.
+    ``expected`` is about the metadata. Raises NotFound, NoAccess, EditConflict, and InvalidOperation while an active
+    flag outside the list depends on one of them, or when one of them is in another project.
     """
     flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
     active = [flag for flag in flags if not flag.is_archived]
+    for flag in active:
+        check_expected(expected, metadata_document(flag))
     check_no_children(active, "archived")
     now = timezone.now()
     for flag in active:

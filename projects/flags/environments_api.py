@@ -1,12 +1,14 @@
 """…/features/:name/environments/:environment: a flag in an environment, and its variants there."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.json_patch import PatchOperation, patched
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -14,7 +16,6 @@ from projects.flags import environments as actions
 from projects.flags.bulk_api import ACTIVATE, activate_disabled
 from projects.flags.queries import flag_environment_document
 from projects.flags.serializers import FlagEnvironmentRecord, VariantBody, VariantsRecord
-from projects.models import FlagEnvironment
 from projects.viewsets import OnFlagViewSet
 
 VARIANTS = OpenApiExample(
@@ -75,18 +76,25 @@ class FlagEnvironmentViewSet(OnFlagViewSet):
         return Response()
 
 
-class FlagVariantsViewSet(OnFlagViewSet):
+class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
+    tagged, conditional = frozenset({"list"}), frozenset({"replace", "edit"})
     tags = ("Features",)
     permissions = {
         "replace": Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
         "edit": Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS,
     }
 
+    @cached_property
+    def variants(self) -> Variants:
+        return actions.stored_variants(self.flag, self.kwargs["environment"])
+
+    def current_document(self) -> Variants:
+        return self.variants
+
     @extend_schema(operation_id="getEnvironmentFeatureVariants", responses={200: VariantsRecord})
     def list(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
         """List the variants of the flag in this environment."""
-        row = FlagEnvironment.objects.filter(flag=self.flag, environment_id=environment).first()
-        return _answer(row.variants if row else [])
+        return _answer(self.variants)
 
     @extend_schema(
         operation_id="overwriteEnvironmentFeatureVariants",
@@ -113,7 +121,10 @@ class FlagVariantsViewSet(OnFlagViewSet):
             body.is_valid(raise_exception=True)
             return body.validated_data
 
-        return _answer(actions.edit_variants(**self.kwargs, edit=checked, caller=self.caller))
+        expected = self.expected
+        return _answer(
+            actions.edit_variants(**self.kwargs, edit=checked, expected=expected, caller=self.caller)
+        )
 
 
 def _answer(variants: Variants) -> Response:

@@ -8,6 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import NameExists, NotFound
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body, ListOf, NameBody
 from flagadmin.http.openapi import refusal
 from flagadmin.http.path_ids import path_id
@@ -68,7 +69,7 @@ class StrategySegmentsBody(Body):
     segmentIds = ListOf(child=serializers.IntegerField(), help_text="In place of those it has.")
 
 
-class SegmentViewSet(ScopedViewSet):
+class SegmentViewSet(ETagMixin, ScopedViewSet):
     tags = ("Segments",)
     lookup_url_kwarg = "segment_id"
     permissions = {
@@ -87,6 +88,9 @@ class SegmentViewSet(ScopedViewSet):
             self.check_permission(project=self.segment.project_id)
         else:
             self.check_permission(project=self.named_project if self.action == "create" else None)
+
+    def current_document(self) -> dict[str, Any]:
+        return segment_document(self.segment)
 
     @extend_schema(operation_id="getSegments", responses={200: SegmentList})
     def list(self, request: ApiRequest) -> Response:
@@ -123,7 +127,8 @@ class SegmentViewSet(ScopedViewSet):
 
         A segment that strategies of other projects use cannot be moved to a project.
         """
-        actions.update_segment(self.segment.pk, self.validated(SegmentChanges), caller=self.caller)
+        changes, expected = self.validated(SegmentChanges), self.expected
+        actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(
@@ -135,7 +140,7 @@ class SegmentViewSet(ScopedViewSet):
     )
     def destroy(self, request: ApiRequest, segment_id: str) -> Response:
         """Delete a segment that no strategy uses."""
-        actions.delete_segment(self.segment.pk, caller=self.caller)
+        actions.delete_segment(self.segment.pk, expected=self.expected, caller=self.caller)
         return Response(status=204)
 
     @extend_schema(operation_id="getStrategiesBySegmentId", responses={200: UsesOfSegment})

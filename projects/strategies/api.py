@@ -1,6 +1,7 @@
 """…/features/:name/environments/:environment/strategies, and /api/admin/constraints/validate."""
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
@@ -8,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import check_problems
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
 from groups.authentication import ApiRequest
@@ -35,7 +37,7 @@ EXAMPLE = OpenApiExample(
 )
 
 
-class StrategyViewSet(OnFlagViewSet):
+class StrategyViewSet(ETagMixin, OnFlagViewSet):
     tags = ("Features",)
     lookup_url_kwarg = "strategy_id"
     permissions = {
@@ -51,6 +53,14 @@ class StrategyViewSet(OnFlagViewSet):
         super().authorise(*args, **kwargs)
         if strategy_id := kwargs.get("strategy_id"):
             self.strategy = actions.access_strategy(self.flag, kwargs["environment"], strategy_id)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        [document] = strategy_documents([self.strategy])
+        return document
+
+    def current_document(self) -> dict[str, Any]:
+        return actions.versioned(self.document)
 
     @extend_schema(operation_id="getFeatureStrategies", responses={200: StrategyRecord(many=True)})
     def list(self, request: ApiRequest, **where: Any) -> Response:
@@ -82,8 +92,7 @@ class StrategyViewSet(OnFlagViewSet):
     @extend_schema(operation_id="getFeatureStrategy", responses={200: StrategyRecord})
     def retrieve(self, request: ApiRequest, **where: Any) -> Response:
         """Get a strategy."""
-        [document] = strategy_documents([self.strategy])
-        return Response(document)
+        return Response(self.document)
 
     @extend_schema(
         operation_id="updateFeatureStrategy", request=StrategyChanges, responses={200: StrategyRecord}
@@ -94,7 +103,8 @@ class StrategyViewSet(OnFlagViewSet):
         Disabling the last enabled strategy turns the flag off in the environment.
         """
         given = self.validated(StrategyChanges)
-        return Response(actions.update_strategy(**where, given=given, caller=self.caller))
+        expected = self.expected
+        return Response(actions.update_strategy(**where, given=given, expected=expected, caller=self.caller))
 
     @extend_schema(
         operation_id="patchFeatureStrategy",
@@ -107,12 +117,13 @@ class StrategyViewSet(OnFlagViewSet):
         def edit(before: dict[str, Any]) -> dict[str, Any]:
             return validated(StrategyBody(data=patched_object(before, request.data, StrategyBody().fields)))
 
-        return Response(actions.edit_strategy(**where, edit=edit, caller=self.caller))
+        expected = self.expected
+        return Response(actions.edit_strategy(**where, edit=edit, expected=expected, caller=self.caller))
 
     @extend_schema(operation_id="deleteFeatureStrategy", responses={200: None})
     def destroy(self, request: ApiRequest, **where: Any) -> Response:
         """Remove the strategy. Removing the last enabled one turns the flag off in the environment."""
-        actions.remove_strategy(**where, caller=self.caller)
+        actions.remove_strategy(**where, expected=self.expected, caller=self.caller)
         return Response()
 
 

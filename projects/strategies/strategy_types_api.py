@@ -1,10 +1,13 @@
 """/api/admin/strategies: the kinds of strategies, built-in and custom."""
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import Body, NullableText
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
@@ -44,7 +47,7 @@ class StrategyTypeList(serializers.Serializer):
     strategies = StrategyTypeRecord(many=True)
 
 
-class StrategyTypeViewSet(ViewSet):
+class StrategyTypeViewSet(ETagMixin, ViewSet):
     tags = ("Strategies",)
     lookup_url_kwarg = "name"
     permissions = {
@@ -60,6 +63,9 @@ class StrategyTypeViewSet(ViewSet):
         if name is not None:
             self.strategy_type = actions.access_strategy_type(name)
         self.check_permission()
+
+    def current_document(self) -> dict[str, Any]:
+        return strategy_type_document(self.strategy_type)
 
     @extend_schema(operation_id="getAllStrategies", responses={200: StrategyTypeList})
     def list(self, request: ApiRequest) -> Response:
@@ -84,7 +90,8 @@ class StrategyTypeViewSet(ViewSet):
     @extend_schema(operation_id="updateStrategy", request=StrategyTypeChanges, responses={200: None})
     def update(self, request: ApiRequest, name: str) -> Response:
         """Update a custom strategy type. Omitted properties keep their values; the name cannot be changed."""
-        actions.update_strategy_type(name, self.validated(StrategyTypeChanges), caller=self.caller)
+        changes = self.validated(StrategyTypeChanges)
+        actions.update_strategy_type(name, changes, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -93,7 +100,7 @@ class StrategyTypeViewSet(ViewSet):
     )
     def destroy(self, request: ApiRequest, name: str) -> Response:
         """Delete a custom strategy type that no strategy is of."""
-        actions.delete_strategy_type(name, caller=self.caller)
+        actions.delete_strategy_type(name, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deprecateStrategy", request=None, responses={200: None})
