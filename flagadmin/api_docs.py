@@ -63,7 +63,7 @@ class SwaggerView(SpectacularSwaggerSplitView):
 
     authentication_classes = (ConsoleSessionAuthentication,)
     permission_classes = ()
-    template_name = "docs.html"
+    template_name = "console/api_docs.html"
     url_name = "openapi"
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

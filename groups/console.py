@@ -260,7 +260,7 @@ class ConfirmPage(ConsolePage):
     object.
     """
 
-    template_name = "groups/confirm.html"
+    template_name = "console/confirm.html"
 
     def plan(self) -> dict[str, Any]:
         """``lead, losses, button, cancel, blocked``, for the template. Raises NoAccess, NotFound."""

@@ -117,7 +117,7 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     else:
         # Without navigation where it could fail the same way: who is logged in stands in the database.
         context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
-        response = render(request, "error.html", context, status=error.status)
+        response = render(request, "console/error.html", context, status=error.status)
     for header, value in error.headers.items():
         response[header] = value
     return response

@@ -134,7 +134,7 @@ class GroupForm(forms.Form):
 
 
 class NewGroupPage(FormPage):
-    template_name = "groups/form.html"
+    template_name = "console/form.html"
     title = "New group"
     form_class = GroupForm
 

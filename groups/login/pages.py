@@ -102,7 +102,7 @@ class LoginPage(View):
             "entered": request.POST.get("entered", ""),
             **more,
         }
-        return render(request, "login.html", context, status=status)
+        return render(request, "login/login.html", context, status=status)
 
 
 def ask_to_log_in(request: HttpRequest) -> HttpResponse:
@@ -159,7 +159,7 @@ class LoginLinkPage(View):
         if opened_by_hand(request):
             return self.use(request, token)
         context = {"title": "Log in", "form": forms.Form(), "button": f"Log in as {link.user}"}
-        return render(request, "groups/login_link.html", context)
+        return render(request, "login/link.html", context)
 
     def post(self, request: HttpRequest, token: str) -> HttpResponseBase:
         if peek(token).user is not None:
@@ -187,7 +187,7 @@ class LoginLinkPage(View):
             "form": form,
             "button": "Make the account and log in",
         }
-        return render(request, "groups/login_link.html", context, status=status)
+        return render(request, "login/link.html", context, status=status)
 
 
 def admin_login(request: HttpRequest) -> HttpResponse:

@@ -52,7 +52,7 @@ class AccountForm(forms.Form):
 
 
 class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
-    template_name = "groups/account_form.html"
+    template_name = "people/account_form.html"
 
     def get_title(self) -> str:
         return f"New {self.one}" if self.is_service else "Add user"
@@ -190,7 +190,7 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         }
 
     def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
-        self.template_name = "groups/account_form.html"
+        self.template_name = "people/account_form.html"
         return super().show_secret(created)
 
     def act(self) -> tuple[str, str]:

@@ -36,7 +36,7 @@ class OwnPage(ConsolePage):
 
 
 class AccountPage(OwnPage):
-    template_name = "groups/account.html"
+    template_name = "people/own_account.html"
     title = "Your account"
 
     def crumbs(self) -> list[tuple[str, str]]:
@@ -97,7 +97,7 @@ class PasswordForm(forms.Form):
     sensitive_post_parameters("currentPassword", "password", "confirmPassword"), name="dispatch"
 )
 class PasswordPage(OwnPage, FormPage):
-    template_name = "groups/password.html"
+    template_name = "people/password.html"
     title = "Change your password"
     form_class = PasswordForm
 
@@ -133,7 +133,7 @@ class TokenForm(forms.Form):
 
 
 class NewTokenPage(ShowsSecretOnce, OwnPage, FormPage):
-    template_name = "groups/token_new.html"
+    template_name = "people/token_new.html"
     title = "New personal token"
     form_class = TokenForm
 

@@ -43,7 +43,7 @@ SERVICE: dict[str, Any] = {
 
 
 class AccountsPage(Kind, ListPage):
-    template_name = "groups/accounts.html"
+    template_name = "people/accounts.html"
     default_sort = "name"
     columns = (
         Column("name", "Name", by=("username",)),
@@ -117,7 +117,7 @@ class OneAccount(Kind, ConsolePage):
 
 
 class AccountPage(OneAccount):
-    template_name = "groups/account_detail.html"
+    template_name = "people/account.html"
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)

@@ -44,7 +44,7 @@ class ServicePage(ConsolePage):
 
 
 class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
-    template_name = "groups/service_token_new.html"
+    template_name = "people/service_token_new.html"
     title = "New key"
     form_class = TokenForm
 

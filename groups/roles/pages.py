@@ -31,7 +31,7 @@ def _number(rows: QuerySet[Any], by: str, what: str) -> Subquery:
 
 
 class RolesPage(ListPage):
-    template_name = "groups/roles.html"
+    template_name = "roles/roles.html"
     title = "Roles"
     csv_name = "roles"
     columns = (
@@ -137,7 +137,7 @@ def _offered(is_root: bool) -> list[Permission]:
 class NewRolePage(FormPage):
     """``?type=root-custom`` for a root role, else one for projects."""
 
-    template_name = "groups/role_form.html"
+    template_name = "roles/role_form.html"
 
     def crumbs(self) -> Crumbs:
         return (ROLES,)

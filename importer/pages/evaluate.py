@@ -89,7 +89,7 @@ def as_if_imported(
     context = {"matrix": matrix, "listing": matrix.listing, "flag_query": asked.query(), "link": link}
     assert run.checked_at is not None
     outdated = changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else ""
-    return AsIfImported(used, outdated, render_to_string("playground/matrix.html", context))
+    return AsIfImported(used, outdated, render_to_string("includes/matrix.html", context))
 
 
 def _evaluations(asked: Asked, *compiled: Any) -> list[Evaluation]:

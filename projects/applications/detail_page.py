@@ -21,7 +21,7 @@ from projects.console import PROJECTS, flag_url, project_url
 class ApplicationPage(ListPage):
     """The flags that it asked for, by environment; its instances; POST forgets it."""
 
-    template_name = "projects/application.html"
+    template_name = "applications/application.html"
     csv_name = "application"
     default_sort = "flag"
     columns = (

@@ -44,7 +44,7 @@ class ApplicationRow:
 
 
 class ApplicationsPage(ListPage):
-    template_name = "projects/applications.html"
+    template_name = "applications/applications.html"
     title = "Applications"
     default_sort = "name"
     columns = (

@@ -44,7 +44,7 @@ class FieldRow:
 
 
 class ContextFieldsPage(ListPage):
-    template_name = "projects/context_fields.html"
+    template_name = "context_fields/context_fields.html"
     title = "Context fields"
     csv_name = "context-fields"
     columns = (
@@ -143,7 +143,7 @@ class ContextFieldPage(FormPage):
 
 
 class NewContextField(ContextFieldPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
     title = "New context field"
 
     def get_form(self, data: Any = None) -> NewContextFieldForm:
@@ -168,7 +168,7 @@ class NewContextField(ContextFieldPage):
 
 
 class EditContextField(EditPage, ContextFieldPage):
-    template_name = "projects/context_field.html"
+    template_name = "context_fields/context_field.html"
 
     def find(self) -> None:
         self.field = actions.access_context_field(self.caller, self.kwargs["name"])
@@ -238,7 +238,7 @@ def consequences(name: str, uses: Uses) -> list[str]:
 
 
 class DeleteContextField(ConsolePage):
-    template_name = "projects/delete_word.html"
+    template_name = "console/confirm.html"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         permission = Permission.DELETE_CONTEXT_FIELD

@@ -51,7 +51,7 @@ class Blocker:
 class DeleteProjectPage(ListPage):
     """Its list is that of the active flags."""
 
-    template_name = "projects/delete.html"
+    template_name = "deletion/delete_project.html"
     default_sort = "flag"
     per_page = 100
     refusal: AppError | None = None

@@ -105,7 +105,7 @@ class ArchivePage(ChosenFlags):
     All flags of a project are archived after this page alone, and only those that it counted.
     """
 
-    template_name = "projects/archive.html"
+    template_name = "flags/archive.html"
     verb = "Archive"
 
     def dependants(self, flags: Sequence[Flag]) -> list[Dependency]:
@@ -164,7 +164,7 @@ def digest(flags: Iterable[Flag]) -> str:
 class DeletePage(ChosenFlags):
     """Archived flags, for good."""
 
-    template_name = "projects/delete_flags.html"
+    template_name = "flags/delete.html"
     archived = True
     verb = "Delete"
 

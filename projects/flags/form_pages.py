@@ -69,7 +69,7 @@ def naming_help(project: Project) -> str:
 
 
 class NewFlagPage(FormPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
     title = "New flag"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -107,7 +107,7 @@ class NewFlagPage(FormPage):
 
 
 class EditFlagPage(EditPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
 
     def find(self) -> None:
         place = self.kwargs["project_id"], self.kwargs["name"]

@@ -66,7 +66,7 @@ class Place:
 
 
 class FlagPage(ConsolePage):
-    template_name = "projects/flag.html"
+    template_name = "flags/flag.html"
 
     def get_title(self) -> str:
         return self.kwargs["name"]

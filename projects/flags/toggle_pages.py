@@ -73,7 +73,7 @@ class SwitchFlag(ActionPage):
     """Turns a flag on or off in one environment: at once, or in production after a page that says what changes."""
 
     http_method_names = ["get", "post"]
-    template_name = "projects/switch_confirm.html"
+    template_name = "flags/toggle_confirm.html"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
@@ -104,7 +104,7 @@ class SwitchFlag(ActionPage):
             "enabled": "off" if self.turned == "on" else "on",
             "next": self.address(),
         }
-        messages.success(self.request, render_to_string("projects/switched.html", undo, self.request))
+        messages.success(self.request, render_to_string("flags/toggled.html", undo, self.request))
 
     def back(self) -> str:
         return flag_url(self.kwargs["project_id"], self.kwargs["name"])

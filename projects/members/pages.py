@@ -35,7 +35,7 @@ GROUP_PREFIX = "group: "
 
 
 class ProjectAccessPage(ListPage):
-    template_name = "projects/access.html"
+    template_name = "members/access.html"
     default_sort = "who"
     columns = (
         Column("who", "Who", by=("holder", "role__name")),

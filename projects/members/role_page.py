@@ -26,7 +26,7 @@ class UsedIn:
 
 
 class RolePage(ListPage):
-    template_name = "projects/role.html"
+    template_name = "members/role.html"
     default_sort = "project"
     columns = (
         Column("project", "Project", by=("project",)),

@@ -98,7 +98,7 @@ class ProjectForm(forms.Form):
 
 
 class NewProjectPage(FormPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
     title = "New project"
     form_class = ProjectForm
 

@@ -58,7 +58,7 @@ def conditions_saying(constraints: Sequence[Any]) -> Saying:
 
 
 class SegmentsPage(ListPage):
-    template_name = "projects/segments.html"
+    template_name = "segments/segments.html"
     title = "Segments"
     csv_name = "segments"
     default_sort = "name"
@@ -102,7 +102,7 @@ class SegmentsPage(ListPage):
 class SegmentForm(ConsolePage):
     """Common to creating and changing one: ``segment`` is as the form has it, unsaved."""
 
-    template_name = "projects/segment.html"
+    template_name = "segments/segment.html"
     restores = True
     button = "Create segment"
     title = "New segment"
@@ -256,7 +256,7 @@ class EditSegment(EditConflictMixin, SegmentForm):
 class DeleteSegment(ConsolePage):
     """What it removes; while strategies have it, where these are."""
 
-    template_name = "projects/delete_word.html"
+    template_name = "console/confirm.html"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         identifier = path_id(kwargs["segment_id"])

@@ -35,7 +35,7 @@ class StrategyEditor(ConsolePage):
     ``home`` is where one goes afterwards; any of ``permissions`` is enough to change it.
     """
 
-    template_name = "projects/strategy.html"
+    template_name = "strategies/strategy.html"
     restores = True
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False

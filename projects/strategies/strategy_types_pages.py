@@ -38,7 +38,7 @@ def mark(row: StrategyType) -> tuple[str, str]:
 
 
 class StrategyTypesPage(ListPage):
-    template_name = "projects/strategy_types.html"
+    template_name = "strategies/strategy_types.html"
     title = "Strategy types"
     csv_name = "strategy-types"
     columns = (
@@ -131,7 +131,7 @@ class NewStrategyTypeForm(StrategyTypeForm):
 
 
 class NewStrategyType(FormPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
     title = "New strategy type"
     form_class: type[forms.Form] = NewStrategyTypeForm
     permission = Permission.CREATE_STRATEGY

@@ -26,7 +26,7 @@ from projects.strategies.variant_rules import variants_document
 
 
 class VariantsPage(EditConflictMixin, ConsolePage):
-    template_name = "projects/flag_variants.html"
+    template_name = "strategies/flag_variants.html"
     restores = True
 
     def find(self) -> None:

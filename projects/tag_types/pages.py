@@ -23,7 +23,7 @@ from projects.tag_types.documents import tag_type_document
 
 
 class TagTypesPage(ListPage):
-    template_name = "projects/tag_types.html"
+    template_name = "tag_types/tag_types.html"
     title = "Tag types"
     csv_name = "tag-types"
     default_sort = "name"
@@ -65,7 +65,7 @@ class NewTagTypeForm(TagTypeForm):
 
 
 class NewTagType(FormPage):
-    template_name = "projects/form.html"
+    template_name = "console/form.html"
     title = "New tag type"
     form_class: type[forms.Form] = NewTagTypeForm
     permission = Permission.CREATE_TAG_TYPE

@@ -73,7 +73,7 @@ def scope_words(token: ApiToken, caller: Caller) -> str:
 
 
 class TokensPage(ListPage):
-    template_name = "projects/tokens.html"
+    template_name = "tokens/tokens.html"
     title = "API tokens"
     csv_name = "api-tokens"
     default_sort = "name"
@@ -203,7 +203,7 @@ class TokenForm(forms.Form):
 
 
 class NewTokenPage(ShowsSecretOnce, FormPage):
-    template_name = "projects/token_new.html"
+    template_name = "tokens/token_new.html"
     title = "New API token"
 
     def crumbs(self) -> Crumbs:

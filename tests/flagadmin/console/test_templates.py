@@ -12,10 +12,21 @@ FORBIDDEN = {
     "event attribute": re.compile(r"<[^>]*\son[a-z]+\s*="),
     "inline script": re.compile(r"<script(?![^>]*\ssrc=)[^>]*>"),
     "inline style": re.compile(r"<style[\s>]"),
-    "written-out URL": re.compile(r"""\s(?:href|action|formaction|hx-(?:get|post))=["']/"""),
+    "written-out URL": re.compile(r"""\s(?:href|(?:form)?action|hx-(?:get|post)|back|cancel)=["']/"""),
     "other host": re.compile(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//"""),
 }
 LINES = 60
+INCLUDED = re.compile(r"""{% (?:include|extends) ["'](?P<folder>\w+)/""")
+SHARED = {"admin", "console", "includes"}
+FOLDERS = {  # of each app
+    "groups": {"groups", "login", "people", "roles"},
+    "importer": {"importer"},
+    "playground": {"playground"},
+    "projects": {
+        "applications", "context_fields", "deletion", "flags", "members", "projects", "segments", "strategies",
+        "tag_types", "tokens",
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -24,6 +35,20 @@ def test_it_is_short_and_brings_nothing_that_browsers_would_refuse(template):
 
     assert [name for name, pattern in FORBIDDEN.items() if pattern.search(text)] == []
     assert len(text.splitlines()) <= LINES
+
+
+@pytest.mark.parametrize("app", FOLDERS)
+def test_an_app_includes_no_template_of_another(app):
+    templates = [path for path in TEMPLATES if path.parent.name in FOLDERS[app]]
+    included = {match["folder"] for path in templates for match in INCLUDED.finditer(path.read_text())}
+
+    assert included <= FOLDERS[app] | SHARED
+
+
+def test_every_folder_belongs_to_an_app():
+    folders = {path.parent.name for path in TEMPLATES if path.parent.name != "templates"}
+
+    assert folders == set.union(SHARED, *FOLDERS.values())
 
 
 @pytest.mark.parametrize("name", ["app.js", "app.css", "admin.css"])
