@@ -24,13 +24,13 @@ from playground.openapi import EvaluationContext
 from playground.request import read_context
 from playground.response.frontend import render_toggles
 from playground.snapshot_cache import snapshot
-from projects.applications.usage_report import Place, Report
+from projects.applications.usage_report import InstanceKey, UsageReport
 from projects.client_api import schemas as wire
 from projects.client_api.base import environment_of, token_of
 from projects.client_api.features import is_known
 from projects.client_api.metrics import metrics_report
 from projects.client_api.register import instance_of
-from projects.client_api.report_batcher import inbox
+from projects.client_api.report_batcher import report_batcher
 
 TAGS = ["Frontend API"]
 METHODS = "GET, POST, OPTIONS"
@@ -205,10 +205,10 @@ class FrontendRegisterView(FrontendView):
     )
     def post(self, request: ApiRequest) -> HttpResponse:
         body = wire.read(wire.Registration, request.data)
-        report = Report()
-        place = Place(body.appName, str(body.instanceId), environment_of(request))
-        report.saw(place, instance_of(body, request, sdk_type="frontend"), body.strategies)
-        inbox.submit(report, token=token_of(request).pk)
+        report = UsageReport()
+        place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
+        report.add_instance(place, instance_of(body, request, sdk_type="frontend"), body.strategies)
+        report_batcher.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 
@@ -224,7 +224,7 @@ class FrontendMetricsView(FrontendView):
         body = wire.read(wire.Metrics, request.data)
         instance = instance_of(body, request, sdk_type="frontend")
         report = metrics_report(body, environment_of(request), instance)
-        inbox.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=token_of(request).pk)
         return HttpResponse("OK", content_type="text/plain")
 
 

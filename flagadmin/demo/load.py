@@ -25,8 +25,8 @@ from groups.people.personal_tokens import create_personal_token, delete_personal
 from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
-from projects.applications.store_report import keep_report
-from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.applications.store_report import store_report
+from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.context_fields.actions import create_context_field
 from projects.models import ContextField, Environment, Flag, Project, Segment, StrategyType
 from projects.projects.actions import create_project
@@ -48,7 +48,7 @@ def load_demo() -> User:
     _flags(caller)
     _groups(caller)
     _tokens(caller)
-    keep_report(_usage())
+    store_report(_usage())
     return admin
 
 
@@ -140,13 +140,15 @@ def _tokens(caller: Caller) -> None:
                 create_token(new, caller=caller)
 
 
-def _usage() -> Report:
-    now, report = timezone.now(), Report()
+def _usage() -> UsageReport:
+    now, report = timezone.now(), UsageReport()
     for use in USAGE:
         for number in range(1, use.instances + 1):
-            place = Place(use.application, f"{use.application}-{number}", use.environment)
-            report.saw(place, Instance(sdk_version=use.sdk, sdk_type="backend"))
+            place = InstanceKey(use.application, f"{use.application}-{number}", use.environment)
+            report.add_instance(place, Instance(sdk_version=use.sdk, sdk_type="backend"))
         for flag in use.flags:
             at = now - timedelta(minutes=use.minutes_ago)
-            report.counted(Use(use.application, flag, use.environment), at, Count(yes=12, no=5), now=now)
+            report.add_count(
+                FlagUse(use.application, flag, use.environment), at, Count(yes=12, no=5), now=now
+            )
     return report

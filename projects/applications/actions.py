@@ -1,4 +1,4 @@
-"""Notes about an application, and forgetting it."""
+"""Changes the description of an application, or deletes it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller)
 
 @transactional
 def delete_application(name: str, *, caller: Caller) -> None:
-    """With its instances and usage; it comes back with its next report. Raises NotFound, NoAccess.
+    """Deletes it with its instances and usage. Its next report creates it again. Raises NotFound, NoAccess.
 
     Its hourly counts go with their time.
     """

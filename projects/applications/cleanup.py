@@ -1,4 +1,4 @@
-"""Forgetting usage that is too old to tell anything. Run by ``serve`` from time to time, or by ``cleanup_usage``."""
+"""Deletes old usage data. Runs periodically in ``serve``, or with the command ``cleanup_usage``."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,9 +12,9 @@ from flagadmin.db.transactions import transactional
 from projects.applications.queries import refresh_lines_ahead
 from projects.applications.usage_report import HOURS_KEPT
 
-# Longer than the window in which they are listed: an SDK tells its version when it starts, and may sleep long.
+# Longer than the window in which instances are listed: an SDK reports its version only when it starts.
 INSTANCES_KEPT = timedelta(days=30)
-DELETED_AT_ONCE = 20_000  # rows of a transaction
+ROWS_PER_TRANSACTION = 20_000
 
 _HOURS = """
 DELETE FROM projects_usagehour WHERE ctid = ANY(ARRAY(
@@ -26,7 +26,7 @@ DELETE FROM projects_applicationinstance WHERE ctid = ANY(ARRAY(
          LEFT JOIN projects_application a ON a.id = i.application_id
         WHERE i.seen_at < %s OR a.id IS NULL LIMIT %s))
 """
-# What a report wrote while somebody deleted the flag or the application it was about.
+# Rows that a report wrote while its flag or application was being deleted.
 _ORPHANS = """
 DELETE FROM projects_flagusage u
  WHERE NOT EXISTS (SELECT FROM projects_flag f WHERE f.id = u.flag_id)
@@ -41,8 +41,8 @@ DELETE FROM projects_application a
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """How many rows went, and how many lines of applications lists were made anew."""
+class CleanupResult:
+    """The number of deleted rows, and of rebuilt rows of applications lists."""
 
     hours: int
     instances: int
@@ -50,8 +50,8 @@ class Forgotten:
     lines: int
 
 
-def clean_usage(*, now: datetime | None = None) -> Forgotten:
-    """Hourly counts after two days, instances after thirty, applications that have neither instance nor usage."""
+def clean_usage(*, now: datetime | None = None) -> CleanupResult:
+    """Deletes hourly counts after two days, instances after thirty, and applications without instances and usage."""
     now = now or timezone.now()
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
     hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))
@@ -59,7 +59,7 @@ def clean_usage(*, now: datetime | None = None) -> Forgotten:
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
     instances = _delete_in_parts(_INSTANCES, long_ago)
     _delete(_ORPHANS)
-    return Forgotten(
+    return CleanupResult(
         hours=hours,
         instances=instances,
         applications=_delete(_APPLICATIONS, long_ago),
@@ -68,9 +68,9 @@ def clean_usage(*, now: datetime | None = None) -> Forgotten:
 
 
 def _delete_in_parts(statement: str, before: datetime) -> int:
-    """In transactions short enough that nobody waits for them."""
+    """Deletes in short transactions, so that other requests do not wait."""
     total = 0
-    while deleted := _delete(statement, before, DELETED_AT_ONCE):
+    while deleted := _delete(statement, before, ROWS_PER_TRANSACTION):
         total += deleted
     return total
 

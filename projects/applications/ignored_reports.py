@@ -1,4 +1,4 @@
-"""What of the reports of the last two days was beyond a limit and not kept."""
+"""Counts of what was beyond a limit in the reports of the last two days and not stored."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ Document = dict[str, Any]
 
 
 def ignored_of(application: Application) -> dict[str, int]:
-    """``{"instance": 3, "variant": 19900}``: only what there is."""
+    """``{"instance": 3, "variant": 19900}``, without zero counts."""
     rows = _kept().filter(application=application.name).order_by()
     return dict(rows.values("kind").annotate(total=Sum("number")).values_list("kind", "total"))
 
 
 def ignored_documents(caller: Caller) -> list[Document]:
-    """The latest hour first. What was ignored of a token is told to those who read all projects."""
+    """Latest hour first. Counts of tokens are only for callers who may read all projects."""
     of_tokens = Q() if caller.readable_projects is None else ~Q(application="")
     names = readable_applications(caller).values("name")
     rows = _kept().filter(Q(application="") | Q(application__in=names)).filter(of_tokens)

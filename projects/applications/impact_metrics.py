@@ -17,7 +17,7 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 
 class Series(NamedTuple):
-    """``labels`` is JSON with sorted names, so that it can be compared."""
+    """``labels`` is JSON with sorted keys, so that series can be compared."""
 
     name: str
     labels: str
@@ -34,7 +34,7 @@ class Sample:
     buckets: dict[str, int] = field(default_factory=dict)
 
     def then(self, later: "Sample") -> "Sample":
-        """Both together, of one series. Another kind or other buckets: the later one alone."""
+        """The sum of two samples of a series, or the later one if the kind or buckets differ."""
         if later.kind == GAUGE or later.kind != self.kind or later.buckets.keys() != self.buckets.keys():
             return later
         buckets = {bound: count + self.buckets[bound] for bound, count in later.buckets.items()}
@@ -49,7 +49,7 @@ def series_of(name: str, labels: Mapping[str, str], **forced: str) -> Series:
 
 
 def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
-    """Answers how many were ignored."""
+    """Returns the number of ignored samples."""
     if not samples:
         return 0
     kept = _within_limits(cursor, samples)
@@ -79,7 +79,7 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
 
 
 def _within_limits(cursor: Any, samples: Samples) -> Samples:
-    """A metric keeps the kind it came with; new metrics and series fit in what is left."""
+    """The samples within the limits whose kind is that of the stored metric."""
     series = sorted(samples)
     cursor.execute(
         "SELECT name, labels, kind FROM projects_impactseries JOIN unnest(%s::text[], %s::text[])"

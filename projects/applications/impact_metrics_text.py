@@ -36,7 +36,7 @@ def _lines() -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    """Flags are labels too, and their names may hold what names of labels may not."""
+    """A valid label name: flag names are used as labels and may contain other characters."""
     name = _NOT_IN_NAMES.sub("_", text)
     return f"_{name}" if name[:1].isdigit() or not name else name
 

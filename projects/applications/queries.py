@@ -1,4 +1,4 @@
-"""A project's applications list: narrow lines, one a project and application, and the instances of one page."""
+"""A project's applications list: one narrow row for each application, and the instances of one page."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -25,10 +25,10 @@ SORT_KEYS = {
     "instances": "instance_count",
     "sdks": "sdk_count",
 }
-SEPARATOR = "\x1f"  # between the parts of a line's ``search``
+SEPARATOR = "\x1f"  # between the parts of a row's ``search``
 REFRESHED_AT_ONCE = 1000
 
-# The index gives instance ids in order, so the limit ends the scan.
+# The index returns instance ids in order, so the limit ends the scan.
 _INSTANCES = """
 SELECT line.application_id, ARRAY(
        SELECT DISTINCT i.instance_id FROM projects_applicationinstance i
@@ -39,16 +39,16 @@ SELECT line.application_id, ARRAY(
 
 
 def project_applications(project_id: str) -> QuerySet[ProjectApplication]:
-    """The lines of a project's list as they are now. Writes only where instances have fallen out of the window."""
+    """The rows of a project's list. First rebuilds those whose instances have left the window."""
     _refresh_lines(project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW)
     return ProjectApplication.objects.filter(project_id=project_id)
 
 
 def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySet[ProjectApplication]:
-    """The lines that contain any of the terms, caseless, in name, environment or SDK; all without terms."""
+    """The rows with one of the terms in their name, environment or SDK, ignoring case; all without terms."""
     wanted = Q()
     for term in terms:
-        # No part contains a separator, so a term that does is in none.
+        # No part contains the separator, so a term that does matches nothing.
         wanted |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
     return lines.filter(wanted)
 
@@ -60,7 +60,7 @@ def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> Que
 def sort(
     lines: QuerySet[ProjectApplication], key: str, *, descending: bool = False
 ) -> QuerySet[ProjectApplication]:
-    """By one of SORT_KEYS; ties by name."""
+    """Sorted by one of SORT_KEYS, then by name."""
     column = SORT_KEYS[key]
     return lines.order_by(f"-{column}" if descending else column, "name")
 
@@ -68,14 +68,14 @@ def sort(
 def page(
     project_id: str, lines: QuerySet[ProjectApplication], start: int, length: int
 ) -> list[ProjectApplication]:
-    """Some of the sorted lines. The sort moves ids alone; whole lines are read of one page only."""
+    """A page of the sorted rows. Only ids are sorted; whole rows are read for one page."""
     chosen = lines.values("application_id")[start : start + length]
     whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=chosen)
     return list(whole.order_by(*lines.query.order_by))
 
 
 def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
-    """The records of one page, in its order. One statement."""
+    """The documents of one page, in order. One statement."""
     instances = _instances(project_id, [line.application_id for line in lines])
     return [
         {
@@ -91,7 +91,7 @@ def application_documents(project_id: str, lines: Sequence[ProjectApplication]) 
 
 
 def oldest_versions(project_id: str) -> dict[str, str]:
-    """The oldest version of each SDK of which the project's applications run several. One statement."""
+    """The oldest version of each SDK that the project's applications use in several versions. One statement."""
     lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
     sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
     known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
@@ -107,7 +107,7 @@ def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]
 
 
 def _refresh_lines(project_id: str, since: datetime) -> None:
-    """Makes lines anew that count instances last seen before this moment."""
+    """Rebuilds rows that include instances last seen before ``since``."""
     stale = ProjectApplication.objects.filter(project_id=project_id, oldest_seen_at__lt=since)
     ids = list(stale.order_by("application_id").values_list("application_id", flat=True))
     for start in range(0, len(ids), REFRESHED_AT_ONCE):
@@ -115,7 +115,7 @@ def _refresh_lines(project_id: str, since: datetime) -> None:
 
 
 def refresh_lines_ahead(ahead: timedelta) -> int:
-    """Makes lines anew that will be stale within this time, so that readers need not. Answers how many."""
+    """Rebuilds rows that become outdated within ``ahead``, so that page views need not. Returns their number."""
     soon = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW + ahead
     lines = ProjectApplication.objects.filter(oldest_seen_at__lt=soon)
     ids = sorted(set(lines.values_list("application_id", flat=True)))

@@ -1,8 +1,8 @@
-"""How much the reports of an hour may create: applications of a token, instances of an application, variants of a flag.
+"""Hourly limits on what reports create: applications of a token, instances of an application, variants of a flag.
 
-SDK tokens are in many hands, frontend tokens in everybody's. What goes beyond is not kept, counted, shown with the
-application and by the API, and told in the log. What is there already goes on being counted, so a limit that is
-reached hides no known application. Each worker counts by itself, so that a report needs no statement for it.
+SDK tokens are known to many, frontend tokens to everybody. What exceeds a limit is not stored but counted, shown on the
+application's page and by the API, and logged. Existing applications and instances are not limited. Each worker has its
+own limits, so that they need no database statement.
 """
 
 import logging
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from projects.applications.report_plan import Known, columns
-from projects.applications.usage_report import Report
+from projects.applications.report_plan import StoredUsage, columns
+from projects.applications.usage_report import UsageReport
 
 log = logging.getLogger("flagadmin.reports")
 
@@ -24,24 +24,24 @@ APPLICATION, INSTANCE, VARIANT, IMPACT = "application", "instance", "variant", "
 
 
 class Subject(NamedTuple):
-    """What a limit is of: a token (by id), or an application by name."""
+    """What a limit applies to: a token (by id) or an application (by name)."""
 
     kind: str
     token: int = 0
     application: str = ""
 
 
-class Allowances:
-    """What was created in the hour that is running."""
+class HourlyQuota:
+    """What has been created in the current hour."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._hour: datetime | None = None
         self._created: Counter[Subject] = Counter()
-        self._told: set[Subject] = set()
+        self._logged: set[Subject] = set()
 
     def take(self, subject: Subject, names: Iterable[Any], limit: int, *, now: datetime) -> set[Any]:
-        """Those of these names that may be created; each call counts them."""
+        """The names that may still be created. They count towards the limit."""
         with self._lock:
             self._begin(now)
             left = max(0, limit - self._created[subject])
@@ -50,11 +50,11 @@ class Allowances:
             return allowed
 
     def is_first(self, subject: Subject, *, now: datetime) -> bool:
-        """Whether this is the first time in the hour that something is said of it."""
+        """Whether this is the first call for this subject in the current hour."""
         with self._lock:
             self._begin(now)
-            new = subject not in self._told
-            self._told.add(subject)
+            new = subject not in self._logged
+            self._logged.add(subject)
             return new
 
     def _begin(self, now: datetime) -> None:
@@ -65,26 +65,26 @@ class Allowances:
 
     def forget(self) -> None:
         self._created.clear()
-        self._told.clear()
+        self._logged.clear()
 
 
-allowances = Allowances()
+quota = HourlyQuota()
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """A report without what is beyond the limits, and how much of what that was."""
+class LimitedReport:
+    """A report without what exceeds the limits, and the counts of what was removed."""
 
-    report: Report
+    report: UsageReport
     ignored: Counter[Subject]
 
 
-def allowed(report: Report, known: Known, *, now: datetime) -> Allowed:
+def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> LimitedReport:
     ignored: Counter[Subject] = Counter()
     applications = _ignored_applications(report, known, ignored, now)
     places = _ignored_instances(report, known, applications, ignored, now)
     if not applications and not places:
-        return Allowed(report, ignored)
+        return LimitedReport(report, ignored)
     kept = replace(
         report,
         instances={place: told for place, told in report.instances.items() if place not in places},
@@ -92,18 +92,20 @@ def allowed(report: Report, known: Known, *, now: datetime) -> Allowed:
         used={use: at for use, at in report.used.items() if use.application not in applications},
         hours={key: count for key, count in report.hours.items() if key[0].application not in applications},
     )
-    return Allowed(kept, ignored)
+    return LimitedReport(kept, ignored)
 
 
-def _ignored_applications(report: Report, known: Known, ignored: Counter[Subject], now: datetime) -> set[str]:
-    """New ones beyond what the token that told of them may still create."""
+def _ignored_applications(
+    report: UsageReport, known: StoredUsage, ignored: Counter[Subject], now: datetime
+) -> set[str]:
+    """New applications beyond the limit of the token that reported them."""
     by_token: dict[int, set[str]] = {}
     for name in report.strategies.keys() - known.applications.keys():
         by_token.setdefault(report.tokens.get(name, 0), set()).add(name)
     found: set[str] = set()
     for token, names in by_token.items():
         subject = Subject(APPLICATION, token=token)
-        beyond = names - allowances.take(subject, names, settings.REPORT_APPLICATIONS_LIMIT, now=now)
+        beyond = names - quota.take(subject, names, settings.REPORT_APPLICATIONS_LIMIT, now=now)
         if beyond:
             ignored[subject] += len(beyond)
             found |= beyond
@@ -111,16 +113,16 @@ def _ignored_applications(report: Report, known: Known, ignored: Counter[Subject
 
 
 def _ignored_instances(
-    report: Report, known: Known, applications: set[str], ignored: Counter[Subject], now: datetime
+    report: UsageReport, known: StoredUsage, applications: set[str], ignored: Counter[Subject], now: datetime
 ) -> set[Any]:
-    """All of ignored applications, and new ones beyond what their application may still get."""
+    """All instances of ignored applications, and new ones beyond the limit of their application."""
     found = {place for place in report.instances if place.application in applications}
     new: dict[str, set[Any]] = {}
     for place in report.instances.keys() - known.instances.keys() - found:
         new.setdefault(place.application, set()).add(place)
     for name, places in new.items():
         subject = Subject(INSTANCE, application=name)
-        beyond = places - allowances.take(subject, places, settings.REPORT_INSTANCES_LIMIT, now=now)
+        beyond = places - quota.take(subject, places, settings.REPORT_INSTANCES_LIMIT, now=now)
         if beyond:
             ignored[subject] += len(beyond)
             found |= beyond
@@ -128,7 +130,7 @@ def _ignored_instances(
 
 
 def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> None:
-    """Adds to the counts of the hour. Written last, in key order, so that nobody waits in a circle."""
+    """Adds to the counts of the hour. Written last and in key order, which prevents deadlocks."""
     rows = [(*subject, number) for subject, number in sorted(ignored.items()) if number]
     if not rows:
         return
@@ -140,11 +142,11 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
     """
     cursor.execute(statement, [now, *columns(rows, 4)])
     for subject in (subject for subject, number in ignored.items() if number):
-        if allowances.is_first(subject, now=now):
-            log.warning("Reports created too much this hour; what is beyond is ignored: %s", _told(subject))
+        if quota.is_first(subject, now=now):
+            log.warning("Reports exceeded a limit this hour. Ignored: %s", _description(subject))
 
 
-def _told(subject: Subject) -> str:
+def _description(subject: Subject) -> str:
     if not subject.application and not subject.token:
         return f"new {subject.kind}s"
     whose = f"application {subject.application}" if subject.application else f"token {subject.token}"

@@ -1,4 +1,4 @@
-"""What of a report is not known yet. Reads the tables; decides without them."""
+"""Compares a report with the stored usage and plans what to write."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
-from projects.applications.usage_report import Instance, Place, Report, Use
+from projects.applications.usage_report import FlagUse, Instance, InstanceKey, UsageReport
 
 STEP = timedelta(minutes=1)  # the precision of everything "last seen"
 STRATEGIES_KEPT = 100  # of an application
@@ -15,28 +15,28 @@ Rows = list[tuple[Any, ...]]
 
 
 @dataclass(slots=True)
-class Known:
-    """What the tables have of the things a report names."""
+class StoredUsage:
+    """The stored rows of everything that a report names."""
 
     applications: dict[str, int] = field(default_factory=dict)
     strategies: dict[str, set[str]] = field(default_factory=dict)
     flags: dict[str, int] = field(default_factory=dict)
     flags_seen: dict[tuple[int, str], datetime] = field(default_factory=dict)
-    instances: dict[Place, tuple[Instance, datetime]] = field(default_factory=dict)
-    used: dict[Use, datetime] = field(default_factory=dict)
+    instances: dict[InstanceKey, tuple[Instance, datetime]] = field(default_factory=dict)
+    used: dict[FlagUse, datetime] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Writes:
-    """What of a report is to be written. ``changed`` names the applications whose lines will change."""
+    """What to write of a report. ``changed`` are the applications whose rows in the applications lists change."""
 
     flags_to_hold: set[str] = field(default_factory=set)
     flags_seen: dict[tuple[int, str], datetime] = field(default_factory=dict)
     new_applications: set[str] = field(default_factory=set)
     strategies: dict[str, set[str]] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    instances: dict[Place, Instance] = field(default_factory=dict)
-    used: dict[Use, datetime] = field(default_factory=dict)
+    instances: dict[InstanceKey, Instance] = field(default_factory=dict)
+    used: dict[FlagUse, datetime] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -45,9 +45,9 @@ class Writes:
 # Reads --------------------------------------------------------------------------------------------------
 
 
-def read_known(cursor: Any, report: Report) -> Known:
-    """Up to four statements."""
-    known = Known()
+def read_stored_usage(cursor: Any, report: UsageReport) -> StoredUsage:
+    """At most four statements."""
+    known = StoredUsage()
     statement = "SELECT name, id, strategies FROM projects_application WHERE name = ANY(%s)"
     for name, application, strategies in fetch(cursor, statement, sorted(report.strategies)):
         known.applications[name] = application
@@ -63,7 +63,7 @@ def fetch(cursor: Any, statement: str, *parameters: Any) -> Rows:
     return cursor.fetchall()
 
 
-def _read_flags(cursor: Any, report: Report, known: Known) -> None:
+def _read_flags(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
     names = sorted({use.flag for use in report.used})
     if not names:
         return
@@ -77,7 +77,7 @@ def _read_flags(cursor: Any, report: Report, known: Known) -> None:
             known.flags_seen[flag, environment] = seen_at
 
 
-def _read_instances(cursor: Any, report: Report, known: Known) -> None:
+def _read_instances(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
     places = [place for place in report.instances if place.application in known.applications]
     if not places:
         return
@@ -91,10 +91,10 @@ def _read_instances(cursor: Any, report: Report, known: Known) -> None:
     names, instance_ids, environments = columns(places, 3)
     applications = [known.applications[name] for name in names]
     for row in fetch(cursor, statement, names, applications, instance_ids, environments):
-        known.instances[Place(*row[:3])] = (Instance(*row[4:]), row[3])
+        known.instances[InstanceKey(*row[:3])] = (Instance(*row[4:]), row[3])
 
 
-def _read_usage(cursor: Any, report: Report, known: Known) -> None:
+def _read_usage(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
     uses = [use for use in report.used if use.application in known.applications and use.flag in known.flags]
     if not uses:
         return
@@ -108,7 +108,7 @@ def _read_usage(cursor: Any, report: Report, known: Known) -> None:
     applications = [known.applications[name] for name in names]
     flag_ids = [known.flags[name] for name in flags]
     for *use, at in fetch(cursor, statement, names, applications, flags, flag_ids, environments):
-        known.used[Use(*use)] = at
+        known.used[FlagUse(*use)] = at
 
 
 def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
@@ -118,8 +118,8 @@ def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
 # Plan ---------------------------------------------------------------------------------------------------
 
 
-def plan_writes(report: Report, known: Known, *, now: datetime) -> Writes:
-    """What is new, has changed, or was last noted more than a minute before."""
+def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Writes:
+    """What is new, has changed, or was last seen more than a minute ago."""
     writes = Writes(new_applications=set(report.strategies) - set(known.applications))
     for name, told in report.strategies.items():
         stored = known.strategies.get(name, set())
@@ -134,10 +134,10 @@ def plan_writes(report: Report, known: Known, *, now: datetime) -> Writes:
 
 
 def _plan_instance(
-    writes: Writes, place: Place, told: Instance, known: tuple[Instance, datetime] | None, now: datetime
+    writes: Writes, place: InstanceKey, told: Instance, known: tuple[Instance, datetime] | None, now: datetime
 ) -> None:
     stored, seen_at = known or (Instance(), None)
-    merged = told.over(stored)
+    merged = told.completed_by(stored)
     if seen_at is not None and merged == stored and now - seen_at < STEP:
         return
     writes.instances[place] = merged
@@ -146,7 +146,7 @@ def _plan_instance(
         writes.changed.add(place.application)
 
 
-def _plan_use(writes: Writes, use: Use, at: datetime, known: Known) -> None:
+def _plan_use(writes: Writes, use: FlagUse, at: datetime, known: StoredUsage) -> None:
     place = (known.flags[use.flag], use.environment)
     flag_seen_at = known.flags_seen.get(place)
     if flag_seen_at is None or at - flag_seen_at >= STEP:

@@ -1,4 +1,4 @@
-"""SDK strings as SDKs send them, ``unleash-node-sdk:6.12.1``, read and put in order."""
+"""Parses and sorts SDK strings such as ``unleash-node-sdk:6.12.1``."""
 
 import re
 from collections import defaultdict
@@ -9,16 +9,16 @@ _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)(.*)", re.DOTALL)
 _DIGITS = re.compile(r"(\d+)")
 
 
-def split_sdk(said: str) -> tuple[str, str]:
-    """Name and version; the version is empty where none was said."""
-    name, _, rest = said.partition(":")
+def split_sdk(sdk: str) -> tuple[str, str]:
+    """Name and version, "" without a version."""
+    name, _, rest = sdk.partition(":")
     return name, rest.partition(":")[0]
 
 
-def group_sdks(said: Iterable[str]) -> list[dict[str, Any]]:
+def group_sdks(sdks: Iterable[str]) -> list[dict[str, Any]]:
     """``[{"name", "versions"}]``: names in code-point order, versions in version order."""
     versions: dict[str, set[str]] = defaultdict(set)
-    for name, version in map(split_sdk, said):
+    for name, version in map(split_sdk, sdks):
         versions[name].update([version] if version else [])
     return [{"name": name, "versions": sorted(versions[name], key=version_key)} for name in sorted(versions)]
 
@@ -28,7 +28,7 @@ def is_version(text: str) -> bool:
 
 
 def version_key(version: str) -> tuple[Any, ...]:
-    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; what is no version comes last."""
+    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; invalid versions come last."""
     match = _NUMBERS.fullmatch(version)
     if match is None:
         return (1, (), False, _natural(version), version)

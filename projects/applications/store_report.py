@@ -1,7 +1,7 @@
-"""Keeping what SDKs report, a set at a time.
+"""Stores usage reports.
 
-What is known is not written again within a minute, so a steady fleet costs reads. Tables are written in the order
-of ``projects.applications.usage_triggers``, each in key order, so that bursts never wait for each other in a circle.
+What is stored already is written again after a minute at the earliest, so unchanged clients mostly cost reads. Tables
+are written in the order of ``projects.applications.usage_triggers``, each in key order, which prevents deadlocks.
 """
 
 from collections import Counter
@@ -16,22 +16,22 @@ from django.utils import timezone
 
 from flagadmin.db.transactions import transactional
 from projects.applications.impact_metrics import write_samples
-from projects.applications.report_limits import IMPACT, VARIANT, Subject, allowed, write_ignored
+from projects.applications.report_limits import IMPACT, VARIANT, Subject, limit_report, write_ignored
 from projects.applications.report_plan import (
     STEP,
     STRATEGIES_KEPT,
-    Known,
+    StoredUsage,
     Writes,
     columns,
     fetch,
     plan_writes,
-    read_known,
+    read_stored_usage,
 )
-from projects.applications.usage_report import Report
+from projects.applications.usage_report import UsageReport
 
 
 class FlagsLocked(Exception):
-    """Somebody is changing these flags at the moment; nothing was written."""
+    """Another transaction has locked these flags; nothing was written."""
 
     def __init__(self, flags: set[str]) -> None:
         super().__init__(", ".join(sorted(flags)))
@@ -39,22 +39,22 @@ class FlagsLocked(Exception):
 
 
 @transactional
-def keep_report(
-    report: Report,
+def store_report(
+    report: UsageReport,
     *,
     now: datetime | None = None,
     lock_wait: timedelta | None = None,
     skip_locked: bool = False,
 ) -> None:
-    """Writes what a report tells that is not known yet. Flags that do not exist are left out.
+    """Writes what is new in a report. Unknown flags are ignored.
 
-    With ``lock_wait`` a lock that somebody holds for longer ends it with PostgreSQL's LOCK_NOT_AVAILABLE. With
-    ``skip_locked`` flags that somebody is changing are not waited for at all: raises FlagsLocked.
+    Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With ``skip_locked``,
+    raises FlagsLocked at once for flags that another transaction has locked.
     """
     now = now or timezone.now()
     with connection.cursor() as cursor:
-        known = read_known(cursor, report)
-        within = allowed(report, known, now=now)
+        known = read_stored_usage(cursor, report)
+        within = limit_report(report, known, now=now)
         report, ignored = within.report, within.ignored
         writes = plan_writes(report, known, now=now)
         if lock_wait is not None and (writes or report.hours or report.impact):
@@ -72,9 +72,9 @@ def keep_report(
 
 
 def apply_writes(
-    cursor: Any, report: Report, known: Known, writes: Writes, *, now: datetime
+    cursor: Any, report: UsageReport, known: StoredUsage, writes: Writes, *, now: datetime
 ) -> Counter[Subject]:
-    """Answers the variants beyond the limit, which were not written."""
+    """Returns the number of variants beyond the limit, which were not written."""
     _write_flags_seen(cursor, writes)
     known.applications |= _make_applications(cursor, writes, now)
     _hold_applications(cursor, known, writes)
@@ -86,10 +86,10 @@ def apply_writes(
     return ignored
 
 
-def _hold_flags(cursor: Any, known: Known, writes: Writes, *, skip_locked: bool) -> None:
-    """A flag that is being moved or deleted this moment could not see the usage written here.
+def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked: bool) -> None:
+    """Locks flags, because a concurrent move or deletion of a flag would miss the usage written here.
 
-    What was deleted before its turn is unknown from here on.
+    Flags deleted in the meantime are treated as unknown.
     """
     if not writes.flags_to_hold:
         return
@@ -126,7 +126,7 @@ def _write_flags_seen(cursor: Any, writes: Writes) -> None:
 
 
 def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, int]:
-    """The ids of new applications; one that somebody else has made meanwhile is locked by a void update."""
+    """The ids of new applications. An empty update locks one that another transaction has created meanwhile."""
     names = sorted(writes.new_applications)
     statement = """
         INSERT INTO projects_application AS known (name, folded_name, strategies, created_at)
@@ -136,14 +136,14 @@ def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, 
     return dict(fetch(cursor, statement, now, names, [n.casefold() for n in names])) if names else {}
 
 
-def _hold_applications(cursor: Any, known: Known, writes: Writes) -> None:
+def _hold_applications(cursor: Any, known: StoredUsage, writes: Writes) -> None:
     ids = sorted({known.applications[name] for name in writes.changed | set(writes.strategies)})
     if ids:
         statement = "SELECT 1 FROM projects_application WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
         cursor.execute(statement, [ids])
 
 
-def _write_strategies(cursor: Any, known: Known, writes: Writes) -> None:
+def _write_strategies(cursor: Any, known: StoredUsage, writes: Writes) -> None:
     statement = """
         UPDATE projects_application SET strategies =
                (ARRAY(SELECT DISTINCT unnest(strategies || %s::text[]) ORDER BY 1))[:%s] WHERE id = %s
@@ -152,7 +152,7 @@ def _write_strategies(cursor: Any, known: Known, writes: Writes) -> None:
         cursor.execute(statement, [sorted(told), STRATEGIES_KEPT, known.applications[name]])
 
 
-def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
+def _write_instances(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
     rows = sorted(
         (known.applications[place.application], place.instance_id, place.environment,
          instance.sdk_version.casefold(), *astuple(replace(instance, sdk_type=instance.sdk_type or "backend")))
@@ -180,7 +180,7 @@ def _write_instances(cursor: Any, known: Known, writes: Writes, now: datetime) -
         cursor.execute(statement, [*columns(rows, 11), now])
 
 
-def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
+def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
     rows = sorted(
         (known.applications[use.application], known.flags[use.flag], use.environment, at)
         for use, at in writes.used.items()
@@ -197,8 +197,8 @@ def _write_usage(cursor: Any, known: Known, writes: Writes) -> None:
         cursor.execute(statement, columns(rows, 4))
 
 
-def _write_hours(cursor: Any, report: Report, known: Known) -> Counter[Subject]:
-    """A flag's variants are those of its definition, so a row keeps a limited number of names: the first ones told."""
+def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counter[Subject]:
+    """Stores a limited number of variant names in a row, the first ones reported."""
     limit = settings.REPORT_VARIANTS_LIMIT
     told = {
         (known.flags[use.flag], use.environment, hour, known.applications[use.application]): (use, count)
@@ -232,8 +232,8 @@ def _write_hours(cursor: Any, report: Report, known: Known) -> Counter[Subject]:
     return ignored
 
 
-def _write_lines(cursor: Any, known: Known, writes: Writes, now: datetime) -> None:
-    """The lines of the applications lists: made anew where something changed, else only "last seen"."""
+def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
+    """Updates the rows of the applications lists: rebuilt for changed applications, otherwise only "last seen"."""
     changed = sorted({known.applications[name] for name in writes.changed})
     if changed:
         refresh_applications(changed, now=now)
@@ -262,7 +262,7 @@ def _write_lines(cursor: Any, known: Known, writes: Writes, now: datetime) -> No
 
 
 def refresh_applications(ids: list[int], *, now: datetime | None = None) -> None:
-    """Makes the lines of these applications anew in every project's list."""
+    """Rebuilds the rows of these applications in every project's list."""
     since = (now or timezone.now()) - settings.APPLICATION_INSTANCE_WINDOW
     with connection.cursor() as cursor:
         cursor.execute("SELECT projects_refresh_applications(%s, %s)", [ids, since])

@@ -1,4 +1,4 @@
-"""What SDKs report, as plain data that adds up: one post or several together."""
+"""Usage reports of SDKs as plain data. Reports can be added together."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,19 +9,19 @@ from typing import NamedTuple
 from projects.applications.impact_metrics import Samples
 
 HOURS_KEPT = timedelta(hours=48)
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # what SDKs send before is no time at all
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # earlier times in reports are invalid
 
 
-class Place(NamedTuple):
-    """Where an instance runs. The order is that of the table's key."""
+class InstanceKey(NamedTuple):
+    """An instance of an application in an environment, in the order of the table's key."""
 
     application: str
     instance_id: str
     environment: str
 
 
-class Use(NamedTuple):
-    """An application asking for a flag in an environment."""
+class FlagUse(NamedTuple):
+    """The use of a flag by an application in an environment."""
 
     application: str
     flag: str
@@ -30,7 +30,7 @@ class Use(NamedTuple):
 
 @dataclass(slots=True)
 class Instance:
-    """What an SDK says of itself. Empty text: it did not say."""
+    """What an SDK reports about itself; "" for what it does not report."""
 
     sdk_version: str = ""
     sdk_type: str = ""
@@ -40,8 +40,8 @@ class Instance:
     engine_version: str = ""
     sdk_flavor: str = ""
 
-    def over(self, known: "Instance") -> "Instance":
-        """This on top of what was known: nothing known is replaced by nothing."""
+    def completed_by(self, known: "Instance") -> "Instance":
+        """This instance, completed with what was known before."""
         return Instance(*(getattr(self, f.name) or getattr(known, f.name) for f in fields(self)))
 
 
@@ -59,34 +59,33 @@ class Count:
 
 
 @dataclass(slots=True)
-class Report:
-    """``used`` has the latest time of each use, ``hours`` its counts by the hour's beginning (UTC).
+class UsageReport:
+    """``used`` has the latest time of each use, ``hours`` the counts of each use by hour (UTC).
 
-    ``strategies`` names every application of the report, with the strategies it said it knows; ``tokens`` has the id
-    of the token that told of an application. ``impact`` are impact metrics; ``invalid_impact`` how many were not
-    valid, by token.
+    ``strategies`` has every application in the report with its known strategies; ``tokens`` the id of the token that
+    reported each application. ``impact`` are impact metrics; ``invalid_impact`` counts the invalid ones by token.
     """
 
-    instances: dict[Place, Instance] = field(default_factory=dict)
+    instances: dict[InstanceKey, Instance] = field(default_factory=dict)
     strategies: dict[str, set[str]] = field(default_factory=dict)
-    used: dict[Use, datetime] = field(default_factory=dict)
-    hours: dict[tuple[Use, datetime], Count] = field(default_factory=dict)
+    used: dict[FlagUse, datetime] = field(default_factory=dict)
+    hours: dict[tuple[FlagUse, datetime], Count] = field(default_factory=dict)
     tokens: dict[str, int] = field(default_factory=dict)
     impact: Samples = field(default_factory=dict)
     invalid_impact: Counter[int] = field(default_factory=Counter)
 
-    def told_by(self, token: int) -> "Report":
+    def with_token(self, token: int) -> "UsageReport":
         self.tokens = dict.fromkeys(self.strategies, token)
         self.invalid_impact = Counter({token: self.invalid_impact.total()})
         return self
 
-    def saw(self, place: Place, instance: Instance, strategies: Iterable[str] = ()) -> None:
+    def add_instance(self, place: InstanceKey, instance: Instance, strategies: Iterable[str] = ()) -> None:
         known = self.instances.get(place)
-        self.instances[place] = instance.over(known) if known else instance
+        self.instances[place] = instance.completed_by(known) if known else instance
         self.strategies.setdefault(place.application, set()).update(strategies)
 
-    def counted(self, use: Use, at: datetime, count: Count, *, now: datetime) -> None:
-        """A count of zero is no use. A time that is yet to come counts as now, one of long ago as EARLIEST."""
+    def add_count(self, use: FlagUse, at: datetime, count: Count, *, now: datetime) -> None:
+        """Ignores zero counts. Limits the time to between EARLIEST and now."""
         if not count.yes and not count.no:
             return
         at = max(EARLIEST, min(at, now))
@@ -95,9 +94,9 @@ class Report:
             hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
             self.hours.setdefault((use, hour), Count()).add(count)
 
-    def add(self, other: "Report") -> None:
+    def add(self, other: "UsageReport") -> None:
         for place, instance in other.instances.items():
-            self.saw(place, instance)
+            self.add_instance(place, instance)
         for application, names in other.strategies.items():
             self.strategies.setdefault(application, set()).update(names)
         for use, at in other.used.items():
@@ -109,6 +108,6 @@ class Report:
             self.impact[series] = self.impact[series].then(sample) if series in self.impact else sample
         self.invalid_impact += other.invalid_impact
 
-    def _used(self, use: Use, at: datetime) -> None:
+    def _used(self, use: FlagUse, at: datetime) -> None:
         self.strategies.setdefault(use.application, set())
         self.used[use] = max(at, self.used.get(use, at))

@@ -1,11 +1,11 @@
-"""The applications list of each project, kept in step with usage by the database itself.
+"""Database triggers that keep each project's applications list in step with usage.
 
-``projects_refresh_applications(ids, since)`` makes the lines of these applications anew, counting instances seen
-since then. Reports call it when something new appears. Moved and deleted flags call it from triggers, whatever
-moved or deleted them; those count all instances, and readers make the lines anew that count too many.
+``projects_refresh_applications(ids, since)`` rebuilds the rows of these applications, counting instances seen since
+then. Reports call it when something new appears, triggers when a flag is moved or deleted in any way. The triggers
+count all instances; a page view rebuilds rows whose instances have left the window.
 
-Locks are taken in one order by everybody who writes usage, so that reports and deletions never wait for each other
-in a circle: flags, last seen, applications, instances, usage, hours, lines; each by its key.
+Everything that writes usage locks in the same order, so that reports and deletions cannot deadlock: flags, last seen,
+applications, instances, usage, hours, applications lists; each by key.
 """
 
 import pgtrigger
@@ -60,7 +60,7 @@ END $$;
 """
 UNREFRESH_SQL = "DROP FUNCTION projects_refresh_applications(bigint[], timestamptz);"
 
-# Rows that are updated all the time and never in an indexed column: room beside them spares the indexes.
+# A low fill factor lets frequent updates of unindexed columns stay on their page (HOT updates).
 ROOM_SQL = """
 ALTER TABLE projects_applicationinstance SET (fillfactor = 80);
 ALTER TABLE projects_flagusage SET (fillfactor = 80);
@@ -104,12 +104,12 @@ RETURN NULL;
 
 
 def environment_usage_triggers() -> list[pgtrigger.Trigger]:
-    """Of the environments: what was used there goes with them."""
+    """Deleting an environment deletes its usage."""
     return [_trigger("usage_ends", pgtrigger.Delete, pgtrigger.Referencing(old="old_rows"), _ENDED)]
 
 
 def usage_triggers() -> list[pgtrigger.Trigger]:
-    """Of the flags: their usage follows them to another project, and goes with them."""
+    """Usage moves with a flag to another project, and is deleted with it."""
     return [
         _trigger(
             "usage_moves", pgtrigger.Update, pgtrigger.Referencing(old="old_rows", new="new_rows"), _MOVED

@@ -1,4 +1,4 @@
-"""What the views that SDKs call share."""
+"""The base class of the views that SDKs call."""
 
 from rest_framework.views import APIView
 
@@ -9,18 +9,18 @@ TAGS = ["Client"]
 
 
 class ClientView(APIView):
-    """Backend keys only; a console session has no business here."""
+    """Accepts backend tokens only, no console sessions."""
 
     authentication_classes = (ApiKeyAuthentication,)
     permission_classes = (IsBackendCaller,)
 
 
 def token_of(request: ApiRequest) -> ApiToken:
-    """The key of a request that a permission class has let in."""
+    """The token of an authenticated request."""
     assert request.auth is not None
     return request.auth
 
 
 def environment_of(request: ApiRequest) -> str:
-    """The environment is the key's, whatever a body says."""
+    """The environment of the token, whatever the body says."""
     return str(token_of(request).environment_id)

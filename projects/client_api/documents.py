@@ -1,6 +1,6 @@
-"""Rows → the plain documents that SDKs read and evaluate themselves.
+"""The flag definitions that SDKs download and evaluate themselves.
 
-Everything is in the order the playground's engine reads it in, so that both say the same.
+Their order is that of the playground's engine, so that both evaluate alike.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def client_features(
 ) -> tuple[list[Document], list[Document]]:
     """The active flags of these projects as they are in this environment, and the segments they use, by id.
 
-    ``inline_segments`` writes the constraints of segments into the strategies, for SDKs that know no segments.
+    ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment support.
     Four statements, whatever the number of flags.
     """
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
@@ -54,7 +54,7 @@ def _flag(
     flag = {
         "name": name,
         "type": kind,
-        # Without its disabled strategies it would have none, which SDKs take for on.
+        # Without disabled strategies none may be left, which SDKs evaluate as on.
         "enabled": enabled and (bool(active) or not strategies),
         "project": project,
         "stale": stale,

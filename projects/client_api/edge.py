@@ -1,4 +1,4 @@
-"""POST /edge/validate: an edge proxy asks what the keys it was given are good for."""
+"""POST /edge/validate: tells an edge proxy which of its tokens are valid."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ SECRET = "default:development.<56 hexadecimal digits>"
 EXAMPLE = {
     "tokens": [{"token": SECRET, "type": "client", "projects": ["default"], "environment": "development"}]
 }
-# The word that edge proxies know backend keys by.
+# Edge proxies' name for backend tokens.
 TYPES = {ApiToken.Kind.BACKEND: "client"}
 
 
@@ -39,13 +39,13 @@ class ValidateTokensView(APIView):
         ],
     )
     def post(self, request: Request) -> Response:
-        """Which of these keys are valid, and what they reach. Whoever has a key may know that; nothing else is said."""
+        """The valid tokens with their projects. Whoever has a token may know this, so no permission is needed."""
         body = wire.read(wire.Tokens, request.data)
         return Response({"tokens": valid_tokens(body.tokens)})
 
 
 def valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
-    """The valid keys in the order they were asked for, each once."""
+    """The valid tokens without duplicates, in the order of the request."""
     hashes = {hash_secret(secret): secret for secret in secrets}
     found = ApiToken.objects.filter(secret_hash__in=hashes).exclude(kind=ApiToken.Kind.PERSONAL)
     now = timezone.now()

@@ -14,9 +14,9 @@ from flagadmin.errors import NotFound, ValidationError
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.client_api.base import TAGS, ClientView, token_of
-from projects.client_api.features_cache import Query, answer_for, cache, etag_of
+from projects.client_api.features_cache import FeaturesQuery, cache, cached_response, etag_of
 from projects.client_api.spec_header import HEADER, knows_segments
-from projects.client_api.token_scope import read_scope, sdk_database
+from projects.client_api.token_scope import read_token_scope, sdk_database
 
 _GZIP = re.compile(
     r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
@@ -63,7 +63,7 @@ class ClientStrategy(serializers.Serializer):
     parameters = serializers.DictField(child=serializers.CharField())
     variants = serializers.ListField(child=serializers.DictField())
     segments = serializers.ListField(
-        child=serializers.IntegerField(), required=False, help_text="Only where there are any."
+        child=serializers.IntegerField(), required=False, help_text="Absent if there are none."
     )
 
 
@@ -76,14 +76,14 @@ class ClientDependency(serializers.Serializer):
 class ClientFeature(serializers.Serializer):
     name = serializers.CharField()
     type = serializers.CharField()
-    enabled = serializers.BooleanField(help_text="In the environment of the key.")
+    enabled = serializers.BooleanField(help_text="In the environment of the token.")
     project = serializers.CharField()
     stale = serializers.BooleanField()
-    strategies = ClientStrategy(many=True, help_text="Without disabled ones.")
+    strategies = ClientStrategy(many=True, help_text="Without disabled strategies.")
     variants = serializers.ListField(child=serializers.DictField())
     description = serializers.CharField(allow_null=True)
     impressionData = serializers.BooleanField()
-    dependencies = ClientDependency(many=True, required=False, help_text="Only where there are any.")
+    dependencies = ClientDependency(many=True, required=False, help_text="Absent if there are none.")
 
 
 class ClientSegment(serializers.Serializer):
@@ -96,7 +96,7 @@ class ClientFeatures(serializers.Serializer):
     version = serializers.IntegerField()
     features = ClientFeature(many=True)
     query = serializers.DictField()
-    segments = ClientSegment(many=True, required=False, help_text="From client specification 4.2.0 on.")
+    segments = ClientSegment(many=True, required=False, help_text="Since client specification 4.2.0.")
     meta = serializers.DictField()
 
 
@@ -112,33 +112,36 @@ class FeaturesView(ClientView):
         parameters=[
             SPEC,
             OpenApiParameter(
-                "If-None-Match", str, OpenApiParameter.HEADER, description="ETag of the last answer."
+                "If-None-Match",
+                str,
+                OpenApiParameter.HEADER,
+                description="The ETag of the previous response.",
             ),
-            OpenApiParameter("namePrefix", str, description="Only flags whose names begin like this."),
+            OpenApiParameter("namePrefix", str, description="Only flags whose names start with this prefix."),
             OpenApiParameter(
                 "tag", str, many=True, description="Only flags with one of these tags, `type:value`."
             ),
         ],
         responses={
             200: ClientFeatures,
-            304: OpenApiResponse(description="Nothing has changed; no body."),
+            304: OpenApiResponse(description="Not modified. No body."),
         }
         | refusals(400, 403),
         examples=[OpenApiExample("Features", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """All active flags of the key's projects, as they are in the key's environment.
+        """All active flags of the token's projects in the token's environment.
 
         Projects and environment come from the key alone. An SDK of client specification 4.2.0 or later gets
         segments by id; for older ones their constraints are written into the strategies.
         """
         query = read_query(request)
         using = sdk_database()
-        scope = read_scope(token_of(request), using=using)
+        scope = read_token_scope(token_of(request), using=using)
         key, etag = etag_of(scope, query, using=using)
         if is_known(request, etag):
             return _with_headers(HttpResponse(status=304), etag)
-        answer = cache.get(key, etag) or answer_for(token_of(request), query, using=using)
+        answer = cache.get(key, etag) or cached_response(token_of(request), query, using=using)
         if not _GZIP.search(request.headers.get("Accept-Encoding", "")):
             return _with_headers(HttpResponse(answer.body, content_type="application/json"), answer.etag)
         response = HttpResponse(answer.gzipped, content_type="application/json")
@@ -154,11 +157,11 @@ class FeatureView(ClientView):
         responses={200: ClientFeature} | refusals(400, 403, 404),
     )
     def get(self, request: ApiRequest, name: str) -> Response:
-        """One flag, as in the list."""
+        """One flag, in the format of the list."""
         using = sdk_database()
-        query = Query(knows_segments(request.headers.get(HEADER, "")))
-        key, etag = etag_of(read_scope(token_of(request), using=using), query, using=using)
-        answer = cache.get(key, etag) or answer_for(token_of(request), query, using=using)
+        query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
+        key, etag = etag_of(read_token_scope(token_of(request), using=using), query, using=using)
+        answer = cache.get(key, etag) or cached_response(token_of(request), query, using=using)
         features: list[dict[str, Any]] = orjson.loads(answer.body)["features"]
         flag = next((flag for flag in features if flag["name"] == name), None)
         if flag is None:
@@ -166,15 +169,15 @@ class FeatureView(ClientView):
         return Response(flag)
 
 
-def read_query(request: ApiRequest) -> Query:
-    """Raises ValidationError. ``project`` and ``environment`` are read and not used: the key decides."""
+def read_query(request: ApiRequest) -> FeaturesQuery:
+    """Raises ValidationError. Ignores ``project`` and ``environment``, which the token determines."""
     tags = []
     for index, tag in enumerate(request.query_params.getlist("tag")):
         tag_type, separator, value = tag.partition(":")
         if not (tag_type and separator and value):
             raise ValidationError.at(f"tag[{index}]", f'"{tag}" is not of the form type:value.')
         tags.append((tag_type, value))
-    return Query(
+    return FeaturesQuery(
         knows_segments(request.headers.get(HEADER, "")),
         request.query_params.get("namePrefix", ""),
         tuple(tags),
@@ -182,7 +185,7 @@ def read_query(request: ApiRequest) -> Query:
 
 
 def is_known(request: ApiRequest, etag: str) -> bool:
-    """Whether If-None-Match has this ETag; the weak form counts too, as RFC 9110 has it."""
+    """Whether If-None-Match contains this ETag, by weak comparison (RFC 9110)."""
     known = parse_etags(request.headers.get("If-None-Match", ""))
     return known == ["*"] or etag in (tag.removeprefix("W/") for tag in known)
 

@@ -1,4 +1,4 @@
-"""Ready bytes of the client features document: built once per scope, query and revision, then served as they are."""
+"""A cache of serialised client features documents, one for each token scope, query and revision."""
 
 import gzip
 import hashlib
@@ -14,13 +14,13 @@ from django.conf import settings
 from flagadmin.db.transactions import consistent_reads
 from groups.models import ApiToken
 from projects.client_api.documents import client_features
-from projects.client_api.token_scope import Scope, read_scope
+from projects.client_api.token_scope import TokenScope, read_token_scope
 from projects.models import FlagTag
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What a request narrows the document to. ``tags`` are (type, value); any of them is enough."""
+class FeaturesQuery:
+    """The filters of a request. ``tags`` are (type, value); a flag needs one of them."""
 
     knows_segments: bool
     name_prefix: str = ""
@@ -28,7 +28,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CachedResponse:
     key: bytes
     etag: str
     body: bytes
@@ -39,43 +39,43 @@ class Answer:
         return len(self.body) + len(self.gzipped)
 
 
-class AnswerCache:
-    """One answer a key, the newest; the least recently used out first beyond ``limit`` bytes."""
+class FeaturesCache:
+    """One response for each key, the latest. Beyond ``limit`` bytes the least recently used are dropped."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[bytes, Answer] = OrderedDict()
+        self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self._lock = Lock()
         self.nbytes = 0
 
-    def get(self, key: bytes, etag: str) -> Answer | None:
+    def get(self, key: bytes, etag: str) -> CachedResponse | None:
         with self._lock:
-            answer = self._answers.get(key)
-            if answer is None or answer.etag != etag:
+            response = self._responses.get(key)
+            if response is None or response.etag != etag:
                 return None
-            self._answers.move_to_end(key)
-            return answer
+            self._responses.move_to_end(key)
+            return response
 
-    def put(self, answer: Answer, *, limit: int) -> None:
+    def put(self, response: CachedResponse, *, limit: int) -> None:
         with self._lock:
-            if answer.key in self._answers:
-                self.nbytes -= self._answers.pop(answer.key).nbytes
-            self._answers[answer.key] = answer
-            self.nbytes += answer.nbytes
-            while self.nbytes > limit and len(self._answers) > 1:
-                self.nbytes -= self._answers.popitem(last=False)[1].nbytes
+            if response.key in self._responses:
+                self.nbytes -= self._responses.pop(response.key).nbytes
+            self._responses[response.key] = response
+            self.nbytes += response.nbytes
+            while self.nbytes > limit and len(self._responses) > 1:
+                self.nbytes -= self._responses.popitem(last=False)[1].nbytes
 
     def clear(self) -> None:
         with self._lock:
-            self._answers.clear()
+            self._responses.clear()
             self.nbytes = 0
 
 
-cache = AnswerCache()
+cache = FeaturesCache()
 _building = Lock()
 
 
-def etag_of(scope: Scope, query: Query, *, using: str) -> tuple[bytes, str]:
-    """The key of an answer and its strong ETag, ``"<hash of the query>:<revision>:v1"``."""
+def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:
+    """The cache key of a response and its strong ETag, ``"<hash of the query>:<revision>:v1"``."""
     parts: list[Any] = [scope.environment, scope.all_projects, scope.projects, query.knows_segments]
     if query.name_prefix or query.tags:
         parts += [query.name_prefix, query.tags, sorted(_tagged(query, using=using) or ())]
@@ -83,27 +83,27 @@ def etag_of(scope: Scope, query: Query, *, using: str) -> tuple[bytes, str]:
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
 
 
-def answer_for(token: ApiToken, query: Query, *, using: str) -> Answer:
-    """Read, built and kept. One thread of a worker at a time: the others find the result."""
+def cached_response(token: ApiToken, query: FeaturesQuery, *, using: str) -> CachedResponse:
+    """Builds and caches a response. One thread of a worker at a time; the others then find it in the cache."""
     with _building, consistent_reads(using):
-        scope = read_scope(token, using=using)
+        scope = read_token_scope(token, using=using)
         key, etag = etag_of(scope, query, using=using)
         found = cache.get(key, etag)
         if found is None:
             body = _document(scope, query, key, etag, using=using)
-            found = Answer(key, etag, body, gzip.compress(body, 6, mtime=0))
+            found = CachedResponse(key, etag, body, gzip.compress(body, 6, mtime=0))
             cache.put(found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
     return found
 
 
-def _document(scope: Scope, query: Query, key: bytes, etag: str, *, using: str) -> bytes:
+def _document(scope: TokenScope, query: FeaturesQuery, key: bytes, etag: str, *, using: str) -> bytes:
     flags, segments = client_features(
         scope.projects, scope.environment, inline_segments=not query.knows_segments, using=using
     )
-    wanted = _filter(query, using=using)
+    matches = _filter(query, using=using)
     document: dict[str, Any] = {
         "version": 2,
-        "features": [flag for flag in flags if wanted(flag["name"])],
+        "features": [flag for flag in flags if matches(flag["name"])],
         "query": _query(scope, query),
     }
     if query.knows_segments:
@@ -112,22 +112,22 @@ def _document(scope: Scope, query: Query, key: bytes, etag: str, *, using: str) 
     return orjson.dumps(document)
 
 
-def _query(scope: Scope, query: Query) -> dict[str, Any]:
-    said: dict[str, Any] = {"tag": [list(tag) for tag in query.tags]} if query.tags else {}
+def _query(scope: TokenScope, query: FeaturesQuery) -> dict[str, Any]:
+    echoed: dict[str, Any] = {"tag": [list(tag) for tag in query.tags]} if query.tags else {}
     if not scope.all_projects:
-        said["project"] = list(scope.projects)
+        echoed["project"] = list(scope.projects)
     if query.name_prefix:
-        said["namePrefix"] = query.name_prefix
-    return said | {"environment": scope.environment, "inlineSegmentConstraints": not query.knows_segments}
+        echoed["namePrefix"] = query.name_prefix
+    return echoed | {"environment": scope.environment, "inlineSegmentConstraints": not query.knows_segments}
 
 
-def _filter(query: Query, *, using: str) -> Callable[[str], bool]:
+def _filter(query: FeaturesQuery, *, using: str) -> Callable[[str], bool]:
     tagged = _tagged(query, using=using)
     return lambda name: name.startswith(query.name_prefix) and (tagged is None or name in tagged)
 
 
-def _tagged(query: Query, *, using: str) -> set[str] | None:
-    """The flags with one of the tags; tags raise no revision, so the ETag has the names. None without tags."""
+def _tagged(query: FeaturesQuery, *, using: str) -> set[str] | None:
+    """The names of flags with one of the tags, None without tags. Part of the ETag, as tags do not change revisions."""
     if not query.tags:
         return None
     names: set[str] = set()

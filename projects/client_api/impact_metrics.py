@@ -1,4 +1,4 @@
-"""The impact metrics of a report, read one by one: a bad one spoils neither the others nor the counts of flags."""
+"""The impact metrics of a report, validated one by one: an invalid one affects no others."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ class Bucket(wire.Body):
 
 
 class SampleBody(wire.Body):
-    labels: dict[Label, Annotated[str, Field(max_length=wire.LONGEST_WORD)]] = Field(
+    labels: dict[Label, Annotated[str, Field(max_length=wire.MAX_WORD_LENGTH)]] = Field(
         default_factory=dict, max_length=MOST_LABELS
     )
     value: Number = 0.0
@@ -32,7 +32,7 @@ class SampleBody(wire.Body):
 
 
 class ImpactMetric(wire.Body):
-    """What an application recorded since the last report."""
+    """What an application has recorded since its last report."""
 
     name: wire.Name
     help: Annotated[str, Field(max_length=1000)] = ""
@@ -41,7 +41,7 @@ class ImpactMetric(wire.Body):
 
 
 def samples_of(metrics: list[Any], environment: str, application: str = "") -> tuple[Samples, int]:
-    """By series, and how many metrics were not valid. The environment is the token's."""
+    """The samples by series, and the number of invalid metrics. The environment is that of the token."""
     good, _ = wire.read_each(ImpactMetric, metrics, "impactMetrics")
     samples: Samples = {}
     invalid = len(metrics) - len(good)

@@ -12,12 +12,12 @@ from flagadmin.errors import ValidationError
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from groups.tokens import note_uses
-from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.client_api import schemas as wire
 from projects.client_api.base import TAGS, ClientView, environment_of, token_of
 from projects.client_api.impact_metrics import samples_of
 from projects.client_api.register import ACCEPTED, instance_of
-from projects.client_api.report_batcher import inbox
+from projects.client_api.report_batcher import report_batcher
 
 EXAMPLE = {
     "appName": "web-shop",
@@ -54,30 +54,32 @@ class MetricsView(ClientView):
         examples=[OpenApiExample("Metrics", value=EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Answered once it is stored. The environment is the key's; flags may be of any project.
+        """Responds once the report is stored. The environment is that of the token; flags may be of any project.
 
-        Counts of flags that do not exist are accepted and not kept. Impact metrics that
-        are not valid are ignored, and counted with what is beyond a limit.
+        Counts of unknown flags are accepted but not stored. Invalid impact metrics are
+        ignored and counted as ignored.
         """
         body = wire.read(wire.Metrics, request.data)
         report = metrics_report(body, environment_of(request), instance_of(body, request))
-        inbox.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 
-def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> Report:
-    report = Report()
-    report.saw(Place(body.appName, str(body.instanceId), environment), instance)
+def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> UsageReport:
+    report = UsageReport()
+    report.add_instance(InstanceKey(body.appName, str(body.instanceId), environment), instance)
     count_impact(report, body.impactMetrics, environment, body.appName)
     if body.bucket:
         now = timezone.now()
         for flag, told in body.bucket.toggles.items():
-            use = Use(body.appName, flag, environment)
-            report.counted(use, body.bucket.stop, Count(told.yes, told.no, dict(told.variants)), now=now)
+            use = FlagUse(body.appName, flag, environment)
+            report.add_count(use, body.bucket.stop, Count(told.yes, told.no, dict(told.variants)), now=now)
     return report
 
 
-def count_impact(report: Report, metrics: list[Any] | None, environment: str, application: str = "") -> None:
+def count_impact(
+    report: UsageReport, metrics: list[Any] | None, environment: str, application: str = ""
+) -> None:
     report.impact, invalid = samples_of(metrics or [], environment, application)
     report.invalid_impact = Counter({0: invalid})
 
@@ -97,17 +99,17 @@ class BulkMetricsView(ClientView):
         examples=[OpenApiExample("Bulk metrics", value=BULK_EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Of edge proxies. Entries of another environment than the key's are not kept; tokens that were used at the
-        proxy count as used here, unknown ones are passed over.
+        """Metrics of edge proxies. Entries for other environments than the token's are not stored. Tokens used at the
+        proxy count as used; unknown tokens are ignored.
 
-        A bad entry spoils no other: the good ones are stored even where the answer is 400.
+        Valid entries are stored even if others are invalid and the response is 400.
         """
         lists = wire.read(wire.BulkLists, request.data)
         applications, problems = wire.read_each(wire.BulkApplication, lists.applications, "applications")
         metrics, more = wire.read_each(wire.BulkMetric, lists.metrics, "metrics")
         report = _bulk_report(applications, metrics, environment_of(request), timezone.now())
         count_impact(report, lists.impactMetrics, environment_of(request))
-        inbox.submit(report, token=token_of(request).pk)
+        report_batcher.submit(report, token=token_of(request).pk)
         note_uses(lists.seenTokens or ())
         if problems or more:
             raise ValidationError.of(problems + more)
@@ -116,16 +118,16 @@ class BulkMetricsView(ClientView):
 
 def _bulk_report(
     applications: list[wire.BulkApplication], metrics: list[wire.BulkMetric], environment: str, now: datetime
-) -> Report:
-    report = Report()
+) -> UsageReport:
+    report = UsageReport()
     for application in applications:
         if (application.environment or environment) == environment:
-            place = Place(application.appName, str(application.instanceId), environment)
+            place = InstanceKey(application.appName, str(application.instanceId), environment)
             instance = instance_of(application, sdk_type=application.sdkType or "")
-            report.saw(place, instance, application.strategies or ())
+            report.add_instance(place, instance, application.strategies or ())
     for metric in metrics:
         if (metric.environment or environment) == environment:
-            use = Use(metric.appName, metric.featureName, environment)
+            use = FlagUse(metric.appName, metric.featureName, environment)
             count = Count(metric.yes, metric.no, dict(metric.variants or {}))
-            report.counted(use, metric.timestamp, count, now=now)
+            report.add_count(use, metric.timestamp, count, now=now)
     return report

@@ -1,14 +1,14 @@
-"""POST /api/client/register: an SDK says that it has started."""
+"""POST /api/client/register: an SDK reports that it has started."""
 
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
 from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
-from projects.applications.usage_report import Instance, Place, Report
+from projects.applications.usage_report import Instance, InstanceKey, UsageReport
 from projects.client_api import schemas as wire
 from projects.client_api.base import TAGS, ClientView, environment_of, token_of
-from projects.client_api.report_batcher import inbox
+from projects.client_api.report_batcher import report_batcher
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
 EXAMPLE = {
@@ -33,17 +33,17 @@ class RegisterView(ClientView):
         examples=[OpenApiExample("Registration", value=EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Answered once it is stored. The environment is the key's."""
+        """Responds once the registration is stored. The environment is that of the token."""
         body = wire.read(wire.Registration, request.data)
-        report = Report()
-        place = Place(body.appName, str(body.instanceId), environment_of(request))
-        report.saw(place, instance_of(body, request), body.strategies)
-        inbox.submit(report, token=token_of(request).pk)
+        report = UsageReport()
+        place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
+        report.add_instance(place, instance_of(body, request), body.strategies)
+        report_batcher.submit(report, token=token_of(request).pk)
         return Response(status=202)
 
 
 def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_type: str = "") -> Instance:
-    """What an SDK says of itself, in the body or (its name and version) in the ``unleash-sdk`` header."""
+    """The SDK's information about itself, from the body or (name and version) the ``unleash-sdk`` header."""
     sdk = body.sdkVersion or (sdk_header(request) if request else "")
     return Instance(
         sdk,
@@ -58,4 +58,4 @@ def instance_of(body: wire.Platform, request: ApiRequest | None = None, *, sdk_t
 
 def sdk_header(request: ApiRequest) -> str:
     said = request.headers.get("Unleash-Sdk") or request.headers.get("X-Unleash-Sdk") or ""
-    return said if len(said) <= wire.LONGEST_WORD and said.isprintable() else ""
+    return said if len(said) <= wire.MAX_WORD_LENGTH and said.isprintable() else ""

@@ -1,4 +1,4 @@
-"""The bodies that SDKs send. Members that are not named here are accepted and not read."""
+"""The request bodies of SDKs. Unknown keys are accepted and ignored."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -10,19 +10,19 @@ from flagadmin.errors import Problem, ValidationError
 
 MOST_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
-LONGEST_WORD = 255  # characters
+MAX_WORD_LENGTH = 255  # characters
 MOST_TOKENS = 1000
-MOST_ENTRIES = 10_000  # of a bulk list; flags of one report
+MAX_ENTRIES = 10_000  # of a bulk list; flags of one report
 MOST_VARIANTS = 1000
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
-Word = Annotated[str | None, Field(max_length=LONGEST_WORD)]
-StrategyNames = Annotated[list[Annotated[str, Field(max_length=LONGEST_WORD)]], Field(max_length=1000)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
+Word = Annotated[str | None, Field(max_length=MAX_WORD_LENGTH)]
+StrategyNames = Annotated[list[Annotated[str, Field(max_length=MAX_WORD_LENGTH)]], Field(max_length=1000)]
 Secret = Annotated[str, Field(max_length=1000)]
 SeenTokens = Annotated[list[Secret], Field(max_length=MOST_TOKENS)]
 ImpactMetrics = Annotated[list[Any], Field(max_length=200)]
 CountNumber = Annotated[int, Field(ge=0, le=MOST_COUNT)]
-VariantName = Annotated[str, Field(max_length=LONGEST_WORD)]
+VariantName = Annotated[str, Field(max_length=MAX_WORD_LENGTH)]
 VariantCounts = Annotated[dict[VariantName, CountNumber], Field(max_length=MOST_VARIANTS)]
 
 
@@ -46,29 +46,29 @@ class Body(BaseModel):
 
 
 class Platform(Body):
-    """What SDKs tell of themselves in any of their posts."""
+    """What SDKs report about themselves in every body."""
 
     sdkVersion: Word = None
     platformName: Word = None
     platformVersion: Word = None
     yggdrasilVersion: Word = None
     specVersion: Word = None
-    sdkFlavor: Word = Field(None, description="What the SDK is wrapped in, for example a framework's SDK.")
+    sdkFlavor: Word = Field(None, description="The SDK that wraps this one, for example a framework's.")
     sdkFlavorVersion: Word = None
 
 
 class Registration(Platform):
-    """An SDK that has just started."""
+    """A registration."""
 
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
-    started: Moment = Field(description="When it started.")
-    interval: float = Field(description="How often it sends metrics.", allow_inf_nan=False)
-    strategies: StrategyNames = Field(description="The strategies it can evaluate.")
+    started: Moment = Field(description="Start time.")
+    interval: float = Field(description="Interval between metrics reports.", allow_inf_nan=False)
+    strategies: StrategyNames = Field(description="Supported strategies.")
 
 
 class ToggleCount(Body):
-    """How often a flag was on and off, and which variants it gave."""
+    """How often a flag was on and off, and the counts of its variants."""
 
     yes: CountNumber = 0
     no: CountNumber = 0
@@ -76,15 +76,15 @@ class ToggleCount(Body):
 
 
 class Bucket(Body):
-    """The counts of a span of time."""
+    """The counts of a time interval."""
 
     start: Moment
     stop: Moment
-    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.", max_length=MOST_ENTRIES)
+    toggles: dict[str, ToggleCount] = Field(description="Counts by flag name.", max_length=MAX_ENTRIES)
 
 
 class Metrics(Platform):
-    """What an SDK counted since its last post."""
+    """What an SDK has counted since its last report."""
 
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")
@@ -93,7 +93,7 @@ class Metrics(Platform):
 
 
 class BulkApplication(Platform):
-    """An application that an edge proxy speaks for."""
+    """An application behind an edge proxy."""
 
     appName: Name
     instanceId: InstanceId
@@ -115,21 +115,19 @@ class BulkMetric(Body):
 
 
 class BulkMetrics(Body):
-    """What an edge proxy gathered."""
+    """The metrics that an edge proxy has collected."""
 
-    applications: list[BulkApplication] = Field(max_length=MOST_ENTRIES)
-    metrics: list[BulkMetric] = Field(max_length=MOST_ENTRIES)
-    seenTokens: SeenTokens | None = Field(
-        None, description="Tokens that were used at the proxy since its last post."
-    )
+    applications: list[BulkApplication] = Field(max_length=MAX_ENTRIES)
+    metrics: list[BulkMetric] = Field(max_length=MAX_ENTRIES)
+    seenTokens: SeenTokens | None = Field(None, description="Tokens used at the proxy since its last report.")
     impactMetrics: ImpactMetrics | None = Field(None, description="Counters, gauges and histograms.")
 
 
 class BulkLists(Body):
-    """The two lists alone: their entries are read one by one."""
+    """The two lists; their entries are validated one by one."""
 
-    applications: list[Any] = Field(max_length=MOST_ENTRIES)
-    metrics: list[Any] = Field(max_length=MOST_ENTRIES)
+    applications: list[Any] = Field(max_length=MAX_ENTRIES)
+    metrics: list[Any] = Field(max_length=MAX_ENTRIES)
     seenTokens: SeenTokens | None = None
     impactMetrics: ImpactMetrics | None = None
 
@@ -139,7 +137,7 @@ class Tokens(Body):
 
 
 class ValidToken(Body):
-    """What a key reaches."""
+    """A valid token and its projects."""
 
     token: str
     type: str
@@ -163,7 +161,7 @@ def read(kind: type[B], data: Any) -> B:
 
 
 def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], list[Problem]]:
-    """The good entries of a list, and the problems of the others."""
+    """The valid entries of a list, and the problems of the others."""
     good, found = [], []
     for index, entry in enumerate(entries):
         try:

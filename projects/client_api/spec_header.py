@@ -1,4 +1,4 @@
-"""The Unleash-Client-Spec header: which version of the client specification an SDK follows."""
+"""The Unleash-Client-Spec header: the version of the client specification that an SDK supports."""
 
 from semver import Version
 

@@ -1,7 +1,7 @@
-"""What an SDK key reaches at this moment: projects, environment, and one number that grows with every change.
+"""The projects and environment that an SDK token can read, and their revision.
 
-The number is the sum of the projects' revisions. Each of them only grows, so for the same projects no two states
-have the same sum; a maximum would not do, because numbers are drawn before they are committed.
+The revision is the sum of the projects' revisions. Each of these only grows, so every change changes the sum. Their
+maximum may stay the same, because revisions are assigned before they are committed.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SELECT coalesce(sum(r.revision), 0), coalesce(array_agg(r.project_id ORDER BY r.
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TokenScope:
     environment: str
     projects: tuple[str, ...]
     all_projects: bool
@@ -29,13 +29,13 @@ class Scope:
 
 
 def sdk_database() -> str:
-    """The replica where there is one: the one place where an answer may be as old as the replica is behind."""
+    """The replica if there is one. Only SDK responses may lag behind the primary database."""
     return "replica" if "replica" in connections else DEFAULT_DB_ALIAS
 
 
-def read_scope(token: ApiToken, *, using: str) -> Scope:
-    """One small statement."""
+def read_token_scope(token: ApiToken, *, using: str) -> TokenScope:
+    """One statement."""
     with connections[using].cursor() as cursor:
         cursor.execute(_ALL if token.all_projects else _OF_SCOPES, None if token.all_projects else [token.pk])
         revision, projects = cursor.fetchone()
-    return Scope(str(token.environment_id), tuple(projects), token.all_projects, int(revision))
+    return TokenScope(str(token.environment_id), tuple(projects), token.all_projects, int(revision))

@@ -11,8 +11,8 @@ from flagadmin.audit.record import Event, record_all
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
-from projects.applications.store_report import keep_report
-from projects.applications.usage_report import Count, Instance, Place, Report, Use
+from projects.applications.store_report import store_report
+from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.models import (
     ContextField,
     Dependency,
@@ -91,7 +91,7 @@ def make_scenery() -> None:
 
 def make_applications() -> None:
     """web-shop uses checkout in two versions of its SDK, ios-app too; portal-web uses legacy-portal."""
-    now, report = timezone.now(), Report()
+    now, report = timezone.now(), UsageReport()
     for application, environment, sdk, flags in (
         ("web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme")),
         ("web-shop", "development", "unleash-node-sdk:6.11.0", ("dark-theme",)),
@@ -99,11 +99,11 @@ def make_applications() -> None:
         ("portal-web", "production", "unleash-java-sdk:10.2.2", ("portal-read-only",)),
     ):
         instance = Instance(sdk_version=sdk, sdk_type="backend")
-        report.saw(Place(application, f"{application}-{environment}", environment), instance)
+        report.add_instance(InstanceKey(application, f"{application}-{environment}", environment), instance)
         for flag in flags:
             at = now - timedelta(minutes=3)
-            report.counted(Use(application, flag, environment), at, Count(yes=12, no=5), now=now)
-    keep_report(report)
+            report.add_count(FlagUse(application, flag, environment), at, Count(yes=12, no=5), now=now)
+    store_report(report)
 
 
 def make_access(project: Project) -> None:

@@ -37,7 +37,7 @@ def test_hourly_counts_go_after_two_days(usage: None) -> None:
 
 
 def test_many_hourly_counts_go_in_parts(usage: None, monkeypatch) -> None:
-    monkeypatch.setattr("projects.applications.cleanup.DELETED_AT_ONCE", 1)
+    monkeypatch.setattr("projects.applications.cleanup.ROWS_PER_TRANSACTION", 1)
     assert clean_usage(now=timezone.now() + timedelta(days=3)).hours == 2
 
 

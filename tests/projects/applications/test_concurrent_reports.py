@@ -16,10 +16,10 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import NotFound
 from groups.access import Caller
 from projects.applications.cleanup import clean_usage
-from projects.applications.store_report import keep_report
-from projects.applications.usage_report import Count, Instance, Place, Report, Use
-from projects.client_api import report_batcher as inboxes
-from projects.client_api.report_batcher import Inbox
+from projects.applications.store_report import store_report
+from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
+from projects.client_api import report_batcher as report_batcher_module
+from projects.client_api.report_batcher import ReportBatcher
 from projects.flags.bulk_delete import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
 from tests.support.cast import make_project
@@ -34,12 +34,14 @@ APPS = [f"app-{n}" for n in range(5)]
 FLAGS = [f"flag-{n}" for n in range(6)]
 
 
-def report_of(apps: list[str], flags: list[str], instance: str, now: datetime) -> Report:
-    report = Report()
+def report_of(apps: list[str], flags: list[str], instance: str, now: datetime) -> UsageReport:
+    report = UsageReport()
     for app in apps:
-        report.saw(Place(app, instance, "development"), Instance(f"unleash-go:1.{instance}"), ["default"])
+        report.add_instance(
+            InstanceKey(app, instance, "development"), Instance(f"unleash-go:1.{instance}"), ["default"]
+        )
         for flag in flags:
-            report.counted(Use(app, flag, "development"), now, Count(1, 0, {"red": 1}), now=now)
+            report.add_count(FlagUse(app, flag, "development"), now, Count(1, 0, {"red": 1}), now=now)
     return report
 
 
@@ -48,7 +50,7 @@ def writer(number: int, now: datetime) -> Callable[[], None]:
         order = random.Random(number)
         for round_number in range(ROUNDS):
             apps, flags = order.sample(APPS, len(APPS)), order.sample(FLAGS, len(FLAGS))
-            keep_report(report_of(apps, flags, f"{number}-{round_number}", now))
+            store_report(report_of(apps, flags, f"{number}-{round_number}", now))
 
     return write
 
@@ -109,10 +111,10 @@ def test_an_old_report_is_not_lost_to_a_newer_one() -> None:
     flag = make_flag("flag", "default")
     now = timezone.now()
     for back in (0, 90, 45):
-        report = Report()
+        report = UsageReport()
         at = now - timedelta(minutes=back)
-        report.counted(Use("web", "flag", "development"), at, Count(1, 0), now=now)
-        keep_report(report)
+        report.add_count(FlagUse("web", "flag", "development"), at, Count(1, 0), now=now)
+        store_report(report)
     assert FlagUsage.objects.get(flag_id=flag.pk).last_used_at == now
     assert UsageHour.objects.aggregate(Sum("yes"))["yes__sum"] == 3
 
@@ -122,17 +124,17 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
     written = []
     release = threading.Event()
 
-    def slowly(report: Report, **waits: object) -> None:
+    def slowly(report: UsageReport, **waits: object) -> None:
         written.append(len(report.instances))
         assert release.wait(PATIENCE)
-        keep_report(report)
+        store_report(report)
 
-    monkeypatch.setattr(inboxes, "keep_report", slowly)
-    inbox, now = Inbox(), timezone.now()
+    monkeypatch.setattr(report_batcher_module, "store_report", slowly)
+    report_batcher, now = ReportBatcher(), timezone.now()
 
     def submit(instance: str) -> None:
         try:
-            inbox.submit(report_of(["web"], ["flag-0"], instance, now))
+            report_batcher.submit(report_of(["web"], ["flag-0"], instance, now))
         finally:
             connections.close_all()
 
@@ -140,7 +142,7 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
         pool.submit(submit, "i-0")
         wait_until(lambda: written)
         others = [pool.submit(submit, f"i-{n}") for n in range(1, 9)]
-        wait_until(lambda: len(inbox._waiting) == len(others))
+        wait_until(lambda: len(report_batcher._waiting) == len(others))
         release.set()
     assert written == [1, 8]
     assert ApplicationInstance.objects.count() == 9
@@ -150,20 +152,20 @@ def test_posts_that_wait_share_a_transaction(monkeypatch: pytest.MonkeyPatch) ->
 def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, release = threading.Event(), threading.Event()
 
-    def refusing(report: Report, **waits: object) -> None:
+    def refusing(report: UsageReport, **waits: object) -> None:
         if "first" in report.strategies:
             begun.set()
             assert release.wait(PATIENCE)
         if "bad" in report.strategies:
             raise ValueError("bad")
-        keep_report(report)
+        store_report(report)
 
-    monkeypatch.setattr(inboxes, "keep_report", refusing)
-    inbox, now = Inbox(), timezone.now()
+    monkeypatch.setattr(report_batcher_module, "store_report", refusing)
+    report_batcher, now = ReportBatcher(), timezone.now()
 
     def send(app: str) -> None:
         try:
-            inbox.submit(report_of([app], [], "i", now))
+            report_batcher.submit(report_of([app], [], "i", now))
         finally:
             connections.close_all()
 
@@ -171,7 +173,7 @@ def test_one_report_that_cannot_be_written_spoils_no_other(monkeypatch: pytest.M
         sent = {"first": pool.submit(send, "first")}
         assert begun.wait(PATIENCE)
         sent |= {app: pool.submit(send, app) for app in ("good", "bad", "fine")}
-        wait_until(lambda: len(inbox._waiting) == 3)
+        wait_until(lambda: len(report_batcher._waiting) == 3)
         release.set()
     assert {app: type(each.exception()) for app, each in sent.items() if each.exception()} == {
         "bad": ValueError
@@ -188,21 +190,24 @@ def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
 ) -> None:
     gone = [NotFound("deleted a moment ago")] * 3
 
-    def meanwhile(report: Report, **waits: object) -> None:
+    def meanwhile(report: UsageReport, **waits: object) -> None:
         if gone:
             raise gone.pop()
-        keep_report(report)
+        store_report(report)
 
     monkeypatch.setattr(inboxes, "keep_report", meanwhile)
     make_flag("flag-0", "default")
     Inbox().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
+    monkeypatch.setattr(report_batcher_module, "store_report", meanwhile)
+    make_flag("flag-0", "default")
+    ReportBatcher().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
     assert FlagUsage.objects.count() == 1
 
 
 def test_one_that_is_refused_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(report: Report, **waits: object) -> None:
+    def never(report: UsageReport, **waits: object) -> None:
         raise NotFound("deleted a moment ago")
 
-    monkeypatch.setattr(inboxes, "keep_report", never)
+    monkeypatch.setattr(report_batcher_module, "store_report", never)
     with pytest.raises(NotFound):
-        Inbox().submit(report_of(["web"], [], "i", timezone.now()))
+        ReportBatcher().submit(report_of(["web"], [], "i", timezone.now()))

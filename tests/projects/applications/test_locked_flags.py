@@ -11,10 +11,10 @@ from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
 from flagadmin.errors import ServiceUnavailable
-from projects.applications.store_report import keep_report
-from projects.applications.usage_report import Report
-from projects.client_api import report_batcher as inboxes
-from projects.client_api.report_batcher import Inbox
+from projects.applications.store_report import store_report
+from projects.applications.usage_report import UsageReport
+from projects.client_api import report_batcher as report_batcher_module
+from projects.client_api.report_batcher import ReportBatcher
 from projects.models import Application, Flag, FlagUsage
 from tests.projects.applications.test_concurrent_reports import report_of
 from tests.support.flags import make_flag
@@ -43,17 +43,17 @@ def held(statement: str, *parameters: Any) -> Iterator[Callable[[], None]]:
 
 @pytest.fixture
 def send() -> Iterator[Callable[..., Future]]:
-    """``send(inbox, app, flag)`` in a thread of its own."""
+    """``send(report_batcher, app, flag)`` in a thread of its own."""
     now = timezone.now()
 
-    def submit(inbox: Inbox, app: str, flags: list[str]) -> None:
+    def submit(report_batcher: ReportBatcher, app: str, flags: list[str]) -> None:
         try:
-            inbox.submit(report_of([app], flags, "i", now))
+            report_batcher.submit(report_of([app], flags, "i", now))
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(8) as pool:
-        yield lambda inbox, app, *flags: pool.submit(submit, inbox, app, list(flags))
+        yield lambda report_batcher, app, *flags: pool.submit(submit, report_batcher, app, list(flags))
 
 
 def is_waiting_for_a_lock() -> bool:
@@ -71,23 +71,26 @@ def users_of(name: str) -> set[str]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inboxes, "ALONE", timedelta(seconds=PATIENCE))
+    monkeypatch.setattr(report_batcher_module, "ALONE", timedelta(seconds=PATIENCE))
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inboxes, "ALONE", timedelta(milliseconds=1))
+    monkeypatch.setattr(report_batcher_module, "ALONE", timedelta(milliseconds=1))
 
 
 def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) -> None:
     make_flag("imported", "default")
     make_flag("free", "default")
     inbox = Inbox()
+    make_flag("imported", "default")
+    make_flag("free", "default")
+    report_batcher = ReportBatcher()
     with held(HOLD_FLAG, "imported") as let_go:
-        waiting = send(inbox, "web", "imported")
+        waiting = send(report_batcher, "web", "imported")
         wait_until(is_waiting_for_a_lock)
         for app in ("web", "cron", "ios"):
-            send(inbox, app, "free").result(PATIENCE)
+            send(report_batcher, app, "free").result(PATIENCE)
         assert users_of("free") == {"web", "cron", "ios"}
         assert not waiting.done()
         let_go()
@@ -104,8 +107,17 @@ def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
     inbox._writing.acquire()
     sent = {app: send(inbox, app, flag) for app, flag in (("a", "imported"), ("b", "free"), ("c", "free"))}
     wait_until(lambda: len(inbox._waiting) == 3)
+    make_flag("imported", "default")
+    make_flag("free", "default")
+    report_batcher = ReportBatcher()
+    report_batcher._writing.acquire()
+    sent = {
+        app: send(report_batcher, app, flag)
+        for app, flag in (("a", "imported"), ("b", "free"), ("c", "free"))
+    }
+    wait_until(lambda: len(report_batcher._waiting) == 3)
     with held(HOLD_FLAG, "imported") as let_go:
-        inbox._writing.release()
+        report_batcher._writing.release()
         for app in ("b", "c"):
             sent[app].result(PATIENCE)
         assert users_of("free") == {"b", "c"}
@@ -121,13 +133,17 @@ def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patien
     make_flag("free", "default")
     make_flag("other", "default")
     inbox = Inbox()
+    monkeypatch.setattr(report_batcher_module, "TOGETHER", timedelta(milliseconds=1))
+    make_flag("free", "default")
+    make_flag("other", "default")
+    report_batcher = ReportBatcher()
     for app in ("web", "cron"):
-        inbox.submit(report_of([app], ["free"], "i", timezone.now()))
-    inbox._writing.acquire()
-    sent = {app: send(inbox, app, "other") for app in ("web", "cron")}
-    wait_until(lambda: len(inbox._waiting) == 2)
+        report_batcher.submit(report_of([app], ["free"], "i", timezone.now()))
+    report_batcher._writing.acquire()
+    sent = {app: send(report_batcher, app, "other") for app in ("web", "cron")}
+    wait_until(lambda: len(report_batcher._waiting) == 2)
     with held(HOLD_APPLICATION, "web") as let_go:
-        inbox._writing.release()
+        report_batcher._writing.release()
         sent["cron"].result(PATIENCE)
         assert not sent["web"].done()
         let_go()
@@ -139,11 +155,13 @@ def test_only_some_threads_wait(send, patient, settings) -> None:
     settings.SERVER_THREADS = 8
     make_flag("imported", "default")
     inbox = Inbox()
+    make_flag("imported", "default")
+    report_batcher = ReportBatcher()
     with held(HOLD_FLAG, "imported") as let_go:
-        waiting = [send(inbox, f"app-{n}", "imported") for n in range(2)]
-        wait_until(lambda: inbox._alone._value == 0)
+        waiting = [send(report_batcher, f"app-{n}", "imported") for n in range(2)]
+        wait_until(lambda: report_batcher._alone._value == 0)
         with pytest.raises(ServiceUnavailable, match="imported"):
-            send(inbox, "one-too-many", "imported").result(PATIENCE)
+            send(report_batcher, "one-too-many", "imported").result(PATIENCE)
         let_go()
         for each in waiting:
             each.result(PATIENCE)
@@ -176,19 +194,19 @@ def test_a_report_that_only_adds_up_waits_for_no_flag(impatient) -> None:
 def test_a_lost_connection_is_not_met_report_by_report(send, monkeypatch, lost_at: int) -> None:
     calls = []
 
-    def lost(report: Report, **waits: object) -> None:
+    def lost(report: UsageReport, **waits: object) -> None:
         calls.append(report)
         if len(calls) == lost_at:
             raise OperationalError("the connection is lost")
         if len(report.strategies) > 1:
             raise ValueError("one of them is bad")
-        keep_report(report)
+        store_report(report)
 
-    monkeypatch.setattr(inboxes, "keep_report", lost)
-    inbox = Inbox()
-    inbox._writing.acquire()
-    sent = [send(inbox, f"app-{n}") for n in range(3)]
-    wait_until(lambda: len(inbox._waiting) == 3)
-    inbox._writing.release()
+    monkeypatch.setattr(report_batcher_module, "store_report", lost)
+    report_batcher = ReportBatcher()
+    report_batcher._writing.acquire()
+    sent = [send(report_batcher, f"app-{n}") for n in range(3)]
+    wait_until(lambda: len(report_batcher._waiting) == 3)
+    report_batcher._writing.release()
     assert {type(each.exception(PATIENCE)) for each in sent} == {OperationalError}
     assert len(calls) == lost_at

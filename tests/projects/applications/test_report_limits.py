@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from projects.applications.cleanup import clean_usage
-from projects.applications.report_limits import allowances
+from projects.applications.report_limits import quota
 from projects.models import Application, ApplicationInstance, FlagUsage, IgnoredReport, UsageHour
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def limits(standing_clock: datetime, settings) -> None:
-    allowances.forget()
+    quota.forget()
     settings.REPORT_APPLICATIONS_LIMIT = settings.REPORT_INSTANCES_LIMIT = 2
     settings.REPORT_VARIANTS_LIMIT = 3
 
@@ -46,7 +46,7 @@ def test_a_token_creates_some_applications(sdk: Sdk, caplog: pytest.LogCaptureFi
     (row,) = ask("ignored")["ignored"]
     assert (row["kind"], row["count"], row["appName"]) == ("application", 2, None)
     assert row["tokenName"] == "backend of nobody"
-    assert [record.levelname for record in caplog.records if "too much" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "exceeded a limit" in record.message] == ["WARNING"]
 
 
 def test_known_applications_go_on_being_counted(sdk: Sdk) -> None:

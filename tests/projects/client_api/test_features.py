@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from projects.client_api.features_cache import Answer, AnswerCache
+from projects.client_api.features_cache import CachedResponse, FeaturesCache
 from projects.models import Dependency, Flag, FlagEnvironment, FlagTag, Segment
 from tests.support.cast import client, make_project, make_token
 from tests.support.flags import make_flag
@@ -285,13 +285,13 @@ def test_what_is_not_offered(sdk: Sdk, path: str) -> None:
 
 
 def test_the_cache_is_bounded_in_bytes() -> None:
-    cache = AnswerCache()
+    cache = FeaturesCache()
     for number in range(10):
-        cache.put(Answer(bytes([number]), '"e"', b"x" * 100, b""), limit=350)
+        cache.put(CachedResponse(bytes([number]), '"e"', b"x" * 100, b""), limit=350)
     assert cache.nbytes == 300
     assert cache.get(b"\x00", '"e"') is None
     assert cache.get(b"\x09", '"e"') is not None
-    cache.put(Answer(b"\x09", '"f"', b"x" * 50, b""), limit=350)
+    cache.put(CachedResponse(b"\x09", '"f"', b"x" * 50, b""), limit=350)
     assert (cache.nbytes, cache.get(b"\x09", '"e"')) == (250, None)
 
 
