@@ -195,9 +195,6 @@ def test_flags_that_are_deleted_one_after_the_other_meanwhile_spoil_no_report(
             raise gone.pop()
         store_report(report)
 
-    monkeypatch.setattr(inboxes, "keep_report", meanwhile)
-    make_flag("flag-0", "default")
-    Inbox().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))
     monkeypatch.setattr(report_batcher_module, "store_report", meanwhile)
     make_flag("flag-0", "default")
     ReportBatcher().submit(report_of(["web"], ["flag-0"], "i", timezone.now()))

@@ -82,9 +82,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) -> None:
     make_flag("imported", "default")
     make_flag("free", "default")
-    inbox = Inbox()
-    make_flag("imported", "default")
-    make_flag("free", "default")
     report_batcher = ReportBatcher()
     with held(HOLD_FLAG, "imported") as let_go:
         waiting = send(report_batcher, "web", "imported")
@@ -101,12 +98,6 @@ def test_reports_do_not_wait_for_a_flag_that_is_being_imported(send, patient) ->
 def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
     send, patient, monkeypatch
 ) -> None:
-    make_flag("imported", "default")
-    make_flag("free", "default")
-    inbox = Inbox()
-    inbox._writing.acquire()
-    sent = {app: send(inbox, app, flag) for app, flag in (("a", "imported"), ("b", "free"), ("c", "free"))}
-    wait_until(lambda: len(inbox._waiting) == 3)
     make_flag("imported", "default")
     make_flag("free", "default")
     report_batcher = ReportBatcher()
@@ -129,10 +120,6 @@ def test_of_reports_written_together_only_those_about_the_locked_flag_wait(
 
 
 def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patient, monkeypatch) -> None:
-    monkeypatch.setattr(inboxes, "TOGETHER", timedelta(milliseconds=1))
-    make_flag("free", "default")
-    make_flag("other", "default")
-    inbox = Inbox()
     monkeypatch.setattr(report_batcher_module, "TOGETHER", timedelta(milliseconds=1))
     make_flag("free", "default")
     make_flag("other", "default")
@@ -153,8 +140,6 @@ def test_reports_of_other_applications_do_not_wait_for_a_locked_one(send, patien
 
 def test_only_some_threads_wait(send, patient, settings) -> None:
     settings.SERVER_THREADS = 8
-    make_flag("imported", "default")
-    inbox = Inbox()
     make_flag("imported", "default")
     report_batcher = ReportBatcher()
     with held(HOLD_FLAG, "imported") as let_go:

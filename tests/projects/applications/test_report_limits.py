@@ -46,7 +46,9 @@ def test_a_token_creates_some_applications(sdk: Sdk, caplog: pytest.LogCaptureFi
     (row,) = ask("ignored")["ignored"]
     assert (row["kind"], row["count"], row["appName"]) == ("application", 2, None)
     assert row["tokenName"] == "backend of nobody"
-    assert [record.levelname for record in caplog.records if "exceeded a limit" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "exceeded a limit" in record.message] == [
+        "WARNING"
+    ]
 
 
 def test_known_applications_go_on_being_counted(sdk: Sdk) -> None:
