@@ -23,8 +23,8 @@ from importer.plan.definitions import planned_definitions
 from importer.runs import access_run, body_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
-from playground.pages.form import make_form, read_known
-from playground.pages.query import Asked, read_asked
+from playground.pages.form import make_form, read_form_options
+from playground.pages.query import PlaygroundQuery, read_query
 from playground.pages.tables import Matrix
 from playground.response.snapshot import compile_playground
 from playground.snapshot_cache import snapshot
@@ -55,25 +55,25 @@ class EvaluatePage(ConsolePage):
         self.run = access_run(self.caller, kwargs["run_id"])
         if self.run.state != ImportRun.State.PENDING:
             raise Conflict("This import is no longer pending. Evaluate its flags in the playground.")
-        known = read_known(self.caller)
-        asked = read_asked(request.GET, default_environment=self.run.environment)
+        options = read_form_options(self.caller)
+        query = read_query(request.GET, default_environment=self.run.environment)
         answer = AsIfImported(frozenset())
-        if not asked.problems:
+        if not query.problems:
             link = request.build_absolute_uri()
             answer = run_isolated(
-                self.run.size, as_if_imported, self.run.id, asked, request.GET, link, caller=self.caller
+                self.run.size, as_if_imported, self.run.id, query, request.GET, link, caller=self.caller
             )
         if answer.header:
             return csv_response("as-if-imported", answer.header, answer.rows)
-        used = answer.used_fields & {field.name for field in known.fields}
+        used = answer.used_fields & {field.name for field in options.fields}
         return self.render_to_response(
-            self.get_context_data(run=self.run, form=make_form(asked, known, used=used), answer=answer)
+            self.get_context_data(run=self.run, form=make_form(query, options, used=used), answer=answer)
         )
 
 
 @bulk_work
 def as_if_imported(
-    run_id: UUID, asked: Asked, given: QueryDict, link: str, *, caller: Caller
+    run_id: UUID, query: PlaygroundQuery, given: QueryDict, link: str, *, caller: Caller
 ) -> AsIfImported:
     """``given`` and ``link`` are the query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
@@ -81,21 +81,21 @@ def as_if_imported(
     planned = planned_definitions(plan)
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = snapshot([run.project], run.environment).snapshot
-    evaluations = _evaluations(asked, present, compiled)
+    evaluations = _evaluations(query, present, compiled)
     matrix = Matrix(evaluations, ["Now", "After the import"], given, only_differences=True)
     used = frozenset(name for one in (present, compiled) for name in one.columns.fields())
     if given.get("format") == "csv":
         return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))
-    context = {"matrix": matrix, "listing": matrix.listing, "flag_query": asked.query(), "link": link}
+    context = {"matrix": matrix, "listing": matrix.listing, "flag_query": query.urlencode(), "link": link}
     assert run.checked_at is not None
     outdated = changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else ""
     return AsIfImported(used, outdated, render_to_string("includes/matrix.html", context))
 
 
-def _evaluations(asked: Asked, *compiled: Any) -> list[Evaluation]:
+def _evaluations(query: PlaygroundQuery, *compiled: Any) -> list[Evaluation]:
     """All with the same context, time and random numbers. Of several values of a field, the first is used."""
     now, seed = timezone.now(), random.random()
     return [
-        evaluate(one, Context(asked.contexts[0]), now=now, random=random.Random(seed).random)
+        evaluate(one, Context(query.contexts[0]), now=now, random=random.Random(seed).random)
         for one in compiled
     ]

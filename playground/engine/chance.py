@@ -1,6 +1,6 @@
-"""Flags that are on by chance: a rollout without an identifier is drawn anew at each call.
+"""Flags that are on at random: without an identifier, the bucket of a rollout is drawn on each call.
 
-One evaluation shows one draw; what a person wants to know is the share of calls on which the flag is on.
+An evaluation has one draw; people want to know the share of calls on which the flag is on.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from playground.engine.outcomes import (
 )
 from playground.engine.strategies import CompiledStrategy
 
-Share = float | None
-"""Of all calls those on which a flag is on; None where every call has the same result."""
+ShareOfCalls = float | None
+"""The share of calls on which a flag is on; None if every call has the same result."""
 
 
-def state_over_calls(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[State, Share]:
-    """The state of a flag over many calls with the same context: State.RANDOM has a share above 0 and below 1."""
+def state_over_calls(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
+) -> tuple[State, ShareOfCalls]:
+    """The state of a flag over many calls with the same context. With State.RANDOM the share is above 0 and below 1."""
     if not flag.enabled or flag.fault is not None or not _draws(evaluation, flag):
         return state_of(flag, outcome), None
     own, told = _own_share(evaluation, flag, outcome)
@@ -33,8 +35,8 @@ def state_over_calls(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOu
     return (State.RANDOM, share) if told else (State.UNKNOWN, None)
 
 
-def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome) -> Share:
-    """The share of calls on which a strategy passes whose rollout is drawn; None where nothing is drawn."""
+def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome) -> ShareOfCalls:
+    """The share of calls on which a strategy passes whose bucket is drawn; None if it is not drawn."""
     rollout = strategy.rollout
     if rollout is None or not rollout.draws or evaluation.values[rollout.column] is not None:
         return None
@@ -44,7 +46,7 @@ def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: Str
 
 
 def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
-    """Whether its result, or that of a parent, may be drawn. Nearly all flags are done with here."""
+    """Whether the result of a flag or of a parent may be random. For nearly all flags this check is enough."""
     drawn = any(
         strategy.rollout is not None
         and strategy.rollout.draws
@@ -57,7 +59,7 @@ def _draws(evaluation: Evaluation, flag: CompiledFlag) -> bool:
 
 
 def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> tuple[float, bool]:
-    """The share of calls on which a strategy passes, and whether all of them can be told."""
+    """The share of calls on which a strategy passes, and whether a server can tell for every strategy."""
     if not flag.strategies:
         return 1.0, True
     off, told = 1.0, True

@@ -1,5 +1,7 @@
-"""A rollout and a choice of variants as bars. SVG coordinates in per cent: the content security policy forbids
-``style``, and percentages let the texts keep their size."""
+"""Bar charts of a rollout and of a choice of variants.
+
+SVG coordinates are percentages: the content security policy forbids ``style``, and texts keep their size.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +13,7 @@ ROOM_FOR_NAME = 14  # per cent of the width
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something at a place of the bar, with a text that stays inside of it."""
+    """A mark on the bar with its text; the anchor keeps the text inside the picture."""
 
     x: str
     anchor: str
@@ -20,7 +22,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class RolloutBar:
-    """Buckets 1 to 100; the first ``width`` of them are on. ``bucket`` is None where none was computed."""
+    """Buckets 1 to 100, of which the first ``width`` are on. ``bucket`` is None if none was computed."""
 
     width: str
     limit: Mark
@@ -32,7 +34,7 @@ class RolloutBar:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShareBar:
     x: str
     width: str
     middle: str
@@ -45,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class VariantBar:
-    shares: list[Share]
+    shares: list[ShareBar]
     place: Mark | None
     sentence: str
     chosen: str
@@ -62,7 +64,7 @@ def rollout_bar(rollout: RolloutExplanation) -> RolloutBar:
         ends=[
             _mark(end, text) for end, text in ((0, "1"), (100, "100")) if abs(end - threshold) > ROOM_FOR_NAME
         ],
-        # A drawn bucket is another one on the next call.
+        # A bucket drawn at random would be another one on the next call.
         bucket=None if bucket is None or rollout.field is None else _mark(bucket - 0.5, f"bucket {bucket}"),
         inside=rollout.inside,
         sentence=rollout.sentence,
@@ -76,7 +78,7 @@ def variant_bar(variant: VariantExplanation) -> VariantBar:
     for index, share in enumerate(variant.shares):
         start, width = (share.first - 1) / total * 100, (share.last - share.first + 1) / total * 100
         shares.append(
-            Share(
+            ShareBar(
                 x=f"{start:.2f}%",
                 width=f"{width:.2f}%",
                 middle=f"{start + width / 2:.2f}%",

@@ -1,4 +1,4 @@
-"""One flag's result taken apart, ready to be drawn: what `playground.engine.explanation` found, in the page's words."""
+"""The details of one flag's result as pages show them, from `playground.engine.explanation`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from groups.access import Caller
 from groups.permissions import Permission
-from playground.engine.chance import Share, drawn_share, state_over_calls
+from playground.engine.chance import ShareOfCalls, drawn_share, state_over_calls
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.evaluator import Evaluation
 from playground.engine.explanation import (
@@ -37,7 +37,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPanel:
+class SegmentDetail:
     name: str
     id: str
     holds: bool
@@ -46,7 +46,7 @@ class SegmentPanel:
 
 
 @dataclass(frozen=True, slots=True)
-class StrategyPanel:
+class StrategyDetail:
     number: int
     kind: str
     title: str
@@ -55,15 +55,15 @@ class StrategyPanel:
     sentence: str
     conditions: list[Condition]
     more_conditions: int
-    segments: list[SegmentPanel]
+    segments: list[SegmentDetail]
     rollout: RolloutBar | None
     variant: VariantBar | None
     edit: str
 
 
 @dataclass(frozen=True, slots=True)
-class ParentPanel:
-    """A parent, with its own result and reason where it is among the flags."""
+class ParentDetail:
+    """A parent; with its own result and reason if it is among the flags."""
 
     name: str
     met: bool
@@ -74,7 +74,7 @@ class ParentPanel:
 
 
 @dataclass(frozen=True, slots=True)
-class FlagPanel:
+class FlagDetail:
     name: str
     project: str
     environment: str
@@ -82,23 +82,23 @@ class FlagPanel:
     share: str
     variant_name: str
     reason: str
-    parents: list[ParentPanel]
-    strategies: list[StrategyPanel]
+    parents: list[ParentDetail]
+    strategies: list[StrategyDetail]
     more_strategies: int
     more_parents: int
     variant: VariantBar | None
 
 
 def strategy_titles() -> dict[str, str]:
-    """What people call the strategy types. One query."""
+    """The titles of strategy types by name. One query."""
     return dict(StrategyType.objects.exclude(title="").values_list("name", "title"))
 
 
-class Panels:
-    """Draws flags of one evaluation for one caller."""
+class FlagDetails:
+    """Makes the details of flags of one evaluation, for one caller."""
 
     def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, most: int) -> None:
-        """``most``: how many conditions are drawn in all, evenly of each strategy and its segments."""
+        """``most`` conditions are shown in all, as many of each strategy and segment."""
         self.most = most
         self.evaluation = evaluation
         self.titles = titles
@@ -106,12 +106,12 @@ class Panels:
         self.reasons = Reasons(evaluation)
         self.environment = evaluation.snapshot.environment
 
-    def flag(self, name: str) -> FlagPanel:
+    def flag(self, name: str) -> FlagDetail:
         """Raises KeyError if there is no such flag."""
         explained = explain(self.evaluation, name)
         flag, outcome = self.evaluation.pair(name)
         state, share = state_over_calls(self.evaluation, flag, outcome)
-        return FlagPanel(
+        return FlagDetail(
             name=name,
             project=explained.project,
             environment=self.environment,
@@ -126,18 +126,18 @@ class Panels:
             variant=variant_bar(explained.variant) if explained.variant and share is None else None,
         )
 
-    def parent(self, parent: ParentExplanation) -> ParentPanel:
+    def parent(self, parent: ParentExplanation) -> ParentDetail:
         result = reason = words = ""
         if parent.name in self.evaluation.snapshot.positions:
             flag, outcome = self.evaluation.pair(parent.name)
             state, share = state_over_calls(self.evaluation, flag, outcome)
             result, reason = state.value, self.reasons.flag(flag, outcome)
             words = "" if share is None else share_of_calls(share)
-        return ParentPanel(parent.name, parent.problem is None, parent.sentence, result, reason, words)
+        return ParentDetail(parent.name, parent.problem is None, parent.sentence, result, reason, words)
 
     def strategies(
         self, flag: CompiledFlag, outcome: FlagOutcome, explained: FlagExplanation
-    ) -> list[StrategyPanel]:
+    ) -> list[StrategyDetail]:
         found = zip(flag.strategies, outcome.strategies, explained.strategies, strict=True)
         shown = list(found)[: self.most]
         lists = sum(1 + len(strategy.segments) for _, _, strategy in shown)
@@ -155,12 +155,12 @@ class Panels:
         flag: CompiledFlag,
         compiled: CompiledStrategy,
         strategy: StrategyExplanation,
-        drawn: Share,
+        drawn: ShareOfCalls,
         most: int,
-    ) -> StrategyPanel:
+    ) -> StrategyDetail:
         mark, words = _verdict(strategy, drawn)
         segments = self.evaluation.snapshot.segments
-        return StrategyPanel(
+        return StrategyDetail(
             number=number,
             kind=self.titles.get(strategy.name, strategy.name),
             title=strategy.title,
@@ -172,7 +172,7 @@ class Panels:
             conditions=_conditions(compiled.constraints, strategy.constraints)[:most],
             more_conditions=max(len(strategy.constraints) - most, 0),
             segments=[
-                SegmentPanel(
+                SegmentDetail(
                     segment.name,
                     segment.id,
                     segment.holds,
@@ -187,7 +187,7 @@ class Panels:
         )
 
     def edit_link(self, flag: CompiledFlag, strategy_id: str) -> str:
-        """Where the strategy can be changed, "" for those who may not."""
+        """The URL where the caller can change the strategy; "" if they may not."""
         permission, environment = Permission.UPDATE_FEATURE_STRATEGY, self.environment
         if not self.caller.can(permission, project=flag.project, environment=environment):
             return ""
@@ -198,7 +198,7 @@ class Panels:
 def _conditions(
     compiled: tuple[CompiledConstraint, ...], explained: tuple[ConstraintExplanation, ...]
 ) -> list[Condition]:
-    """What is needed is said where the sentence does not say it already."""
+    """`need` is empty if the sentence already says it."""
     return [
         Condition(
             each.holds, each.sentence, _expected(constraint) if each.holds and not constraint.met else ""
@@ -208,11 +208,11 @@ def _conditions(
 
 
 def _expected(constraint: CompiledConstraint) -> str:
-    """``(one of pro, enterprise)``, as what else is expected stands behind its value."""
+    """``(one of pro, enterprise)``"""
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 
-def _verdict(strategy: StrategyExplanation, drawn: Share) -> tuple[str, str]:
+def _verdict(strategy: StrategyExplanation, drawn: ShareOfCalls) -> tuple[str, str]:
     if strategy.disabled:
         return "off", "disabled"
     if drawn is not None and 0 < drawn < 1:

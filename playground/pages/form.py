@@ -1,4 +1,4 @@
-"""The playground's form: what may be asked, and what was."""
+"""The playground's form: the environments, projects and fields to choose from, and what was chosen."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,15 +8,15 @@ from django.db.models import Q
 
 from flagadmin.errors import Problem
 from groups.access import Caller
-from playground.pages.query import Asked, local_time
+from playground.pages.query import PlaygroundQuery, local_time
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
 
-# What these flags' conditions do not read stands below the rest, folded. The environment is chosen above.
+# Folded below the other fields unless some condition reads them. The environment has a control of its own.
 SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
-MOST_OPTIONS = 500  # of all fields together; the others are typed
+MOST_OPTIONS = 500  # of all fields together; fields beyond that are text inputs
 MOST_FIELDS = 100
 MOST_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
@@ -31,7 +31,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FieldInput:
-    """A field of the context. ``kind`` is text, select or time; ``used``: some condition of these flags reads it."""
+    """A field of the context. ``kind`` is text, select or time; ``used`` says whether conditions read it."""
 
     name: str
     id: str
@@ -48,7 +48,7 @@ class FieldInput:
 
 @dataclass(frozen=True, slots=True)
 class ContextForm:
-    """One form (a compare page has two, told apart by ``prefix``)."""
+    """One form. The compare page has two, with different prefixes."""
 
     prefix: str
     environments: list[Choice]
@@ -62,7 +62,7 @@ class ContextForm:
 
     @property
     def key(self) -> str:
-        """Begins the ids of this form's parts."""
+        """The prefix of this form's element ids."""
         return self.prefix.rstrip(".")
 
     @property
@@ -74,8 +74,8 @@ class ContextForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What there is to choose from, read once a page."""
+class FormOptions:
+    """What the caller can choose from."""
 
     environments: list[str]
     projects: list[tuple[str, str]]
@@ -83,13 +83,13 @@ class Known:
 
     @property
     def default_environment(self) -> str:
-        """The one people ask about: production where there is one."""
+        """Production if there is one."""
         if "production" in self.environments or not self.environments:
             return "production"
         return self.environments[0]
 
 
-def read_known(caller: Caller) -> Known:
+def read_form_options(caller: Caller) -> FormOptions:
     """Three queries."""
     projects = list(
         readable_projects(caller).filter(archived_at=None).order_by("id").values_list("id", "name")
@@ -98,34 +98,36 @@ def read_known(caller: Caller) -> Known:
         Q(project=None) | Q(project__in=[project for project, _ in projects])
     )
     environments = list(Environment.objects.values_list("name", flat=True))
-    return Known(environments, projects, list(fields))
+    return FormOptions(environments, projects, list(fields))
 
 
-def make_form(asked: Asked, known: Known, *, used: Collection[str], prefix: str = "") -> ContextForm:
-    """``used`` are the fields that conditions of the chosen flags read; those not yet declared are offered too."""
-    errors = {problem.path.removeprefix("context."): problem.message for problem in asked.problems}
-    inputs = list(_inputs(asked, known, used, errors, prefix))
+def make_form(
+    query: PlaygroundQuery, options: FormOptions, *, used: Collection[str], prefix: str = ""
+) -> ContextForm:
+    """``used`` are the fields that conditions of the chosen flags read; the form offers undeclared ones too."""
+    errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
+    inputs = list(_inputs(query, options, used, errors, prefix))
     shown = _shown(inputs)
-    projects = _choices(known.projects, asked.projects or ())
+    projects = _choices(options.projects, query.projects or ())
     offered = sorted(projects, key=lambda choice: not choice.chosen)[:MOST_PROJECTS]
     named = {field.name for field in inputs}
     return ContextForm(
         prefix=prefix,
-        environments=_choices(((name, name) for name in known.environments), asked.environments),
+        environments=_choices(((name, name) for name in options.environments), query.environments),
         projects=offered if len(projects) > MOST_PROJECTS else projects,
         fields=[field for field in shown if field.stands_first],
         seldom=[field for field in shown if not field.stands_first],
         more_fields=len(inputs) - len(shown),
         more_projects=len(projects) - len(offered),
-        json=asked.json,
+        json=query.json,
         errors=[
-            _said(problem) for problem in asked.problems if problem.path.removeprefix("context.") not in named
+            _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
         ],
     )
 
 
 def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
-    """In their order: those with something in them, then those that are used, MOST_FIELDS in all."""
+    """At most MOST_FIELDS, in their order: fields with a value come first, then fields that are used."""
     if len(inputs) <= MOST_FIELDS:
         return list(inputs)
     first = sorted(
@@ -135,39 +137,43 @@ def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
     return [field for field in inputs if field.name in kept or field.value]
 
 
-def _choices(known: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
-    return [Choice(value, label, value in chosen) for value, label in known]
+def _choices(options: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
+    return [Choice(value, label, value in chosen) for value, label in options]
 
 
 def _inputs(
-    asked: Asked, known: Known, used: Collection[str], errors: Mapping[str, str], prefix: str
+    query: PlaygroundQuery,
+    options: FormOptions,
+    used: Collection[str],
+    errors: Mapping[str, str],
+    prefix: str,
 ) -> Iterator[FieldInput]:
-    """Fields in their order, then those that only conditions or the address name."""
-    legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in known.fields}
+    """Declared fields in their order, then fields that only conditions or the URL name."""
+    legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in options.fields}
     offered = 0
-    names = dict.fromkeys([*_first(legal), *sorted(used), *asked.fields])
+    names = dict.fromkeys([*_first(legal), *sorted(used), *query.fields])
     for name in names:
-        value = asked.fields.get(name, "")
-        options = legal.get(name, [])
-        options = options if offered + len(options) <= MOST_OPTIONS else []
-        offered += len(options)
-        # Several values, or one that is no longer legal, can only be typed.
+        value = query.fields.get(name, "")
+        choices = legal.get(name, [])
+        choices = choices if offered + len(choices) <= MOST_OPTIONS else []
+        offered += len(choices)
+        # A select cannot show several values, or one that is no longer legal.
         kind = (
-            "time" if name == "currentTime" else "select" if options and value in ("", *options) else "text"
+            "time" if name == "currentTime" else "select" if choices and value in ("", *choices) else "text"
         )
         yield FieldInput(
             name=name,
             id=f"{prefix.rstrip('.')}field-{_NOT_IN_IDS.sub('_', name)}",
             kind=kind,
             value=(local_time(value) if kind == "time" and name not in errors else value),
-            options=options,
+            options=choices,
             used=name in used,
             error=errors.get(name, ""),
         )
 
 
 def _first(legal: Iterable[str]) -> list[str]:
-    """userId first, the time last: who, what, when; then what only some SDKs send."""
+    """userId first, the time last, then the fields of SELDOM."""
     names = [name for name in legal if name not in ALWAYS and name not in SELDOM]
     return ["userId", *names, "currentTime", *(name for name in SELDOM if name in legal)]
 

@@ -1,4 +1,4 @@
-"""A context too long for a URL is stored when its form is sent; the URL then names it by its digest."""
+"""Contexts that are too long for a URL: stored when the form is sent, and named by their digest in the URL."""
 
 from hashlib import sha256
 from urllib.parse import urlencode
@@ -7,26 +7,26 @@ from django.http import QueryDict
 
 from groups.access import Caller
 from playground.models import KeptContext
-from playground.pages.query import KEPT, Asked
+from playground.pages.query import KEPT, PlaygroundQuery
 
-LONGEST_IN_URL = 2_000  # characters; what proxies and servers take beyond that differs
+LONGEST_IN_URL = 2_000  # characters; not all proxies and servers accept more
 KEPT_FOR_EACH_USER = 20
 
 
-def keep_if_long(asked: Asked, caller: Caller) -> None:
-    """Stores a long context for the caller; their oldest ones beyond a fixed number go."""
-    query = urlencode(asked.context_pairs())
-    if len(query) <= LONGEST_IN_URL:
+def keep_if_long(query: PlaygroundQuery, caller: Caller) -> None:
+    """Stores a long context for the caller, and deletes the oldest of theirs beyond KEPT_FOR_EACH_USER."""
+    text = urlencode(query.context_pairs())
+    if len(text) <= LONGEST_IN_URL:
         return
-    asked.kept = sha256(query.encode()).hexdigest()
-    KeptContext.objects.update_or_create(user=caller.user, digest=asked.kept, defaults={"query": query})
+    query.kept = sha256(text.encode()).hexdigest()
+    KeptContext.objects.update_or_create(user=caller.user, digest=query.kept, defaults={"query": text})
     kept = KeptContext.objects.filter(user=caller.user).order_by("-kept_at", "-pk")
     newest = list(kept.values_list("pk", flat=True)[:KEPT_FOR_EACH_USER])
     kept.exclude(pk__in=newest).delete()
 
 
 def with_kept(given: QueryDict, prefix: str = "") -> QueryDict:
-    """A URL's parameters with the stored context, if they name one, written out."""
+    """A URL's parameters, with the fields of the stored context if they name one."""
     digest = given.get(prefix + KEPT, "")
     stored = KeptContext.objects.filter(digest=digest).first() if digest else None
     if stored is None:

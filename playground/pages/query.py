@@ -1,12 +1,14 @@
-"""What a playground page is asked: its address read into environments, projects and contexts, and written back.
+"""The URL parameters of the playground's pages: environments, projects and contexts.
 
-In an address, ``environment`` and ``project`` may stand several times; ``context.NAME`` is a field of the context,
-``name`` and ``value`` (several times, in pairs) are fields added by hand, and ``json`` is a whole context as JSON,
-which then replaces the fields (``as=json`` and ``as=fields`` turn the one into the other). A field's text may hold
-several values between commas: each combination is a context of its own, as in the advanced API. Commas in JSON do that
-where there are several environments, which only that API takes, and are part of a value elsewhere. Two questions in
-one address have a prefix each (``a.environment``), and the projects in common. ``kept`` names a context that is too
-long for an address by its digest.
+- ``environment`` and ``project`` may be repeated.
+- ``context.NAME`` is a field of the context; ``name`` and ``value``, repeated in pairs, are fields added by hand.
+- ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into the other.
+- ``kept`` is the digest of a stored context, used when a context is too long for a URL.
+
+The value of a field may be several values separated by commas: each combination is a context of its own, as in the
+advanced API. In JSON that holds only with several environments, because only the advanced API takes those; with one
+environment, a comma is part of the value. The compare page has two queries in one URL, with prefixes
+(``a.environment``); they share the projects.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +33,11 @@ MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
 
 @dataclass(slots=True)
-class Asked:
-    """One question. ``fields`` are as typed; ``contexts`` the documents to evaluate; ``projects`` None means all."""
+class PlaygroundQuery:
+    """What to evaluate. ``fields`` are as typed, ``contexts`` are the documents they stand for.
+
+    ``projects`` is None for all of them.
+    """
 
     environments: list[str]
     projects: list[str] | None
@@ -44,7 +49,7 @@ class Asked:
 
     @property
     def columns(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each environment with each context: what is evaluated side by side."""
+        """Every environment with every context: one column of results each."""
         return [(environment, context) for environment in self.environments for context in self.contexts]
 
     @property
@@ -52,31 +57,31 @@ class Asked:
         return len(self.environments) * len(self.contexts) > 1
 
     def pairs(self, prefix: str = "") -> list[tuple[str, str]]:
-        """The parameters of this question's address, without the empty ones."""
+        """The parameters of the URL, without empty ones."""
         pairs = [("environment", environment) for environment in self.environments]
         pairs += [(KEPT, self.kept)] if self.kept else self.context_pairs()
         projects = [("project", project) for project in self.projects or ()]
         return [*projects, *((prefix + name, text) for name, text in pairs)]
 
     def context_pairs(self) -> list[tuple[str, str]]:
-        """The context in full."""
+        """The parameters of the context, even if it is stored."""
         if self.json is not None:
             return [("json", self.json)]
         return [(CONTEXT + name, text) for name, text in self.fields.items()]
 
-    def query(self, *more: tuple[str, str]) -> str:
-        return urlencode([*self.pairs(), *more])
+    def urlencode(self) -> str:
+        return urlencode(self.pairs())
 
     def body(self) -> dict[str, Any]:
-        """The body of the same question for the API (the advanced one where there are several)."""
+        """The body of the same request to the API: the advanced one if there are several columns."""
         projects: Any = self.projects if self.projects is not None else "*"
         if not self.several:
             return {"environment": self.environments[0], "projects": projects, "context": self.contexts[0]}
         return {"environments": self.environments, "projects": projects, "context": _whole(self)}
 
 
-def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") -> Asked:
-    """Never raises: what is wrong with the context stands in ``problems``, by JSON path."""
+def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
+    """Never raises: ``problems`` lists what is wrong with the context, by JSON path."""
     kept = given.get(prefix + KEPT, "")
     environments = given.getlist(f"{prefix}environment") or [default_environment]
     fields, json = dict(_fields(given, prefix)), given.get(f"{prefix}json")
@@ -85,7 +90,7 @@ def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") 
         fields, json = {}, as_json(document(fields))
     elif shown_as == "fields" and json is not None:
         fields, json = _as_fields(json)
-    asked = Asked(
+    query = PlaygroundQuery(
         environments=list(dict.fromkeys(environments)),
         projects=list(dict.fromkeys(given.getlist("project"))) or None,
         fields=fields,
@@ -93,15 +98,15 @@ def read_asked(given: QueryDict, *, default_environment: str, prefix: str = "") 
         kept="" if shown_as else kept,
     )
     if kept and not fields and json is None:
-        asked.problems.append(
+        query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")
         )
-        return asked
+        return query
     try:
-        asked.contexts.extend(_contexts(asked))
+        query.contexts.extend(_contexts(query))
     except ValidationError as error:
-        asked.problems.extend(error.details)
-    return asked
+        query.problems.extend(error.details)
+    return query
 
 
 def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
@@ -115,28 +120,28 @@ def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_offset(text: str) -> str:
-    """A browser's time field gives no offset, and no seconds where they are none; the page calls it UTC."""
+    """Browsers' time fields send no offset, and leave out seconds that are zero. The page calls them UTC."""
     if "T" not in text or len(text) not in (MINUTES, SECONDS):
         return text
     return f"{text}:00Z" if len(text) == MINUTES else f"{text}Z"
 
 
-def _contexts(asked: Asked) -> list[dict[str, Any]]:
+def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
     """Raises ValidationError."""
-    whole = _whole(asked)
-    if asked.json is not None and len(asked.environments) == 1:
+    whole = _whole(query)
+    if query.json is not None and len(query.environments) == 1:
         return [whole]
     values = combinations.split_context(whole)
-    count = combinations.count_contexts(values) * len(asked.environments)
+    count = combinations.count_contexts(values) * len(query.environments)
     if count > MOST_COLUMNS:
         raise ValidationError.at(
-            "context", f"These are {count} combinations side by side; the page shows at most {MOST_COLUMNS}."
+            "context", f"There are {count} combinations; the page shows at most {MOST_COLUMNS} side by side."
         )
     return [_understood(document(fields)) for fields in combinations.contexts(values)]
 
 
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:
-    """The fields of a context that was typed as JSON; where it cannot be read, it stays what it is."""
+    """The fields of a context that was typed as JSON. Invalid JSON stays as it is."""
     try:
         return flat(_understood(_decoded(json))), None
     except ValidationError:
@@ -147,11 +152,11 @@ def as_json(context: Mapping[str, Any]) -> str:
     return orjson.dumps(context, option=orjson.OPT_INDENT_2).decode()
 
 
-def _whole(asked: Asked) -> dict[str, Any]:
-    """The context as it was entered, with all the values of its fields. Raises ValidationError."""
-    if asked.json is not None:
-        return _understood(_decoded(asked.json))
-    return document(asked.fields)
+def _whole(query: PlaygroundQuery) -> dict[str, Any]:
+    """The context as entered, with comma-separated values unsplit. Raises ValidationError."""
+    if query.json is not None:
+        return _understood(_decoded(query.json))
+    return document(query.fields)
 
 
 def _decoded(text: str) -> Any:
@@ -164,12 +169,12 @@ def _decoded(text: str) -> Any:
 
 
 def _understood(context: Any) -> dict[str, Any]:
-    """The context as the API understands it. Raises ValidationError."""
+    """The context as the API coerces it. Raises ValidationError."""
     return read_question({"environment": "-", "context": context}).context
 
 
 def document(fields: Mapping[str, str]) -> dict[str, Any]:
-    """A context document of fields: those that SDKs know at the top, the others among the properties."""
+    """A context document: fields that SDKs know at the top level, all others as properties."""
     known: dict[str, Any] = {name: text for name, text in fields.items() if name in TOP_LEVEL}
     properties = {name: text for name, text in fields.items() if name not in TOP_LEVEL}
     return known | ({"properties": properties} if properties else {})
@@ -181,7 +186,7 @@ def flat(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def local_time(text: str) -> str:
-    """A time as a browser's time field holds it: in UTC, without its offset; "" if it is none."""
+    """A time as browsers' time fields take it: in UTC, without offset; "" if it is not a time."""
     instant = literals.instant(text)
     if instant is None:
         return ""
@@ -192,7 +197,7 @@ def local_time(text: str) -> str:
 
 
 def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """What tells the columns apart: "production · userId 42". A lone column is named by its environment."""
+    """A label for each column, of what differs: "production · userId 42". A single column has its environment."""
     environments = {environment for environment, _ in columns}
     contexts = [flat(context) for _, context in columns]
     varying = [

@@ -1,4 +1,4 @@
-"""Results as tables: one evaluation flag by flag, or several side by side. Counts are over all flags."""
+"""Tables of results: one evaluation flag by flag, or several side by side. Counts are of all flags."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ WORDS = {"on": "On", "off": "Off", "random": "On some calls", "unknown": "Can't 
 class Row(NamedTuple):
     """A flag's result in one evaluation.
 
-    ``variant`` is None where it gives none, or not at every call; ``share`` is of the calls on which it is on, "" but
-    for the result "random".
+    ``variant`` is None if there is none, or not on every call. ``share`` says on how many calls it is on; it is ""
+    for every result but "random".
     """
 
     name: str
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """A flag's results in several evaluations; None where a flag is not in one of them."""
+    """A flag's results in several evaluations; None for an evaluation that does not have the flag."""
 
     name: str
     project: str
@@ -75,7 +75,7 @@ def share_of_calls(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that can be clicked: how many, of what, where it leads, and whether it is the present one."""
+    """A link that filters the table by a result or a variant, with the number of flags."""
 
     count: int
     label: str
@@ -85,12 +85,12 @@ class Chip:
 
     @property
     def id(self) -> str:
-        """Lets the focus come back to it after the results were replaced."""
+        """Lets htmx restore the focus after it has replaced the results."""
         return f"chip-{self.mark or quote(self.label, '')}"
 
 
 class Results:
-    """The table of one evaluation, as the address filters, sorts and pages it."""
+    """The table of one evaluation, filtered, sorted and paged by the URL's parameters."""
 
     columns = (
         Column("flag", "Flag", by=("name",)),
@@ -105,12 +105,12 @@ class Results:
         self.all = rows_of(evaluation)
         self.counts = Counter(row.result for row in self.all)
         self.variants = Counter(row.variant for row in self.all if row.variant is not None)
-        # A link stays good when no flag gives this variant any more: it then shows that none does.
-        asked = given.get("variant", "").strip()
+        # A link keeps working after no flag gives this variant any more: it then shows no flags.
+        chosen = given.get("variant", "").strip()
         filters = (
             Filter("q", "Find a flag"),
             Filter("result", "Result", list(WORDS.items())),
-            Filter("variant", "Variant", [(name, name) for name in sorted({*self.variants, asked} - {""})]),
+            Filter("variant", "Variant", [(name, name) for name in sorted({*self.variants, chosen} - {""})]),
         )
         self.values = {field.name: field.value(given) for field in filters}
         self.listing: Listing[Row] = Listing(
@@ -139,7 +139,7 @@ class Results:
 
     @property
     def variant_chips(self) -> Iterator[Chip]:
-        """The most frequent variants, and the chosen one."""
+        """The most frequent variants and the chosen one."""
         chosen = self.values["variant"]
         shown = {name for name, _ in self.variants.most_common(MOST_CHIPS)}
         for name, count in sorted(self.variants.items()):
@@ -150,7 +150,7 @@ class Results:
 
     @property
     def all_url(self) -> str:
-        """The same without any filter."""
+        """The URL without filters."""
         return self.listing.url(q=None, result=None, variant=None)
 
     @property
@@ -166,7 +166,7 @@ class Results:
 
 
 class Matrix:
-    """Several evaluations side by side, those flags first on which they differ."""
+    """Several evaluations side by side; flags whose results differ come first."""
 
     def __init__(
         self,
@@ -199,17 +199,17 @@ class Matrix:
 
     @property
     def toggle_url(self) -> str:
-        """The same with all flags, or with the differences alone."""
+        """The URL that shows all flags, or only those that differ."""
         return self.listing.url(show="all" if self.only_differences else "differences")
 
     @property
     def all_url(self) -> str:
-        """All flags, whether they differ or not."""
+        """The URL that shows all flags."""
         return self.listing.url(show="all", q=None)
 
     @property
     def rows(self) -> Iterator[tuple[Pairing, list[tuple[str, Cell | None]]]]:
-        """Flags with a cell, and what that stands for, for each column."""
+        """Flags, each with the label and the cell of every column."""
         for pair in self.listing.rows:
             yield pair, list(zip(self.labels, self.cells(pair), strict=True))
 

@@ -100,7 +100,7 @@ def test_too_many_columns_are_refused_in_words(viewer):
     response = viewer.get("/playground/", {"context.userId": ",".join(map(str, range(13)))})
 
     assert response.status_code == 400
-    assert "These are 13 combinations side by side; the page shows at most 12." in response.text
+    assert "There are 13 combinations; the page shows at most 12 side by side." in response.text
 
 
 def test_a_bad_time_is_said_beside_its_field(viewer):
