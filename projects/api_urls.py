@@ -3,9 +3,14 @@
 The first URL that matches counts: ``projects/archive/features`` are the flags of a project that is called archive.
 """
 
-from django.urls import include, path
-
 from flagadmin.http.routers import Router
+from projects.applications.api import (
+    ApplicationViewSet,
+    FlagUsageViewSet,
+    IgnoredReportViewSet,
+    InstanceViewSet,
+    ProjectApplicationViewSet,
+)
 from projects.context_fields.api import ContextFieldViewSet, ProjectContextFieldViewSet
 from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
 from projects.flags.api import FlagNameViewSet, FlagViewSet
@@ -50,6 +55,11 @@ router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)
 router.register("tags", TagViewSet)
 
+router.register("client-metrics/features", FlagUsageViewSet)
+router.register("metrics/applications", ApplicationViewSet)
+router.register("metrics/ignored", IgnoredReportViewSet)
+router.register("metrics/instances/<str:name>/environment", InstanceViewSet)
+
 router.register("archive", ArchiveViewSet)
 router.register("features", FlagNameViewSet)
 router.register("features/<str:name>/tags", FlagTagViewSet)
@@ -68,6 +78,7 @@ router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)
 
 router.register("projects/roles/<str:role_id>/access", RoleUsageViewSet)
 router.register(f"{PROJECT}/access", ProjectAccessViewSet)
+router.register(f"{PROJECT}/applications", ProjectApplicationViewSet)
 router.register(f"{PROJECT}/context", ProjectContextFieldViewSet)
 router.register(f"{PROJECT}/dependencies", ProjectDependencyViewSet)
 router.register(f"{PROJECT}/environments", ProjectEnvironmentViewSet)
@@ -80,9 +91,4 @@ router.register(PROJECT, BulkFlagViewSet)
 router.register(f"{PROJECT}/api-tokens", ProjectTokenViewSet)
 router.register(f"{PROJECT}/tags", BulkTagViewSet)
 
-urlpatterns = [
-    path("", include("projects.applications.metrics_api")),
-    path("", include("projects.applications.overview_api")),
-    path("", include("projects.applications.api")),
-    *router.urls,
-]
+urlpatterns = router.urls

@@ -1,18 +1,41 @@
-"""GET /api/admin/projects/:projectId/applications: who uses a project."""
+"""/api/admin/metrics, /api/admin/client-metrics and /api/admin/projects/:projectId/applications.
 
-from django.db.models import QuerySet
-from django.urls import path
-from drf_spectacular.utils import OpenApiExample, extend_schema
-from rest_framework import serializers
+Which applications use a project, what is known of each, and how often flags are asked for.
+"""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from flagadmin.http.list_queries import ListFilter, list_parameters, sort_keys, terms_of
-from flagadmin.http.openapi import refusals
+from flagadmin.errors import NotFound, ValidationError
+from flagadmin.http.list_queries import list_parameters
 from groups.authentication import ApiRequest
-from projects.access import access_project
-from projects.applications import queries as documents
+from groups.permissions import Permission
+from groups.viewsets import ViewSet
+from projects.access import readable_flags
+from projects.applications import details, queries
+from projects.applications.actions import delete_application, update_application
+from projects.applications.filters import ApplicationFilter, ProjectApplicationFilter
+from projects.applications.ignored_reports import ignored_documents, ignored_of
+from projects.applications.overview import application_overview
+from projects.applications.serializers import (
+    ApplicationAtAGlance,
+    ApplicationDetail,
+    ApplicationNotes,
+    Applications,
+    FeatureUsage,
+    IgnoredReports,
+    Instances,
+    ProjectApplications,
+    RawFeatureUsage,
+)
+from projects.flags.usage import flag_usage_document, raw_usage_document
+from projects.models import Application, ApplicationInstance, Flag
+from projects.viewsets import InProjectViewSet
 
+HOURS = 48  # how long hourly counts are kept
 EXAMPLE = {
     "total": 1,
     "applications": [
@@ -28,68 +51,147 @@ EXAMPLE = {
 }
 
 
-class ApplicationSdk(serializers.Serializer):
-    name = serializers.CharField(help_text="SDK package name.")
-    versions = serializers.ListField(
-        child=serializers.CharField(), help_text="Versions in use, in version order."
-    )
+class ProjectApplicationViewSet(InProjectViewSet):
+    tags = ("Projects",)
 
-
-class ProjectApplicationRecord(serializers.Serializer):
-    name = serializers.CharField(help_text="Application name, same as `appName` in the SDK configuration.")
-    environments = serializers.ListField(
-        child=serializers.CharField(), help_text="Environments in which it asked for flags of the project."
-    )
-    instances = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Its instances seen in the last 7 days (a setting), at most 100 (a setting).",
-    )
-    sdks = ApplicationSdk(many=True, help_text="SDKs of those instances.")
-    instanceCount = serializers.IntegerField(help_text="How many instances there are, listed or not.")
-    lastSeen = serializers.DateTimeField(help_text="When it last reported anything.")
-
-
-class ProjectApplications(serializers.Serializer):
-    total = serializers.IntegerField(help_text="Number of applications that match, on whatever page.")
-    applications = ProjectApplicationRecord(many=True)
-
-
-class ApplicationsFilter(ListFilter):
-    sortBy = sort_keys(*documents.SORT_KEYS)
-
-    def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
-        return documents.search(rows, terms_of(value))
-
-
-PARAMETERS = list_parameters(
-    ApplicationsFilter,
-    query="Search over application name, SDK and environment: caseless, anywhere in them; a comma means or.",
-    sort_by="Field to sort by, lists by their length, ties by name:",
-)
-
-
-class ProjectApplicationsView(APIView):
     @extend_schema(
         operation_id="getProjectApplications",
         summary="Applications that use a project",
-        tags=["Projects"],
-        parameters=PARAMETERS,
-        responses={200: ProjectApplications} | refusals(400, 403, 404),
+        parameters=list_parameters(
+            ProjectApplicationFilter,
+            query="Search in application name, SDK and environment, ignoring case. A comma means or.",
+            sort_by="Field to sort by; lists are sorted by their length, ties by name:",
+        ),
+        responses=ProjectApplications,
         examples=[OpenApiExample("Applications", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
-    def get(self, request: ApiRequest, project_id: str) -> Response:
-        """The applications that reported usage of a flag that is in the project now.
+    def list(self, request: ApiRequest, project_id: str) -> Response:
+        """List the applications that reported usage of a flag that is now in the project.
 
-        A search leaves whole records: it chooses applications and hides nothing of them.
+        A search selects applications; each is returned whole.
         """
-        project = access_project(request.user, project_id)
-        asked = ApplicationsFilter(request.query_params, documents.project_applications(project.pk))
+        asked = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
         asked.check()
         key = asked.form.cleaned_data["sortBy"] or "appName"
-        ordered = documents.sort(asked.qs, key, descending=asked.descending)
-        page = documents.page(project.pk, ordered, asked.start, asked.length)
-        records = documents.application_documents(project.pk, page)
+        ordered = queries.sort(asked.qs, key, descending=asked.descending)
+        page = queries.page(project_id, ordered, asked.start, asked.length)
+        records = queries.application_documents(project_id, page)
         return Response({"total": asked.qs.count(), "applications": records})
 
 
-urlpatterns = [path("projects/<str:project_id>/applications", ProjectApplicationsView.as_view())]
+class ApplicationViewSet(ViewSet):
+    """An application that uses no project the caller can read is not found."""
+
+    tags = ("Metrics",)
+    lookup_url_kwarg = "name"
+    permissions = {"add": Permission.UPDATE_APPLICATION, "destroy": Permission.UPDATE_APPLICATION}
+    application: Application
+
+    def authorise(self, name: str | None = None, *args: Any, **kwargs: Any) -> None:
+        if name is not None:
+            self.application = details.access_application(self.caller, name)
+        self.check_permission()
+
+    @extend_schema(
+        operation_id="getApplications",
+        parameters=list_parameters(
+            ApplicationFilter,
+            query="Search in application names, ignoring case. A comma means or.",
+            sort_by="Field to sort by:",
+        ),
+        responses=Applications,
+    )
+    def list(self, request: ApiRequest) -> Response:
+        """List all applications that have reported, with the projects whose flags they use."""
+        asked = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
+        asked.check()
+        page = asked.page(asked.qs.order_by("-name" if asked.descending else "name"))
+        records = details.overview_documents(self.caller, page)
+        return Response({"applications": records, "total": asked.qs.count()})
+
+    @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        """Get an application with its instances and the flags it asked for."""
+        record = details.detail_document(self.caller, self.application)
+        return Response(record | {"ignored": ignored_of(self.application)})
+
+    @extend_schema(
+        operation_id="createApplication",
+        request=ApplicationNotes,
+        responses={202: None},
+        examples=[
+            OpenApiExample(
+                "A page and a colour",
+                {"url": "https://wiki.example/web", "color": "#005577"},
+                request_only=True,
+            )
+        ],
+    )
+    def add(self, request: ApiRequest, name: str) -> Response:
+        """Add notes to an application that has reported. Omitted properties keep their values."""
+        update_application(name, self.validated(ApplicationNotes), caller=self.caller)
+        return Response(status=202)
+
+    @extend_schema(operation_id="deleteApplication", responses={200: None})
+    def destroy(self, request: ApiRequest, name: str) -> Response:
+        """Delete an application with its instances and usage. Its next report creates it again."""
+        delete_application(name, caller=self.caller)
+        return Response()
+
+    @extend_schema(operation_id="getApplicationOverview", responses=ApplicationAtAGlance)
+    @action(detail=True)
+    def overview(self, request: ApiRequest, name: str) -> Response:
+        """Get an overview of an application by environment."""
+        return Response(application_overview(self.caller, self.application))
+
+
+class InstanceViewSet(ViewSet):
+    tags = ("Metrics",)
+    lookup_url_kwarg = "environment"
+
+    @extend_schema(operation_id="getApplicationEnvironmentInstances", responses=Instances)
+    def retrieve(self, request: ApiRequest, name: str, environment: str) -> Response:
+        """List the instances of an application in an environment."""
+        application = details.access_application(self.caller, name)
+        instances = ApplicationInstance.objects.filter(application=application, environment=environment)
+        records = map(details.instance_document, instances.order_by("instance_id"))
+        return Response({"instances": list(records)})
+
+
+class IgnoredReportViewSet(ViewSet):
+    tags = ("Metrics",)
+
+    @extend_schema(operation_id="getIgnoredReports", responses=IgnoredReports)
+    def list(self, request: ApiRequest) -> Response:
+        """List what SDKs reported beyond the hourly limits in the last two days, by token or application."""
+        return Response({"ignored": ignored_documents(self.caller)})
+
+
+class FlagUsageViewSet(ViewSet):
+    tags = ("Metrics",)
+    lookup_url_kwarg = "name"
+    flag: Flag
+
+    def authorise(self, name: str, *args: Any, **kwargs: Any) -> None:
+        flag = readable_flags(self.caller).filter(name=name).first()
+        if flag is None:
+            raise NotFound(f"There is no flag {name}.")
+        self.flag = flag
+
+    @extend_schema(operation_id="getFeatureUsageSummary", responses=FeatureUsage)
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        """Get how often a flag was asked for in the last hour, and which applications have asked for it."""
+        return Response(flag_usage_document(self.flag))
+
+    @extend_schema(
+        operation_id="getRawFeatureMetrics",
+        parameters=[OpenApiParameter("hoursBack", int, description=f"1 to {HOURS}.", default=24)],
+        responses=RawFeatureUsage,
+    )
+    @action(detail=True)
+    def raw(self, request: ApiRequest, name: str) -> Response:
+        """Get the counts of a flag by application, environment and hour."""
+        given = request.query_params.get("hoursBack") or "24"
+        if not (given.isascii() and given.isdecimal() and len(given) < 4 and 1 <= int(given) <= HOURS):
+            raise ValidationError.at("hoursBack", f"{given!r} is not a whole number from 1 to {HOURS}.")
+        return Response(raw_usage_document(self.flag, hours_back=int(given)))

@@ -1,0 +1,192 @@
+"""Bodies and answers about applications and the usage that SDKs report."""
+
+from rest_framework import serializers
+
+from flagadmin.http.fields import Body, ListOf
+
+
+class ApplicationSdk(serializers.Serializer):
+    name = serializers.CharField(help_text="SDK package name.")
+    versions = serializers.ListField(
+        child=serializers.CharField(), help_text="Versions in use, in version order."
+    )
+
+
+class ProjectApplicationRecord(serializers.Serializer):
+    name = serializers.CharField(help_text="Application name, same as `appName` in the SDK configuration.")
+    environments = serializers.ListField(
+        child=serializers.CharField(), help_text="Environments in which it asked for flags of the project."
+    )
+    instances = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Its instances seen in the last 7 days (a setting), at most 100 (a setting).",
+    )
+    sdks = ApplicationSdk(many=True, help_text="SDKs of those instances.")
+    instanceCount = serializers.IntegerField(help_text="Number of instances, listed or not.")
+    lastSeen = serializers.DateTimeField(help_text="When it last reported anything.")
+
+
+class ProjectApplications(serializers.Serializer):
+    total = serializers.IntegerField(help_text="Number of matching applications on all pages.")
+    applications = ProjectApplicationRecord(many=True)
+
+
+class ApplicationUsage(serializers.Serializer):
+    project = serializers.CharField()
+    environments = serializers.ListField(child=serializers.CharField())
+
+
+class ApplicationBase(serializers.Serializer):
+    appName = serializers.CharField()
+    createdAt = serializers.DateTimeField(help_text="When it first reported.")
+    description = serializers.CharField(allow_null=True)
+    url = serializers.CharField(allow_null=True)
+    color = serializers.CharField(allow_null=True)
+    icon = serializers.CharField(allow_null=True)
+
+
+class ApplicationOverview(ApplicationBase):
+    strategies = serializers.ListField(child=serializers.CharField())
+    usage = ApplicationUsage(many=True)
+
+
+class Applications(serializers.Serializer):
+    applications = ApplicationOverview(many=True)
+    total = serializers.IntegerField()
+
+
+class InstanceRecord(serializers.Serializer):
+    instanceId = serializers.CharField()
+    sdkVersion = serializers.CharField(allow_null=True)
+    sdkFlavor = serializers.CharField(
+        allow_null=True, help_text="The framework integration around the SDK: `fastapi:1.2.0`."
+    )
+    sdkType = serializers.CharField()
+    environment = serializers.CharField()
+    platformName = serializers.CharField(allow_null=True)
+    platformVersion = serializers.CharField(allow_null=True)
+    lastSeen = serializers.DateTimeField()
+    createdAt = serializers.DateTimeField()
+    appName = serializers.CharField(required=False)
+
+
+class SeenFlag(serializers.Serializer):
+    name = serializers.CharField()
+    description = serializers.CharField(allow_null=True)
+    type = serializers.CharField()
+    project = serializers.CharField()
+    stale = serializers.BooleanField()
+    createdAt = serializers.DateTimeField()
+    impressionData = serializers.BooleanField()
+    archived = serializers.BooleanField()
+
+
+class ApplicationDetail(ApplicationBase):
+    strategies = serializers.ListField(child=serializers.DictField())
+    instances = InstanceRecord(many=True, help_text="At most 100 (a setting).")
+    instanceCount = serializers.IntegerField()
+    seenToggles = SeenFlag(many=True)
+    links = serializers.DictField(child=serializers.CharField())
+    ignored = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="New instances and variants beyond a limit in the last two days, which were not stored.",
+    )
+
+
+class IgnoredReport(serializers.Serializer):
+    hour = serializers.DateTimeField(help_text="Start of the hour.")
+    kind = serializers.ChoiceField(choices=["application", "instance", "variant", "impact metric"])
+    tokenName = serializers.CharField(allow_null=True, help_text="Token whose new applications were ignored.")
+    appName = serializers.CharField(
+        allow_null=True, help_text="Application whose instances or variants were."
+    )
+    count = serializers.IntegerField()
+
+
+class IgnoredReports(serializers.Serializer):
+    ignored = IgnoredReport(many=True)
+
+
+class ApplicationNotes(Body):
+    description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    url = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=2_000)
+    color = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=50)
+    icon = serializers.CharField(required=False, allow_null=True, allow_blank=True, max_length=255)
+    strategies = ListOf(
+        child=serializers.CharField(max_length=255),
+        required=False,
+        help_text="Names of the strategy types it has.",
+    )
+
+
+class Instances(serializers.Serializer):
+    instances = InstanceRecord(many=True)
+
+
+class HourUsage(serializers.Serializer):
+    environment = serializers.CharField()
+    timestamp = serializers.DateTimeField()
+    yes = serializers.IntegerField()
+    no = serializers.IntegerField()
+
+
+class FlagUser(serializers.Serializer):
+    appName = serializers.CharField()
+    environment = serializers.CharField()
+    lastSeenAt = serializers.DateTimeField()
+
+
+class FeatureUsageBase(serializers.Serializer):
+    version = serializers.IntegerField()
+    maturity = serializers.CharField()
+    featureName = serializers.CharField()
+
+
+class FeatureUsage(FeatureUsageBase):
+    lastHourUsage = HourUsage(many=True)
+    seenApplications = serializers.ListField(child=serializers.CharField())
+    usage = FlagUser(
+        many=True, help_text="Which application asked for it in which environment, the latest first."
+    )
+
+
+class RawHourUsage(HourUsage):
+    featureName = serializers.CharField()
+    appName = serializers.CharField()
+    variants = serializers.DictField(child=serializers.IntegerField())
+
+
+class RawFeatureUsage(FeatureUsageBase):
+    data = RawHourUsage(many=True)  # type: ignore[assignment]
+
+
+class Names(serializers.ListField):
+    child = serializers.CharField()
+
+
+class EnvironmentIssues(serializers.Serializer):
+    missingFeatures = Names(help_text="Always empty: names of unknown flags are not stored.")
+    outdatedSdks = Names(help_text="Always empty: no SDK is reported as outdated.")
+
+
+class EnvironmentOfApplication(serializers.Serializer):
+    name = serializers.CharField()
+    instanceCount = serializers.IntegerField()
+    sdks = Names(help_text="name:version")
+    frontendSdks = Names()
+    backendSdks = Names()
+    lastSeen = serializers.DateTimeField()
+    issues = EnvironmentIssues()
+
+
+class ApplicationIssues(serializers.Serializer):
+    missingStrategies = Names(help_text="Strategy types it has that do not exist here.")
+
+
+class ApplicationAtAGlance(serializers.Serializer):
+    """An application's projects, and by environment its instances and SDKs."""
+
+    projects = Names(help_text="Projects whose flags it asked for.")
+    featureCount = serializers.IntegerField(help_text="Number of flags it asked for.")
+    environments = EnvironmentOfApplication(many=True)
+    issues = ApplicationIssues()
