@@ -5,14 +5,15 @@ from typing import Any
 import orjson
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.decorators import action
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import ValidationError
-from flagadmin.http.openapi import refusals
+from flagadmin.http.request_bodies import StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.viewsets import ViewSet
 from importer import openapi as schema
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
@@ -22,7 +23,6 @@ from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import validation_report
 
-TAGS = ["Import and export"]
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
 
 
@@ -35,46 +35,38 @@ class BytesParser(BaseParser):
         return stream.read()
 
 
-class BatchView(APIView):
-    body_limit = settings.IMPORT_BODY_LIMIT
+class BatchViewSet(ViewSet):
+    """Permissions depend on the body: the import's plan checks them, and an export contains readable projects only."""
+
+    tags = ("Import and export",)
+    permissions = {"import_flags": None, "validate": None, "export": None}
+    body_limit = settings.IMPORT_BODY_LIMIT  # an export may name many flags
     parser_classes = (BytesParser,)
 
-    def body_of(self, request: ApiRequest) -> bytes:
-        """Raises ContentTypeNotAccepted."""
-        return request.data if isinstance(request.data, bytes) else b""
-
-
-class ImportView(BatchView):
     @extend_schema(
         operation_id="importFeatures",
         summary="Import flags into a project and environment",
         description=schema.IMPORT_DESCRIPTION,
-        tags=TAGS,
         request=schema.ImportBody,
         parameters=[
-            OpenApiParameter("report", bool, description="Answer what happened to each flag."),
+            OpenApiParameter("report", bool, description="Return what happened to each flag."),
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
         ],
-        responses={200: OpenApiResponse(description="Imported. No body unless the report is asked for.")}
-        | refusals(400, 403, 413, 415),
+        responses={200: OpenApiResponse(description="Imported. No body unless the report is asked for.")},
         examples=[EXAMPLE],
     )
-    def post(self, request: ApiRequest) -> Response:
-        body = self.body_of(request)
-        report = run_isolated(
-            len(body), import_bytes, body, caller=request.user, report=wants_report(request)
-        )
+    @action(detail=False, methods=["post"], url_path="import")
+    def import_flags(self, request: ApiRequest) -> Response:
+        body = self._body()
+        report = run_isolated(len(body), import_bytes, body, caller=self.caller, report=wants_report(request))
         return Response(report)
 
-
-class ValidateView(BatchView):
     @extend_schema(
         operation_id="validateImport",
-        summary="What would stand against an import",
+        summary="Check what would prevent an import",
         description=schema.VALIDATE_DESCRIPTION,
-        tags=TAGS,
         request=schema.ImportBody,
-        responses={200: schema.ValidationReport} | refusals(400, 403, 413, 415),
+        responses={200: schema.ValidationReport},
         examples=[
             EXAMPLE,
             OpenApiExample(
@@ -85,19 +77,15 @@ class ValidateView(BatchView):
             ),
         ],
     )
-    def post(self, request: ApiRequest) -> Response:
-        body = self.body_of(request)
-        return Response(run_isolated(len(body), validate_bytes, body, caller=request.user))
-
-
-class ExportView(APIView):
-    body_limit = settings.IMPORT_BODY_LIMIT  # names of many flags
+    @action(detail=False, methods=["post"])
+    def validate(self, request: ApiRequest) -> Response:
+        body = self._body()
+        return Response(run_isolated(len(body), validate_bytes, body, caller=self.caller))
 
     @extend_schema(
         operation_id="exportFeatures",
         summary="Export flags as they are in an environment",
         description=schema.EXPORT_DESCRIPTION,
-        tags=TAGS,
         request=schema.ExportQuery,
         parameters=[
             OpenApiParameter(
@@ -107,17 +95,16 @@ class ExportView(APIView):
                 description="`full`: segments come with their `constraints`, for an import into a server like this.",
             )
         ],
-        responses={200: schema.ExportResult} | refusals(400, 403, 413, 415),
+        responses={200: schema.ExportResult},
         examples=[
             OpenApiExample(
                 "A project", value={"environment": "production", "project": "checkout"}, request_only=True
             )
         ],
     )
-    def post(self, request: ApiRequest) -> Response:
-        query = schema.ExportQuery(data=request.data)
-        query.is_valid(raise_exception=True)
-        given = query.validated_data
+    @action(detail=False, methods=["post"], parser_classes=[StrictJSONParser])
+    def export(self, request: ApiRequest) -> Response:
+        given = self.validated(schema.ExportQuery)
         selection = Selection(
             environment=given["environment"],
             features=tuple(given.get("features", ())),
@@ -125,9 +112,14 @@ class ExportView(APIView):
             project=given.get("project"),
             full_segments=wants_full_segments(request),
         )
-        document = export_selection(selection, caller=request.user)
+        document = export_selection(selection, caller=self.caller)
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
         return Response(orjson.dumps(document), headers=headers if given["downloadFile"] else None)
+
+    def _body(self) -> bytes:
+        """Raises ContentTypeNotAccepted."""
+        data = self.request.data
+        return data if isinstance(data, bytes) else b""
 
 
 def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any] | None:

@@ -1,11 +1,9 @@
-"""Mounted at /api/admin/features-batch/."""
+"""/api/admin/features-batch: import, validate and export."""
 
-from django.urls import path
+from flagadmin.http.routers import Router
+from importer.api import BatchViewSet
 
-from importer import api
+router = Router()
+router.register("features-batch", BatchViewSet)
 
-urlpatterns = [
-    path("import", api.ImportView.as_view(), name="features-import"),
-    path("validate", api.ValidateView.as_view(), name="features-validate"),
-    path("export", api.ExportView.as_view(), name="features-export"),
-]
+urlpatterns = router.urls

@@ -6,17 +6,16 @@ from typing import Any
 
 import orjson
 from django.conf import settings
-from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError, choices
-from flagadmin.http.openapi import refusals
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.viewsets import ViewSet
 from playground import combinations
 from playground import openapi as schema
 from playground.engine.context import Context
@@ -35,15 +34,19 @@ DEPRECATED = {
 }
 
 
-class PlaygroundView(APIView):
+class PlaygroundViewSet(ViewSet):
+    """Everybody may evaluate the flags of projects that they can read."""
+
+    tags = ("Playground",)
+    permissions = {"create": None, "advanced": None}
+
     @extend_schema(
         operation_id="getPlayground",
         summary="Evaluate a context against the flags of projects in one environment",
         description=schema.PLAYGROUND_DESCRIPTION,
-        tags=["Playground"],
         deprecated=True,
         request=schema.PlaygroundRequest,
-        responses={200: schema.PlaygroundResponse} | refusals(400, 403, 413, 415),
+        responses={200: schema.PlaygroundResponse},
         examples=[
             OpenApiExample("One user in production", value=schema.REQUEST_EXAMPLE, request_only=True),
             OpenApiExample(
@@ -51,12 +54,33 @@ class PlaygroundView(APIView):
             ),
         ],
     )
-    def post(self, request: ApiRequest) -> Response:
+    def create(self, request: ApiRequest) -> Response:
         question = read_question(request.data)
         [environment] = question.environments
-        current = known_revisions(request.user, question, {"environment": environment})
+        current = known_revisions(self.caller, question, {"environment": environment})
         body = answer(snapshot_at(current, environment), question)
         return Response(body, headers=DEPRECATED)
+
+    @extend_schema(
+        operation_id="getAdvancedPlayground",
+        summary="Evaluate several contexts against the flags of projects in several environments",
+        description=schema.ADVANCED_DESCRIPTION,
+        request=schema.AdvancedPlaygroundRequest,
+        responses={200: schema.AdvancedPlaygroundResponse},
+    )
+    @action(detail=False, methods=["post"])
+    def advanced(self, request: ApiRequest) -> Response:
+        body = request.data
+        invalid = combinations.invalid_properties(context_of(body))
+        question = read_question(body, several=True)
+        context = {key: value for key, value in question.context.items() if key not in invalid}
+        places = {f"environments[{index}]": name for index, name in enumerate(question.environments)}
+        current = known_revisions(self.caller, question, places)
+        features = advanced_features(current, question.environments, combinations.split_context(context))
+        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(question.echo))
+        if invalid:
+            answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
+        return Response(answer + b"}")
 
 
 # A function of its own: the thousands of small objects it makes are gone before anybody looks for cycles among them.
@@ -67,29 +91,6 @@ def answer(compiled: ResponseSnapshot, question: Question) -> bytes:
     context = Context(question.context)
     evaluation = evaluate(compiled.snapshot, context, now=timezone.now(), random=random.random)
     return render_features(compiled, evaluation, before=before, behind=b"}")
-
-
-class AdvancedPlaygroundView(APIView):
-    @extend_schema(
-        operation_id="getAdvancedPlayground",
-        summary="Evaluate several contexts against the flags of projects in several environments",
-        description=schema.ADVANCED_DESCRIPTION,
-        tags=["Playground"],
-        request=schema.AdvancedPlaygroundRequest,
-        responses={200: schema.AdvancedPlaygroundResponse} | refusals(400, 403, 413, 415),
-    )
-    def post(self, request: ApiRequest) -> Response:
-        body = request.data
-        invalid = combinations.invalid_properties(context_of(body))
-        question = read_question(body, several=True)
-        context = {key: value for key, value in question.context.items() if key not in invalid}
-        places = {f"environments[{index}]": name for index, name in enumerate(question.environments)}
-        current = known_revisions(request.user, question, places)
-        features = advanced_features(current, question.environments, combinations.split_context(context))
-        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(question.echo))
-        if invalid:
-            answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
-        return Response(answer + b"}")
 
 
 def context_of(body: Any) -> dict[str, Any]:
@@ -171,9 +172,3 @@ def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list
     head = orjson.dumps({"name": name, "projectId": project})[:-1]
     lists = b",".join(b"%b:[%b]" % (orjson.dumps(e), b",".join(items)) for e, items in by_environment.items())
     return head + b',"environments":{' + lists + b"}}"
-
-
-urlpatterns = [
-    path("playground", PlaygroundView.as_view(), name="playground-api"),
-    path("playground/advanced", AdvancedPlaygroundView.as_view(), name="playground-advanced-api"),
-]

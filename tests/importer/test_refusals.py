@@ -408,9 +408,9 @@ def test_odd_bodies_get_a_short_refusal(sent: bytes, api: Any) -> None:
 
 
 def test_too_large(api: Any, monkeypatch: Any) -> None:
-    from importer.api import BatchView
+    from importer.api import BatchViewSet
 
-    monkeypatch.setattr(BatchView, "body_limit", 100)
+    monkeypatch.setattr(BatchViewSet, "body_limit", 100)
     response = api["admin"].post(IMPORT, body("one"))
     assert (response.status_code, json.loads(response.content)["name"]) == (413, "PayloadTooLargeError")
 

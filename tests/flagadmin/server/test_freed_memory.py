@@ -8,7 +8,7 @@ import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.test import RequestFactory
 
-from playground.api import PlaygroundView
+from playground.api import PlaygroundViewSet
 from tests.support.cast import make_token
 
 
@@ -16,13 +16,13 @@ from tests.support.cast import make_token
 def kept(monkeypatch):
     """The views that were asked, as long as anything holds them."""
     views = weakref.WeakSet()
-    initial = PlaygroundView.initial
+    initial = PlaygroundViewSet.initial
 
     def noted(view, *args, **kwargs):
         views.add(view)
         return initial(view, *args, **kwargs)
 
-    monkeypatch.setattr(PlaygroundView, "initial", noted)
+    monkeypatch.setattr(PlaygroundViewSet, "initial", noted)
     return views
 
 

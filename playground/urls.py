@@ -1,3 +1,0 @@
-from playground.api import urlpatterns
-
-__all__ = ["urlpatterns"]
