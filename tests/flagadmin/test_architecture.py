@@ -1,0 +1,57 @@
+"""The promises of docs/architecture.md that import contracts cannot express."""
+
+import re
+from collections.abc import Iterator
+
+import grimp
+import pytest
+
+PACKAGES = ("flagadmin", "groups", "projects", "playground", "importer")
+# What the outside of a subject is made of. Others go through its actions, queries and rules.
+FACES = re.compile(r"(\w+_)?(api|pages?)\Z")
+# Modules that gather the faces of all subjects.
+GATHERING = re.compile(r"\w+\.(api_urls|console_urls|urls|admin)\Z")
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*PACKAGES)
+
+
+def _imports(graph: grimp.ImportGraph) -> Iterator[tuple[str, str]]:
+    for importer in sorted(graph.modules):
+        for imported in sorted(graph.find_modules_directly_imported_by(importer)):
+            yield importer, imported
+
+
+def _subject(module: str) -> str:
+    """``projects.flags`` of ``projects.flags.api``; an app's own modules are a subject together."""
+    parts = module.split(".")
+    return ".".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def test_subjects_do_not_import_each_others_api_or_pages(graph):
+    found = [
+        f"{importer} imports {imported}"
+        for importer, imported in _imports(graph)
+        if imported.count(".") == 2
+        and imported.startswith(("groups.", "projects."))
+        and FACES.match(imported.rpartition(".")[2])
+        and _subject(importer) != _subject(imported)
+        and not GATHERING.match(importer)
+    ]
+    assert found == []
+
+
+def test_files_do_not_import_each_other_in_a_circle(graph):
+    needs = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    while free := [module for module in needs if not needs[module] or not _needed(module, needs)]:
+        for module in free:
+            del needs[module]
+        for needed in needs.values():
+            needed.intersection_update(needs)
+    assert sorted(needs) == []
+
+
+def _needed(module: str, needs: dict[str, set[str]]) -> bool:
+    return any(module in needed for needed in needs.values())
