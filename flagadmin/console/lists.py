@@ -305,3 +305,8 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
             placed += 1
     if placed < len(error.details) or not error.details:
         form.add_error(None, error.message)
+
+
+def curl_with_token(request: HttpRequest, path: str, secret: str) -> str:
+    """A curl command with the key itself in it, for the one page that shows it."""
+    return curl_for(request, "GET", path).replace('"Authorization: $API_KEY"', f"'Authorization: {secret}'")

@@ -18,7 +18,7 @@ from projects.access import readable_projects
 from projects.console import project_url
 from projects.history.queries import readable_events
 from projects.models import Project
-from projects.projects.pages import counted_projects
+from projects.projects.queries import counted_projects
 
 SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
 

@@ -3,11 +3,10 @@
 from datetime import UTC, datetime, time
 from typing import Any
 
-from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.timesince import timesince
 
-from flagadmin.console.lists import curl_for
+from flagadmin.console.lists import curl_for, curl_with_token
 from flagadmin.errors import NotFound, ValidationError
 from groups.console import ConfirmPage, ConsolePage, Crumbs, FormPage
 from groups.models import ApiToken, User
@@ -16,11 +15,6 @@ from groups.people.actions import access_account
 from groups.people.own_account_pages import TokenForm
 from groups.people.pages import SERVICE
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
-
-
-def call_with_key(request: HttpRequest, path: str, secret: str) -> str:
-    """A curl command with the key itself in it, for the one page that shows it."""
-    return curl_for(request, "GET", path).replace('"Authorization: $API_KEY"', f"'Authorization: {secret}'")
 
 
 class ServicePage(ConsolePage):
@@ -57,7 +51,7 @@ class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
         _, secret = create_personal_token(account, name=name, expires_at=expires_at, caller=self.caller)
         self.created = {
             "secret": secret,
-            "command": call_with_key(self.request, "/api/admin/projects", secret),
+            "command": curl_with_token(self.request, "/api/admin/projects", secret),
             "title": f"New key of {account}",
         }
         return self.url

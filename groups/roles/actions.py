@@ -248,3 +248,8 @@ def _replace_permissions(role: Role, permissions: Sequence[Held]) -> None:
         RolePermission(role=role, permission=held.permission, environment_id=held.environment)
         for held in dict.fromkeys(permissions)
     )
+
+
+def why_not_deleted(role: Role) -> str:
+    """What blocks deleting the role, as one sentence after the other; "" for nothing."""
+    return " ".join(error.message for error in role_blockers(role))

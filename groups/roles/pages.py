@@ -240,7 +240,7 @@ class DeleteRolePage(ConfirmPage):
             "losses": [f"the role {role.name} with its {number} permission{'' if number == 1 else 's'}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
-            "blocked": why_not_deleted(role),
+            "blocked": actions.why_not_deleted(role),
         }
 
     def act(self) -> tuple[str, str]:
@@ -250,8 +250,3 @@ class DeleteRolePage(ConfirmPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/roles/{self.kwargs['role_id']}")
-
-
-def why_not_deleted(role: Role) -> str:
-    """What stands against deleting it, "" for nothing."""
-    return " ".join(error.message for error in actions.role_blockers(role))

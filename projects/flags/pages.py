@@ -16,9 +16,9 @@ from groups.permissions import Permission
 from projects.access import access_flag, readable_projects
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
+from projects.flags.flag_rows import Switch, switch_of
 from projects.flags.lifecycle_queries import lifecycle_document
 from projects.flags.queries import flag_document
-from projects.flags.toggle_pages import Switch, switch_of
 from projects.flags.usage import users_of
 from projects.history.queries import readable_events
 from projects.models import Flag, Segment, TagType

@@ -1,7 +1,5 @@
 """Flags with their switches: what a list and a flag's own page show of each environment."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -10,63 +8,21 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.loader import render_to_string
 
 from flagadmin.console.lists import curl_for
-from groups.access import Caller
 from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.flags.environments import disable_flag, enable_flag
-from projects.flags.queries import flag_summaries, strategy_documents
+from projects.flags.flag_rows import PRODUCTION
+from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
-from projects.models import Dependency, Environment, Flag, Segment, Strategy
+from projects.models import Dependency, Environment, Segment, Strategy
 from projects.sentences import Saying, strategy_saying
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
-PRODUCTION = "production"  # the type of an environment, whatever its name
 MOST_TOLD = 5
 FEW_TOLD = 10  # strategies that are told one by one
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A flag in an environment. ``locked``: this caller may not switch it; ``asks``: a page confirms it first."""
-
-    environment: str
-    enabled: bool
-    locked: bool
-    asks: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FlagRow:
-    """A line of the list."""
-
-    flag: Flag
-    url: str
-    favourite: bool
-    tags: Sequence[str]
-    switches: Sequence[Switch]
-
-
-def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
-    """Six queries for any number of flags."""
-    return [
-        FlagRow(
-            flag=flag,
-            url=flag_url(flag.project_id, flag.name),
-            favourite=summary["favorite"],
-            tags=[f"{tag['type']}:{tag['value']}" for tag in summary.get("tags", [])],
-            switches=[switch_of(flag, place, caller=caller) for place in summary["environments"]],
-        )
-        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
-    ]
-
-
-def switch_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Switch:
-    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
-    may = caller.can(permission, project=flag.project_id, environment=place["name"])
-    return Switch(place["name"], place["enabled"], flag.is_archived or not may, place["type"] == PRODUCTION)
 
 
 class SwitchFlag(ActionPage):

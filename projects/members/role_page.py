@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from django.urls import reverse
+
 from flagadmin.console.lists import Column, curl_for
 from groups.console import Crumbs, ListPage
 from groups.models import Role
 from groups.permissions import Permission
-from groups.roles.actions import READERS, access_role, permissions_of
-from groups.roles.pages import ROLES, why_not_deleted
+from groups.roles.actions import READERS, access_role, permissions_of, why_not_deleted
 from projects.console import project_url
 from projects.members.role_usage import role_usage
 
@@ -48,7 +49,7 @@ class RolePage(ListPage):
         return self.role.name
 
     def crumbs(self) -> Crumbs:
-        return (ROLES,)
+        return (("Roles", reverse("roles")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         role = self.role

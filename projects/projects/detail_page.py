@@ -12,8 +12,8 @@ from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import PROJECTS, allowed, api_path, project_url
+from projects.flags.flag_rows import flag_rows
 from projects.flags.search import FILTERS, text_query
-from projects.flags.toggle_pages import flag_rows
 from projects.models import (
     FavouriteFlag,
     FavouriteProject,

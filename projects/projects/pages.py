@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from flagadmin.console.lists import Column, Filter, curl_for
@@ -14,17 +14,10 @@ from groups.console import Crumbs, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import access_project, readable_projects
 from projects.console import PROJECTS, ActionPage, project_url
-from projects.models import Environment, FavouriteProject, Project, ProjectEnvironment
+from projects.models import Environment, FavouriteProject, ProjectEnvironment
 from projects.projects.actions import create_project
 from projects.projects.favourites import set_project_favourite
-
-
-def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
-    """Each with its numbers of active and archived flags."""
-    return projects.annotate(
-        active_flags=Count("flags", filter=Q(flags__archived_at=None)),
-        archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
-    )
+from projects.projects.queries import counted_projects
 
 
 class ProjectsPage(ListPage):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
@@ -230,3 +230,11 @@ def project_environment_summaries(project: Project) -> list[Document]:
 def _by_environment(rows: Any) -> dict[str, int]:
     counted = rows.order_by().values("environment_id").annotate(count=Count("id", distinct=True))
     return dict(counted.values_list("environment_id", "count"))
+
+
+def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
+    """Each with its numbers of active and archived flags."""
+    return projects.annotate(
+        active_flags=Count("flags", filter=Q(flags__archived_at=None)),
+        archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
+    )

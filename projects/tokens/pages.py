@@ -10,13 +10,12 @@ from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.console.lists import Column, Filter, curl_for, curl_with_token
 from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken, ApiTokenProject
 from groups.one_time_secrets import ShowsSecretOnce
-from groups.people.service_token_pages import call_with_key
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.models import Environment
@@ -225,7 +224,7 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         _, first_call = PURPOSE[Kind(token.kind)]
         self.created = {
             "secret": secret,
-            "command": call_with_key(self.request, first_call, secret),
+            "command": curl_with_token(self.request, first_call, secret),
             "scope": scope_words(token, self.caller),
             "title": f"New API token {token.name}",
         }
