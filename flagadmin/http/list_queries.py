@@ -13,7 +13,7 @@ from flagadmin.errors import Problem, ValidationError, choices
 
 MOST = 1000
 MOST_TERMS = 100
-FAR = 2**31  # beyond the end of any list
+FAR = 2**31 - 1  # beyond the end of any list
 FROM_0 = {"type": "integer", "minimum": 0}
 FROM_1 = {"type": "integer", "minimum": 1, "maximum": MOST}
 
@@ -29,14 +29,27 @@ class KnownChoiceField(django_filters.fields.ChoiceField):
         return super().clean(value if self.valid_value(value) else None)
 
 
-class SortFilter(django_filters.ChoiceFilter):
-    """What to sort by. Clients send keys of other lists (``createdAt``): these sort by the first key."""
-
+class LenientChoiceFilter(django_filters.ChoiceFilter):
     field_class = KnownChoiceField
 
 
-def sort_keys(*keys: str) -> SortFilter:
-    return SortFilter(method="leave", choices=_choices(keys))
+class LenientIntegerField(forms.IntegerField):
+    """Anything else than such a number counts as none given: clients send odd limits."""
+
+    def clean(self, value: Any) -> int | None:
+        try:
+            return super().clean(value)
+        except forms.ValidationError:
+            return None
+
+
+class LenientIntegerFilter(django_filters.Filter):
+    field_class = LenientIntegerField
+
+
+def sort_keys(*keys: str) -> LenientChoiceFilter:
+    """What to sort by. Clients send keys of other lists (``createdAt``): these sort by the first key."""
+    return LenientChoiceFilter(method="leave", choices=_choices(keys))
 
 
 def _choices(keys: Iterable[str]) -> list[tuple[str, str]]:

@@ -1,261 +1,184 @@
-"""Searching flags: the filters of ``GET /api/admin/search/features``.
+"""Searching flags: the parameters of ``GET /api/admin/search/features``. Pages use single filters of it.
 
 A filter is written ``OPERATOR:value`` or ``OPERATOR:value, value``, as the reference's clients do.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from operator import and_, or_
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.expressions import Expression, OrderBy
-from django.db.models.functions import Coalesce, Concat, NullIf
-from django.utils.dateparse import parse_date
+import django_filters
+from django import forms
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.expressions import OrderBy
+from rest_framework.serializers import BooleanField
 
 from flagadmin.errors import Problem, check_problems, choices
-from projects.models import (
-    FavouriteFlag,
-    Flag,
-    FlagEnvironment,
-    FlagLastSeen,
-    FlagTag,
-    LifecycleStage,
-    StrategySegment,
+from flagadmin.http.list_queries import FAR, MOST, LenientChoiceFilter, LenientIntegerFilter
+from projects.flags.search_conditions import (
+    ARCHIVED,
+    DATE,
+    INCLUDE,
+    IS,
+    NEGATIVE,
+    Condition,
+    created,
+    in_stage,
+    in_status,
+    includes,
+    is_day,
+    is_one_of,
+    last_seen,
+    parts,
+    sort_key,
+    tagged,
+    text_query,
+    with_segment,
 )
+from projects.models import FavouriteFlag, Flag, LifecycleStage
 
 MOST_VALUES = 50
-SortKey = Expression | F | Subquery
-SORT_KEYS: dict[str, SortKey] = {
-    "name": F("name"),
-    "type": F("type"),
-    "stale": F("stale"),
-    "createdAt": F("created_at"),
-    "archivedAt": F("archived_at"),
-    "lastSeenAt": Subquery(
-        FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at").values("seen_at")[:1]
-    ),
-    "project": F("project_id"),
-    "description": F("description"),
-    "createdBy": Coalesce(NullIf("created_by__name", Value("")), "created_by__username"),
-}
-BY_ENVIRONMENT = "environment:"
-ARCHIVED = LifecycleStage.Stage.ARCHIVED.value
+DEFAULT_LIMIT = 50
+TRUE = sorted(value for value in BooleanField.TRUE_VALUES if isinstance(value, str))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """``filters`` by parameter name and ``status`` ("environment:enabled") as sent; terms of ``query`` are or-ed.
+def few_values(text: str) -> None:
+    """Raises a form's ValidationError."""
+    if text.count(",") >= MOST_VALUES:
+        raise forms.ValidationError(f"at most {MOST_VALUES} values are allowed")
 
-    ``sort_by``: one of SORT_KEYS, or "environment:production" for off before on there; anything else counts as
-    createdAt, because clients send keys of their own. ``favourites_of``: id of the user whose favourites come first.
+
+class OperatorFilter(django_filters.CharFilter):
+    """``condition`` selects flags for one of ``operators`` and the values, each of which ``reads`` accepts."""
+
+    def __init__(
+        self,
+        operators: Sequence[str],
+        condition: Condition,
+        reads: Callable[[str], object] = bool,
+        wants: str = "a value",
+    ) -> None:
+        super().__init__(strip=False, validators=[few_values, self.check])
+        self.operators, self.condition, self.reads, self.wants = operators, condition, reads, wants
+
+    def filter(self, flags: QuerySet[Flag], text: str) -> QuerySet[Flag]:
+        return flags.filter(self.condition(*parts(text))) if text else flags
+
+    def check(self, text: str) -> None:
+        """Raises a form's ValidationError with everything that is wrong."""
+        operator, values = parts(text)
+        if operator not in self.operators:
+            known = choices(self.operators)
+            raise forms.ValidationError(f"there is no operator {operator}. There are: {known}")
+        if wrong := [f"{value!r} is not {self.wants}" for value in values if not self.reads(value)]:
+            raise forms.ValidationError(wrong)
+
+
+class StatusWidget(forms.Widget):
+    def value_from_datadict(self, data: Any, files: object, name: str) -> list[str]:
+        return [*data.getlist(name), *data.getlist(f"{name}[]")]
+
+
+class StatusField(forms.Field):
+    """``environment:enabled`` or ``environment:disabled``, several times, as ``status`` or ``status[]``."""
+
+    widget = StatusWidget
+
+    def validate(self, statuses: list[str]) -> None:
+        wrong = [status for status in statuses if status.rpartition(":")[2] not in ("enabled", "disabled")]
+        problems = [f"{status} is not environment:enabled or environment:disabled" for status in wrong]
+        if len(statuses) > MOST_VALUES:
+            problems.insert(0, f"at most {MOST_VALUES} values are allowed")
+        if problems:
+            raise forms.ValidationError(problems)
+
+
+class StatusFilter(django_filters.Filter):
+    field_class = StatusField
+
+    def filter(self, flags: QuerySet[Flag], statuses: list[str]) -> QuerySet[Flag]:
+        return flags.filter(in_status(statuses))
+
+
+class FlagFilter(django_filters.FilterSet):
+    """Terms of ``query`` and statuses are or-ed, the filters and-ed. Parameters with other names are ignored.
+
+    ``sortBy``: one of SORT_KEYS, or "environment:production" for off before on there; anything else counts as
+    createdAt, because clients send keys of their own.
     """
 
-    query: str = ""
-    filters: Mapping[str, str] = field(default_factory=dict)
-    status: Sequence[str] = ()
-    sort_by: str = "createdAt"
-    descending: bool = False
-    favourites_of: int | None = None
-    offset: int = 0
-    limit: int = 50
-
-
-def search_flags(flags: QuerySet[Flag], search: Search) -> tuple[list[Flag], int]:
-    """The page of these flags that match, and how many match in all. Two queries. Raises ValidationError."""
-    check_problems(_problems(search))
-    found = flags.filter(text_query(search.query), _status(search.status))
-    if not _asks_for_archived(search.filters):
-        found = found.filter(archived_at=None)
-    for name, text in search.filters.items():
-        found = found.filter(FILTERS[name].condition(*_parts(text)))
-    total = found.count()
-    if search.favourites_of is not None:
-        mine = FavouriteFlag.objects.filter(user_id=search.favourites_of, flag=OuterRef("pk"))
-        found = found.annotate(favourite=Exists(mine))
-    page = found.order_by(*_order(search))[search.offset : search.offset + search.limit]
-    return list(page.select_related("created_by")), total
-
-
-def _asks_for_archived(filters: Mapping[str, str]) -> bool:
-    """The filter ``archived`` decides, or the stage of that name: the reference's archive asks for the stage alone."""
-    operator, stages = _parts(filters.get("lifecycle", ""))
-    return "archived" in filters or (operator not in _NEGATIVE and ARCHIVED in stages)
-
-
-def _order(search: Search) -> Iterator[str | OrderBy]:
-    if search.favourites_of is not None:
-        yield "-favourite"
-    key = _sort_key(search.sort_by)
-    yield OrderBy(key, descending=search.descending, nulls_last=True)
-    yield from ("created_at", "name")
-
-
-def _sort_key(name: str) -> SortKey:
-    if name.startswith(BY_ENVIRONMENT):
-        place = FlagEnvironment.objects.filter(environment=name.removeprefix(BY_ENVIRONMENT), enabled=True)
-        return Exists(place.filter(flag=OuterRef("pk")))
-    return SORT_KEYS.get(name, SORT_KEYS["createdAt"])
-
-
-def text_query(text: str) -> Q:
-    """Name, description or a tag (``type:value``) contains one of the terms."""
-    terms = [term.strip() for term in text.split(",") if term.strip()]
-    tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))
-    matches = (
-        Q(name__icontains=term)
-        | Q(description__icontains=term)
-        | Q(pk__in=tags.filter(whole__icontains=term).values("flag"))
-        for term in terms
+    query = django_filters.CharFilter(method="matching", validators=[few_values])
+    status = StatusFilter()
+    project = OperatorFilter(IS, is_one_of(lambda value: Q(project=value)))
+    type = OperatorFilter(IS, is_one_of(lambda value: Q(type=value)))
+    state = OperatorFilter(
+        IS,
+        is_one_of(lambda value: Q(stale=value == "stale")),
+        {"active", "stale"}.__contains__,
+        "active or stale",
     )
-    return reduce(or_, matches) if terms else Q()
-
-
-def _status(statuses: Sequence[str]) -> Q:
-    conditions = []
-    for status in statuses:
-        environment, _, state = status.rpartition(":")
-        rows = FlagEnvironment.objects.filter(environment_id=environment, enabled=True).values("flag")
-        conditions.append(Q(pk__in=rows) if state == "enabled" else ~Q(pk__in=rows))
-    return reduce(or_, conditions) if conditions else Q()
-
-
-# Filters --------------------------------------------------------------------------------------------------
-
-Condition = Callable[[str, list[str]], Q]
-IS = ("IS", "IS_NOT", "IS_ANY_OF", "IS_NONE_OF")
-DATE = ("IS_ON_OR_AFTER", "IS_BEFORE")
-INCLUDE = (
-    "INCLUDE",
-    "DO_NOT_INCLUDE",
-    "INCLUDE_ALL_OF",
-    "INCLUDE_ANY_OF",
-    "EXCLUDE_IF_ANY_OF",
-    "EXCLUDE_ALL",
-)
-_NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCLUDE_ALL"}
-_ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which operators a filter takes, what it selects, and which values it reads."""
-
-    operators: tuple[str, ...]
-    condition: Condition
-    reads: Callable[[str], object] = bool
-    wants: str = "a value"
-
-
-def _parts(text: str) -> tuple[str, list[str]]:
-    operator, _, rest = text.partition(":")
-    return operator, [value.strip() for value in rest.split(",")]
-
-
-def _is(one: Callable[[str], Q]) -> Condition:
-    """One of the values, or with a negative operator none of them."""
-    return lambda operator, values: _signed(operator, reduce(or_, map(one, values)))
-
-
-def _includes(one: Callable[[str], Q]) -> Condition:
-    return lambda operator, values: _signed(
-        operator, reduce(and_ if operator in _ALL else or_, map(one, values))
-    )
-
-
-def _signed(operator: str, condition: Q) -> Q:
-    return ~condition if operator in _NEGATIVE else condition
-
-
-def _created(operator: str, values: list[str]) -> Q:
-    day = parse_date(values[0])
-    return Q(created_at__date__lt=day) if operator == "IS_BEFORE" else Q(created_at__date__gte=day)
-
-
-def _seen(operator: str, values: list[str]) -> Q:
-    """Last asked for before that day, or since. Flags nobody asked for were neither."""
-    seen = FlagLastSeen.objects.order_by().values("flag").annotate(last=Max("seen_at"))
-    day = parse_date(values[0])
-    when = Q(last__date__lt=day) if operator == "IS_BEFORE" else Q(last__date__gte=day)
-    return Q(pk__in=seen.filter(when).values("flag"))
-
-
-def _tagged(text: str) -> Q:
-    kind, _, value = text.partition(":")
-    return Q(pk__in=FlagTag.objects.filter(tag_type=kind, value=value).values("flag"))
-
-
-def _with_segment(name: str) -> Q:
-    return Q(pk__in=StrategySegment.objects.filter(segment__name=name).values("strategy__flag"))
-
-
-def _in_stage(stage: str) -> Q:
-    """It has entered the stage and none after it; whether it is archived is the flag's own to say."""
-    if stage == ARCHIVED:
-        return Q(archived_at__isnull=False)
-    order = LifecycleStage.Stage.values
-    later = order[order.index(stage) + 1 :]
-    entered = LifecycleStage.objects.filter(stage=stage).values("flag")
-    return Q(pk__in=entered) & ~Q(pk__in=LifecycleStage.objects.filter(stage__in=later).values("flag"))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return parse_date(text) is not None
-    except ValueError:
-        return False
-
-
-FILTERS: dict[str, Filter] = {
-    "project": Filter(IS, _is(lambda value: Q(project=value))),
-    "type": Filter(IS, _is(lambda value: Q(type=value))),
-    "state": Filter(
-        IS, _is(lambda value: Q(stale=value == "stale")), {"active", "stale"}.__contains__, "active or stale"
-    ),
-    "archived": Filter(
+    archived = OperatorFilter(
         ("IS",),
-        _is(lambda value: Q(archived_at__isnull=value == "false")),
+        is_one_of(lambda value: Q(archived_at__isnull=value == "false")),
         {"true", "false"}.__contains__,
         "true or false",
-    ),
-    "createdBy": Filter(
+    )
+    createdBy = OperatorFilter(
         IS,
-        _is(lambda value: Q(created_by=int(value))),
+        is_one_of(lambda value: Q(created_by=int(value))),
         lambda text: text.isdecimal() and len(text) < 19,
         "an id",
-    ),
-    "createdAt": Filter(DATE, _created, _is_day, "a day like 2026-11-21"),
-    "lastSeenAt": Filter(DATE, _seen, _is_day, "a day like 2026-11-21"),
-    "lifecycle": Filter(
+    )
+    createdAt = OperatorFilter(DATE, created, is_day, "a day like 2026-11-21")
+    lastSeenAt = OperatorFilter(DATE, last_seen, is_day, "a day like 2026-11-21")
+    lifecycle = OperatorFilter(
         IS,
-        _is(_in_stage),
+        is_one_of(in_stage),
         set(LifecycleStage.Stage.values).__contains__,
         choices(LifecycleStage.Stage.values),
-    ),
-    "tag": Filter(INCLUDE, _includes(_tagged), lambda text: ":" in text, "type:value"),
-    "segment": Filter(INCLUDE, _includes(_with_segment)),
-}
+    )
+    tag = OperatorFilter(INCLUDE, includes(tagged), lambda text: ":" in text, "type:value")
+    segment = OperatorFilter(INCLUDE, includes(with_segment))
+    sortBy = django_filters.CharFilter(method="leave")
+    sortOrder = LenientChoiceFilter(method="leave", choices=[("asc", "asc"), ("desc", "desc")])
+    favoritesFirst = LenientChoiceFilter(method="leave", choices=[(value, value) for value in TRUE])
+    offset = LenientIntegerFilter(method="leave", min_value=0, max_value=FAR)
+    limit = LenientIntegerFilter(method="leave", min_value=1, max_value=MOST)
 
+    def matching(self, flags: QuerySet[Flag], name: str, text: str) -> QuerySet[Flag]:
+        return flags.filter(text_query(text))
 
-def _problems(search: Search) -> Iterator[Problem]:
-    for name, text in {"query": search.query, **search.filters}.items():
-        if text.count(",") >= MOST_VALUES:
-            yield Problem(name, f"at most {MOST_VALUES} values are allowed")
-    if len(search.status) > MOST_VALUES:
-        yield Problem("status", f"at most {MOST_VALUES} values are allowed")
-    for status in search.status:
-        if status.rpartition(":")[2] not in ("enabled", "disabled"):
-            yield Problem("status", f"{status} is not environment:enabled or environment:disabled")
-    for name, text in search.filters.items():
-        yield from _filter_problems(name, text)
+    def leave(self, flags: QuerySet[Flag], name: str, value: object) -> QuerySet[Flag]:
+        return flags
 
+    def filter_queryset(self, flags: QuerySet[Flag]) -> QuerySet[Flag]:
+        found = super().filter_queryset(flags)
+        return found if self._asks_for_archived() else found.filter(archived_at=None)
 
-def _filter_problems(name: str, text: str) -> Iterator[Problem]:
-    known = FILTERS[name]
-    operator, values = _parts(text)
-    if operator not in known.operators:
-        yield Problem(name, f"there is no operator {operator}. There are: {choices(known.operators)}")
-        return
-    for value in values:
-        if not known.reads(value):
-            yield Problem(name, f"{value!r} is not {known.wants}")
+    def page(self, user_id: int | None) -> tuple[list[Flag], int]:
+        """The page of the flags that match, with this user's favourites first if asked for, and how many match.
+
+        Two queries. Raises ValidationError.
+        """
+        errors = self.form.errors.items()
+        check_problems(Problem(name, message) for name, messages in errors for message in messages)
+        asked, found = self.form.cleaned_data, self.qs
+        total = found.count()
+        if favourites := bool(asked["favoritesFirst"]) and user_id is not None:
+            mine = FavouriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
+            found = found.annotate(favourite=Exists(mine))
+        start, length = asked["offset"] or 0, asked["limit"] or DEFAULT_LIMIT
+        page = found.order_by(*self._order(favourites))[start : start + length]
+        return list(page.select_related("created_by")), total
+
+    def _asks_for_archived(self) -> bool:
+        """``archived`` decides, or the stage of that name: the reference's archive asks for the stage alone."""
+        asked = self.form.cleaned_data
+        operator, stages = parts(asked["lifecycle"])
+        return bool(asked["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)
+
+    def _order(self, favourites: bool) -> Iterator[str | OrderBy]:
+        asked = self.form.cleaned_data
+        if favourites:
+            yield "-favourite"
+        yield OrderBy(sort_key(asked["sortBy"]), descending=asked["sortOrder"] == "desc", nulls_last=True)
+        yield from ("created_at", "name")

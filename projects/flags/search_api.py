@@ -1,47 +1,17 @@
 """/api/admin/search/features: flags across projects."""
 
-from typing import Any
-
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.http.fields import validated
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from projects.access import readable_flags
 from projects.flags.queries import search_documents
-from projects.flags.search import FILTERS, SORT_KEYS, Search, search_flags
+from projects.flags.search import FlagFilter, OperatorFilter
+from projects.flags.search_conditions import SORT_KEYS
 from projects.flags.serializers import EnvironmentSummary, FlagSummary, Person, StageRecord
-
-
-class Lenient:
-    """A field that reads as its default what it cannot read: clients send odd limits and orders."""
-
-    def run_validation(self, data: Any = serializers.empty) -> Any:
-        try:
-            return super().run_validation(data)  # type: ignore[misc]
-        except serializers.ValidationError:
-            return self.get_default()  # type: ignore[attr-defined]
-
-
-class LenientChoice(Lenient, serializers.ChoiceField): ...
-
-
-class LenientBoolean(Lenient, serializers.BooleanField): ...
-
-
-class LenientInteger(Lenient, serializers.IntegerField): ...
-
-
-class SearchQuery(serializers.Serializer):
-    query = serializers.CharField(required=False, allow_blank=True)
-    sortBy = serializers.CharField(default="createdAt", allow_blank=True)
-    sortOrder = LenientChoice(choices=["asc", "desc"], default="asc")
-    favoritesFirst = LenientBoolean(default=False)
-    offset = LenientInteger(default=0, min_value=0, max_value=2**31 - 1)
-    limit = LenientInteger(default=50, min_value=1, max_value=1000)
 
 
 class FoundEnvironment(EnvironmentSummary):
@@ -79,7 +49,8 @@ PARAMETERS = [
         OpenApiParameter(
             name, description=f"{' or '.join(known.operators)}, a colon and values: IS:… for example."
         )
-        for name, known in FILTERS.items()
+        for name, known in FlagFilter.base_filters.items()
+        if isinstance(known, OperatorFilter)
     ),
     OpenApiParameter(
         "status", many=True, description="environment:enabled or environment:disabled; any of them."
@@ -105,21 +76,6 @@ class SearchViewSet(ViewSet):
     def features(self, request: ApiRequest) -> Response:
         """Search the flags that the caller may read. Archived ones are found only with archived=IS:true or
         lifecycle=IS:archived."""
-        found, total = search_flags(readable_flags(self.caller), _search(request))
+        search = FlagFilter(request.query_params, readable_flags(self.caller))
+        found, total = search.page(self.caller.id)
         return Response({"features": search_documents(found, caller=self.caller), "total": total})
-
-
-def _search(request: ApiRequest) -> Search:
-    """Raises ValidationError."""
-    sent = request.query_params
-    given: dict[str, Any] = validated(SearchQuery(data=sent.dict()))
-    return Search(
-        query=given.get("query", ""),
-        filters={name: sent[name] for name in FILTERS if sent.get(name)},
-        status=[*sent.getlist("status"), *sent.getlist("status[]")],
-        sort_by=given["sortBy"],
-        descending=given["sortOrder"] == "desc",
-        favourites_of=request.user.id if given["favoritesFirst"] else None,
-        offset=given["offset"],
-        limit=given["limit"],
-    )

@@ -13,7 +13,8 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import PROJECTS, allowed, api_path, project_url
 from projects.flags.flag_rows import flag_rows
-from projects.flags.search import FILTERS, text_query
+from projects.flags.search import FlagFilter
+from projects.flags.search_conditions import text_query
 from projects.models import (
     FavouriteFlag,
     FavouriteProject,
@@ -75,7 +76,7 @@ class ProjectPage(ListPage):
             flags = flags.filter(text_query(values["q"]))
         for name, operator in (("type", "IS"), ("tag", "INCLUDE"), ("state", "IS")):
             if values[name]:
-                flags = flags.filter(FILTERS[name].condition(operator, [values[name]]))
+                flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
         on = FlagEnvironment.objects.filter(flag=OuterRef("pk"), enabled=True).values("environment_id")
         found = flags.annotate(favourite=Exists(mine), on_in=ArraySubquery(on))
         return found.order_by("-favourite", "name")

@@ -1,0 +1,138 @@
+"""What the search parameters select: conditions on flags, and keys to sort them by."""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_, or_
+
+from django.db.models import Exists, F, Max, OuterRef, Q, Subquery, Value
+from django.db.models.expressions import Expression
+from django.db.models.functions import Coalesce, Concat, NullIf
+from django.utils.dateparse import parse_date
+
+from projects.models import (
+    FlagEnvironment,
+    FlagLastSeen,
+    FlagTag,
+    LifecycleStage,
+    StrategySegment,
+)
+
+BY_ENVIRONMENT = "environment:"
+ARCHIVED = LifecycleStage.Stage.ARCHIVED.value
+SortKey = Expression | F | Subquery
+SORT_KEYS: dict[str, SortKey] = {
+    "name": F("name"),
+    "type": F("type"),
+    "stale": F("stale"),
+    "createdAt": F("created_at"),
+    "archivedAt": F("archived_at"),
+    "lastSeenAt": Subquery(
+        FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at").values("seen_at")[:1]
+    ),
+    "project": F("project_id"),
+    "description": F("description"),
+    "createdBy": Coalesce(NullIf("created_by__name", Value("")), "created_by__username"),
+}
+
+
+def sort_key(name: str) -> SortKey:
+    if name.startswith(BY_ENVIRONMENT):
+        place = FlagEnvironment.objects.filter(environment=name.removeprefix(BY_ENVIRONMENT), enabled=True)
+        return Exists(place.filter(flag=OuterRef("pk")))
+    return SORT_KEYS.get(name, SORT_KEYS["createdAt"])
+
+
+Condition = Callable[[str, list[str]], Q]
+IS = ("IS", "IS_NOT", "IS_ANY_OF", "IS_NONE_OF")
+DATE = ("IS_ON_OR_AFTER", "IS_BEFORE")
+INCLUDE = (
+    "INCLUDE",
+    "DO_NOT_INCLUDE",
+    "INCLUDE_ALL_OF",
+    "INCLUDE_ANY_OF",
+    "EXCLUDE_IF_ANY_OF",
+    "EXCLUDE_ALL",
+)
+NEGATIVE = {"IS_NOT", "IS_NONE_OF", "DO_NOT_INCLUDE", "EXCLUDE_IF_ANY_OF", "EXCLUDE_ALL"}
+_ALL = {"INCLUDE_ALL_OF", "EXCLUDE_ALL"}
+
+
+def parts(text: str) -> tuple[str, list[str]]:
+    operator, _, rest = text.partition(":")
+    return operator, [value.strip() for value in rest.split(",")]
+
+
+def is_one_of(one: Callable[[str], Q]) -> Condition:
+    """One of the values, or with a negative operator none of them."""
+    return lambda operator, values: _signed(operator, reduce(or_, map(one, values)))
+
+
+def includes(one: Callable[[str], Q]) -> Condition:
+    return lambda operator, values: _signed(
+        operator, reduce(and_ if operator in _ALL else or_, map(one, values))
+    )
+
+
+def _signed(operator: str, condition: Q) -> Q:
+    return ~condition if operator in NEGATIVE else condition
+
+
+def created(operator: str, values: list[str]) -> Q:
+    day = parse_date(values[0])
+    return Q(created_at__date__lt=day) if operator == "IS_BEFORE" else Q(created_at__date__gte=day)
+
+
+def last_seen(operator: str, values: list[str]) -> Q:
+    """Last asked for before that day, or since. Flags nobody asked for were neither."""
+    seen = FlagLastSeen.objects.order_by().values("flag").annotate(last=Max("seen_at"))
+    day = parse_date(values[0])
+    when = Q(last__date__lt=day) if operator == "IS_BEFORE" else Q(last__date__gte=day)
+    return Q(pk__in=seen.filter(when).values("flag"))
+
+
+def tagged(text: str) -> Q:
+    kind, _, value = text.partition(":")
+    return Q(pk__in=FlagTag.objects.filter(tag_type=kind, value=value).values("flag"))
+
+
+def with_segment(name: str) -> Q:
+    return Q(pk__in=StrategySegment.objects.filter(segment__name=name).values("strategy__flag"))
+
+
+def in_stage(stage: str) -> Q:
+    """It has entered the stage and none after it; whether it is archived is the flag's own to say."""
+    if stage == ARCHIVED:
+        return Q(archived_at__isnull=False)
+    order = LifecycleStage.Stage.values
+    later = order[order.index(stage) + 1 :]
+    entered = LifecycleStage.objects.filter(stage=stage).values("flag")
+    return Q(pk__in=entered) & ~Q(pk__in=LifecycleStage.objects.filter(stage__in=later).values("flag"))
+
+
+def is_day(text: str) -> bool:
+    try:
+        return parse_date(text) is not None
+    except ValueError:
+        return False
+
+
+def text_query(text: str) -> Q:
+    """Name, description or a tag (``type:value``) contains one of the terms."""
+    terms = [term.strip() for term in text.split(",") if term.strip()]
+    tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))
+    matches = (
+        Q(name__icontains=term)
+        | Q(description__icontains=term)
+        | Q(pk__in=tags.filter(whole__icontains=term).values("flag"))
+        for term in terms
+    )
+    return reduce(or_, matches) if terms else Q()
+
+
+def in_status(statuses: Sequence[str]) -> Q:
+    conditions = []
+    for status in statuses:
+        environment, _, state = status.rpartition(":")
+        rows = FlagEnvironment.objects.filter(environment_id=environment, enabled=True).values("flag")
+        conditions.append(Q(pk__in=rows) if state == "enabled" else ~Q(pk__in=rows))
+    return reduce(or_, conditions) if conditions else Q()
