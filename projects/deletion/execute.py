@@ -10,7 +10,7 @@ from typing import Any
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
+from flagadmin.edit_conflicts import Expected, check_expected, fingerprint
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject, Grant
 from groups.permissions import Permission
@@ -29,13 +29,14 @@ from projects.tokens.actions import document as token_document
 def delete_project(project_id: str, *, expected: Expected = None, caller: Caller) -> None:
     """Deletes a project with its archived flags and everything that is its alone. Events stay.
 
-    ``expected`` is about the deletion plan. Raises NotFound, NoAccess, EditConflict, and InvalidOperation for the
-    default project, naming flags that are still active, or naming flags elsewhere that depend on what it has.
+    ``expected`` is about the deletion plan, or about the project's settings. Raises NotFound, NoAccess, EditConflict,
+    and InvalidOperation for the default project, naming flags that are still active, or naming flags elsewhere that
+    depend on what it has.
     """
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
     )
-    if expected is not None:
+    if expected is not None and fingerprint(settings_document(project)) not in expected:
         plan = plan_project_deletion(project_id, caller=caller)
         changed = f"{project_id} has changed since you opened this page. Nothing was deleted."
         check_expected(expected, plan.document, f"{changed} This is how it is now.")

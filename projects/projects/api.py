@@ -1,10 +1,13 @@
 """/api/admin/projects, and what callers mark as favourites."""
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
+from flagadmin.http.etags import ETagMixin
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -28,7 +31,7 @@ from projects.projects.serializers import (
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
 
-class ProjectViewSet(InProjectViewSet):
+class ProjectViewSet(ETagMixin, InProjectViewSet):
     tags = ("Projects",)
     lookup_url_kwarg = "project_id"
     permissions = {
@@ -40,12 +43,17 @@ class ProjectViewSet(InProjectViewSet):
         "update_settings": actions.SETTINGS_PERMISSIONS,
         "destroy": Permission.DELETE_PROJECT,
     }
+    tagged = frozenset({"retrieve", "overview"})
+    conditional = frozenset({"update", "update_settings", "destroy"})
 
     def authorise(self, project_id: str | None = None, *args: str, **kwargs: str) -> None:
         if project_id is None:
             self.check_permission()
         else:
             super().authorise(project_id)
+
+    def current_document(self) -> dict[str, Any]:
+        return settings_document(self.project)
 
     @extend_schema(
         operation_id="getProjects",
@@ -115,7 +123,8 @@ class ProjectViewSet(InProjectViewSet):
     @extend_schema(operation_id="updateProject", request=ProjectChanges, responses={200: None})
     def update(self, request: ApiRequest, project_id: str) -> Response:
         """Update a project. Omitted properties keep their values; the id cannot be changed."""
-        actions.update_project(project_id, self.validated(ProjectChanges), caller=self.caller)
+        changes, expected = self.validated(ProjectChanges), self.expected
+        actions.update_project(project_id, changes, expected=expected, caller=self.caller)
         return Response()
 
     @extend_schema(
@@ -139,7 +148,7 @@ class ProjectViewSet(InProjectViewSet):
         context fields and settings, everyone's access to it, and the API tokens for it alone are deleted too; tokens
         that also name other projects keep those. Audit events stay. Needs `DELETE_PROJECT` in the project.
         """
-        delete_project(project_id, caller=self.caller)
+        delete_project(project_id, expected=self.expected, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="getProjectOverview", responses=ProjectOverview)
