@@ -4,13 +4,13 @@ The cache is a worker's own and never stale: each request reads the projects' re
 snapshot is used only for the very (project, revision) pairs it was read at.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from flagadmin.byte_cache import ByteCache
 from flagadmin.server.gc_control import gc_paused
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from projects.definitions import definitions
@@ -20,43 +20,21 @@ Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
 
 
-class SnapshotCache:
-    """Snapshots, the least recently used out first once they take more than ``limit`` bytes."""
+class SnapshotCache(ByteCache[Key, ResponseSnapshot]):
+    """Snapshots by their environment and revisions."""
 
-    def __init__(self) -> None:
-        self._snapshots: OrderedDict[Key, ResponseSnapshot] = OrderedDict()
-        self._lock = Lock()
-        self._nbytes = 0
-
-    @property
-    def nbytes(self) -> int:
-        return self._nbytes
-
-    def get(self, key: Key) -> ResponseSnapshot | None:
-        with self._lock:
-            if key in self._snapshots:
-                self._snapshots.move_to_end(key)
-            return self._snapshots.get(key)
-
-    def put(self, key: Key, snapshot: ResponseSnapshot, *, limit: int) -> None:
-        """Keeps a snapshot; the last one stays even when it alone is larger than the limit."""
-        with self._lock:
-            for outdated in [other for other in self._snapshots if _replaces(key, other)]:
-                self._nbytes -= self._snapshots.pop(outdated).nbytes
-            self._snapshots[key] = snapshot
-            self._nbytes += snapshot.nbytes
-            while self._nbytes > limit and len(self._snapshots) > 1:
-                _, dropped = self._snapshots.popitem(last=False)
-                self._nbytes -= dropped.nbytes
+    def put(self, key: Key, value: ResponseSnapshot, *, limit: int) -> None:
+        """Replaces the snapshots of the same projects and environment at earlier revisions."""
+        for other, _ in self.entries():
+            if _replaces(key, other):
+                self.drop(other)
+        super().put(key, value, limit=limit)
 
     def nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
         """The snapshot from which most can be taken over, if that is most of it, and the projects unchanged since."""
         environment, pairs = key
         projects = dict(pairs)
-        with self._lock:
-            others = [
-                (other[1], found) for other, found in self._snapshots.items() if other[0] == environment
-            ]
+        others = [(other[1], found) for other, found in self.entries() if other[0] == environment]
         best, unchanged, most = None, set[str](), 0
         for theirs, found in others:
             sizes = found.snapshot.sizes
@@ -65,11 +43,6 @@ class SnapshotCache:
                 unchanged = {name for name, revision in theirs if projects.get(name) == revision}
                 best, most = found, alike
         return best, unchanged
-
-    def clear(self) -> None:
-        with self._lock:
-            self._snapshots.clear()
-            self._nbytes = 0
 
 
 def _replaces(key: Key, other: Key) -> bool:

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -11,6 +10,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from flagadmin.byte_cache import ByteCache
 from flagadmin.db.transactions import consistent_reads
 from groups.models import ApiToken
 from projects.client_api.documents import client_features
@@ -40,34 +40,24 @@ class CachedResponse:
 
 
 class FeaturesCache:
-    """One response for each key, the latest. Beyond ``limit`` bytes the least recently used are dropped."""
+    """The latest response for each key, bounded in bytes."""
 
     def __init__(self) -> None:
-        self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
-        self._lock = Lock()
-        self.nbytes = 0
+        self._responses: ByteCache[bytes, CachedResponse] = ByteCache()
+
+    @property
+    def nbytes(self) -> int:
+        return self._responses.nbytes
 
     def get(self, key: bytes, etag: str) -> CachedResponse | None:
-        with self._lock:
-            response = self._responses.get(key)
-            if response is None or response.etag != etag:
-                return None
-            self._responses.move_to_end(key)
-            return response
+        response = self._responses.get(key)
+        return response if response is not None and response.etag == etag else None
 
     def put(self, response: CachedResponse, *, limit: int) -> None:
-        with self._lock:
-            if response.key in self._responses:
-                self.nbytes -= self._responses.pop(response.key).nbytes
-            self._responses[response.key] = response
-            self.nbytes += response.nbytes
-            while self.nbytes > limit and len(self._responses) > 1:
-                self.nbytes -= self._responses.popitem(last=False)[1].nbytes
+        self._responses.put(response.key, response, limit=limit)
 
     def clear(self) -> None:
-        with self._lock:
-            self._responses.clear()
-            self.nbytes = 0
+        self._responses.clear()
 
 
 cache = FeaturesCache()
