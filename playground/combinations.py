@@ -1,7 +1,7 @@
-"""The advanced playground's arithmetic: one body, many contexts.
+"""The advanced playground: one body, many contexts.
 
-Every text of the context may hold several values between commas; each combination of them is a context of its own,
-in each environment.
+Every string in the context can be several values separated by commas; each combination is a context of its own, in
+every environment.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from flagadmin.errors import ValidationError
 
 
 def invalid_properties(context: dict[str, Any]) -> list[str]:
-    """Top-level keys that are no text: left out of the contexts, and warned of, as in the reference."""
+    """Top-level keys whose value is not a string: ignored with a warning, as in the reference."""
     return [key for key, value in context.items() if key != "properties" and not isinstance(value, str)]
 
 
@@ -43,7 +43,7 @@ def contexts(fields: dict[str, list[str]]) -> Iterator[dict[str, str]]:
 
 
 def check_size(*, environments: int, flags: int, contexts: int, limit: int) -> None:
-    """Raises ValidationError when there is more to evaluate than the limit."""
+    """Raises ValidationError if there are more evaluations than the limit."""
     if environments * flags * contexts > limit:
         raise ValidationError(
             f"This would be {environments * flags * contexts:,} evaluations; the limit is {limit:,}. "

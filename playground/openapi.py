@@ -1,5 +1,7 @@
-"""The playground's OpenAPI components: the specification's field tables as serializers. They describe only;
-`playground.request` reads bodies and `playground.response.writer` writes answers."""
+"""Serializers that only describe the playground in the OpenAPI document.
+
+`playground.request` reads bodies, `playground.response.writer` writes answers.
+"""
 
 from typing import Any
 
@@ -10,25 +12,24 @@ from flagadmin.http.fields import ListOf, MapOf
 from playground.request import LONGEST_TEXT, MOST_ENVIRONMENTS, MOST_FIELDS, MOST_PROJECTS
 
 PLAYGROUND_DESCRIPTION = """\
-Says for every active flag of the projects what an SDK would answer for this context in this environment, and how
-that came about.
+Says for every active flag of the projects what an SDK would return for this context in this environment, and why.
 
-`projects` is a list of project ids; `"*"`, `["*"]`, null or no such member mean every project you may read, `[]` none.
+`projects` is a list of project ids; `"*"`, `["*"]`, null or no value mean every project you can read, `[]` means none.
 All context fields are optional: `appName` defaults to `playground` and `environment` to `default`, as in the SDKs.
-Numbers and booleans become text, null means absent, and unknown top-level keys count as `properties`.
+Numbers and booleans become strings, null means absent, and unknown top-level keys count as `properties`.
 `currentTime` defaults to now.
 
-Beyond the reference, and safe to ignore: `reason` says in one sentence why a flag is on, off or cannot be told;
-`unsatisfiedDependencies` names the parents that stand against it; `rollout` of a strategy has the bucket (1 to 100)
-that was hashed, from which value, and the percentage it is compared with.
+Fields that the reference does not have, and that you can ignore: `reason` says in one sentence why a flag is on, off
+or "unknown"; `unsatisfiedDependencies` lists the parents that keep it off; `rollout` of a strategy has the bucket (1 to
+100), the value that was hashed, and the percentage that the bucket is compared with.
 
 Deprecated: the specification removes this operation in the next major version; `/api/admin/playground/advanced`
 stays.
 """
 ADVANCED_DESCRIPTION = """\
-Evaluates every combination of `environments` and of context values: a text with commas stands for several values.
-Context members beside `properties` whose value is no text are left out and listed in
-`warnings.invalidContextProperties`. At most 50,000 evaluations a request (a setting of the server).
+Evaluates every combination of `environments` and of context values: a string with commas stands for several values.
+Context members other than `properties` whose value is not a string are ignored and listed in
+`warnings.invalidContextProperties`. At most 50,000 evaluations per request (a setting of the server).
 """
 
 
@@ -70,13 +71,13 @@ class EvaluationContext(s.Serializer[Any]):
     userId = ContextText(help_text="User identifier.")
 
 
-class PlaygroundRequest(s.Serializer[Any]):
+class PlaygroundRequestSerializer(s.Serializer[Any]):
     environment = s.CharField(max_length=LONGEST_TEXT, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
 
 
-class AdvancedPlaygroundRequest(s.Serializer[Any]):
+class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):
     environments = ListOf(
         child=s.CharField(max_length=LONGEST_TEXT), min_length=1, max_length=MOST_ENVIRONMENTS
     )
@@ -109,7 +110,8 @@ class ChosenVariant(s.Serializer[Any]):
     payload = Payload(required=False)
     feature_enabled = s.BooleanField(required=False)
     featureEnabled = s.BooleanField(
-        required=False, help_text="The same again, for environment variants and where there is none."
+        required=False,
+        help_text="Same as feature_enabled, for environment variants and if there is no variant.",
     )
 
 
@@ -143,9 +145,10 @@ class StrategyLinks(s.Serializer[Any]):
 
 class Rollout(s.Serializer[Any]):
     bucket = s.IntegerField(
-        allow_null=True, help_text="1 to 100; null without a value to hash: off, or drawn anew on each call."
+        allow_null=True,
+        help_text="1 to 100; null if there is no value to hash: then it is off, or drawn on each call.",
     )
-    threshold = s.FloatField(help_text="The bucket at which the rollout stops, in percent.")
+    threshold = s.FloatField(help_text="The rollout percentage: buckets up to it are on.")
     stickiness = s.CharField(help_text="What is hashed: a field of the context, `default` or `random`.")
     field = s.CharField(required=False, help_text="The field whose value was hashed.")
     value = s.CharField(required=False, help_text="The value that was hashed.")
@@ -183,7 +186,7 @@ class PlaygroundFeature(s.Serializer[Any]):
 
 
 class PlaygroundResponse(s.Serializer[Any]):
-    input = PlaygroundRequest()
+    input = PlaygroundRequestSerializer()
     features = PlaygroundFeature(many=True)
 
 
@@ -204,7 +207,7 @@ class AdvancedWarnings(s.Serializer[Any]):
 
 class AdvancedPlaygroundResponse(s.Serializer[Any]):
     features = AdvancedFeature(many=True)
-    input = AdvancedPlaygroundRequest()
+    input = AdvancedPlaygroundRequestSerializer()
     warnings = AdvancedWarnings(required=False)
 
 

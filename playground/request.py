@@ -1,4 +1,4 @@
-"""What the playground is asked: reading a request's body, coercing it, and naming everything wrong with it."""
+"""The body of a playground request: coerced, with every problem reported at once."""
 
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A request, understood. ``projects`` None means every one the caller may read; ``echo`` is its `input`."""
+class PlaygroundRequest:
+    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the answer's `input`."""
 
     environments: list[str]
     projects: list[str] | None
@@ -25,11 +25,11 @@ class Question:
     echo: Body
 
 
-def read_question(body: Any, *, several: bool = False) -> Question:
-    """The question in a body. ``several`` environments: the advanced form. Raises ValidationError with all faults.
+def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
+    """Reads a body; ``several`` environments is the advanced form. Raises ValidationError with all problems.
 
-    Context values that are numbers or booleans become text, as the reference coerces them, and null means absent;
-    the echo has what was sent, after that.
+    As in the reference, numbers and booleans in the context become strings and null means absent. The echo is the body
+    after this coercion.
     """
     if not isinstance(body, dict):
         raise ValidationError(f"The body must be an object, not {kind_of(body)}.")
@@ -44,7 +44,7 @@ def read_question(body: Any, *, several: bool = False) -> Question:
     echo["environments" if several else "environment"] = environments if several else environments[0]
     if isinstance(echo.get("projects"), list):
         echo["projects"] = [text_of(project) for project in echo["projects"]]
-    return Question(environments, projects, context, echo)
+    return PlaygroundRequest(environments, projects, context, echo)
 
 
 def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:
@@ -93,6 +93,7 @@ def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
 
 
 def read_context(body: Body, problems: list[Problem]) -> Body:
+    """The coerced context of a body; adds what is wrong with it to ``problems``."""
     if "context" not in body:
         problems.append(Problem("context", "is required; it may be empty: {}"))
         return {}
@@ -152,7 +153,7 @@ def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def kind_of(value: Any) -> str:
-    """How an error message calls a JSON value of the wrong kind: `a list`, `"x"`, `5`."""
+    """A JSON value of the wrong type as error messages show it: `a list`, `"x"`, `5`."""
     if value is None:
         return "null"
     if isinstance(value, dict):

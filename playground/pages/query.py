@@ -24,7 +24,7 @@ from flagadmin.errors import Problem, ValidationError
 from playground import combinations
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL
-from playground.request import read_question
+from playground.request import read_request
 
 CONTEXT = "context."
 KEPT = "kept"
@@ -170,7 +170,7 @@ def _decoded(text: str) -> Any:
 
 def _understood(context: Any) -> dict[str, Any]:
     """The context as the API coerces it. Raises ValidationError."""
-    return read_question({"environment": "-", "context": context}).context
+    return read_request({"environment": "-", "context": context}).context
 
 
 def document(fields: Mapping[str, str]) -> dict[str, Any]:

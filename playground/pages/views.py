@@ -18,7 +18,6 @@ from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
-from playground.api import advanced_features, readable_revisions
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
@@ -27,6 +26,7 @@ from playground.pages.form import FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import keep_if_long, with_kept
 from playground.pages.query import PlaygroundQuery, labels, read_query
 from playground.pages.tables import Matrix, Results
+from playground.queries import advanced_features, readable_revisions
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
 from playground.snapshot_cache import snapshot_at

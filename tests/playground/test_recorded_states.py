@@ -81,7 +81,7 @@ def with_ids(answer: bytes, ids: dict[str, str]) -> bytes:
 
 @pytest.mark.parametrize("found", recordings() if FOLDER.is_dir() else [], ids=lambda found: found.name)
 def test_the_api_answers_as_the_engine(api, found, monkeypatch):
-    monkeypatch.setattr("playground.api.random.random", no_luck)
+    monkeypatch.setattr("playground.queries.random.random", no_luck)
     found = found._replace(
         definitions={name: d for name, d in found.definitions.items() if can_be_stored(d, found)}
     )

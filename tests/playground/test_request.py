@@ -5,25 +5,25 @@ from typing import Any
 import pytest
 
 from flagadmin.errors import ValidationError
-from playground.request import read_question
+from playground.request import read_request
 
 
 def read(**members):
-    return read_question({"environment": "development", "context": {}} | members)
+    return read_request({"environment": "development", "context": {}} | members)
 
 
 def faults(body, **options):
     with pytest.raises(ValidationError) as refusal:
-        read_question(body, **options)
+        read_request(body, **options)
     return {problem.path: problem.message for problem in refusal.value.details}
 
 
 def test_the_least_body():
-    question = read()
-    assert question.environments == ["development"]
-    assert question.projects is None
-    assert question.context == {}
-    assert question.echo == {"environment": "development", "context": {}}
+    found = read()
+    assert found.environments == ["development"]
+    assert found.projects is None
+    assert found.context == {}
+    assert found.echo == {"environment": "development", "context": {}}
 
 
 @pytest.mark.parametrize("everything", [None, "*", ["*"], ["shop", "*"]])
@@ -51,9 +51,9 @@ def test_no_projects_and_some():
     ],
 )
 def test_scalars_become_text_everywhere(sent, text):
-    question = read(context={"userId": sent, "custom": sent, "properties": {"p": sent}})
-    assert question.context == {"userId": text, "custom": text, "properties": {"p": text}}
-    assert question.echo["context"] == question.context
+    found = read(context={"userId": sent, "custom": sent, "properties": {"p": sent}})
+    assert found.context == {"userId": text, "custom": text, "properties": {"p": text}}
+    assert found.echo["context"] == found.context
 
 
 def test_null_is_absent():
@@ -91,7 +91,7 @@ def test_all_faults_at_once():
 @pytest.mark.parametrize("body", [[], "x", 5, None])
 def test_a_body_that_is_no_object(body):
     with pytest.raises(ValidationError, match="must be an object"):
-        read_question(body)
+        read_request(body)
 
 
 @pytest.mark.parametrize("context", ["x", [], 5, None])
@@ -123,8 +123,8 @@ def test_what_is_no_time(time):
 
 
 def test_several_environments():
-    question = read_question({"environments": ["a", 5], "context": {}}, several=True)
-    assert question.environments == ["a", "5"]
+    found = read_request({"environments": ["a", 5], "context": {}}, several=True)
+    assert found.environments == ["a", "5"]
     assert list(faults({"environments": [], "context": {}}, several=True)) == ["environments"]
     assert list(faults({"environments": "a", "context": {}}, several=True)) == ["environments"]
     assert list(faults({"environments": ["a", ""], "context": {}}, several=True)) == ["environments[1]"]

@@ -1,0 +1,106 @@
+"""Which flags a caller may evaluate, and the playground's answers for them."""
+
+import random
+from collections.abc import Iterator, Mapping
+
+import orjson
+from django.conf import settings
+from django.utils import timezone
+
+from flagadmin.errors import Problem, ValidationError, choices
+from flagadmin.server.gc_control import gc_paused
+from groups.access import Caller
+from playground import combinations
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.request import PlaygroundRequest
+from playground.response.snapshot import ResponseSnapshot
+from playground.response.writer import render_each, render_features
+from playground.snapshot_cache import snapshot_at
+from projects.access import environment_problems, unknown_project
+from projects.revision import revisions, revisions_and_environments
+
+
+def known_revisions(caller: Caller, wanted: PlaygroundRequest, paths: Mapping[str, str]) -> dict[str, int]:
+    """The revisions of the requested projects. ``paths`` are the environments by their JSON paths.
+
+    Raises ValidationError with every project and environment that is unknown.
+    """
+    projects = wanted.projects
+    current, environments = revisions_and_environments(
+        caller.readable_projects if projects is None else projects
+    )
+    problems = [*project_problems(caller, projects, current), *environment_problems(paths, environments)]
+    if problems:
+        raise ValidationError.of(problems)
+    return current
+
+
+def readable_revisions(caller: Caller, projects: list[str] | None) -> dict[str, int]:
+    """The revisions of these projects (None: of all that the caller may read). One query.
+
+    Raises ValidationError for a project that is unknown to the caller, with the choices.
+    """
+    current = revisions(caller.readable_projects if projects is None else projects)
+    if problems := list(project_problems(caller, projects, current)):
+        raise ValidationError.of(problems)
+    return current
+
+
+def project_problems(
+    caller: Caller, projects: list[str] | None, current: Mapping[str, int]
+) -> Iterator[Problem]:
+    """The requested projects that do not exist or that the caller may not read."""
+    allowed = caller.readable_projects
+    unknown = [
+        project
+        for project in projects or ()
+        if project not in current or (allowed is not None and project not in allowed)
+    ]
+    if unknown:
+        yield Problem("projects", unknown_project(caller, choices(unknown)))
+
+
+# A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
+@gc_paused
+def playground_answer(compiled: ResponseSnapshot, wanted: PlaygroundRequest) -> bytes:
+    """The whole answer for one environment and one context."""
+    before = b'{"input":%b,"features":' % orjson.dumps(wanted.echo)
+    context = Context(wanted.context)
+    evaluation = evaluate(compiled.snapshot, context, now=timezone.now(), random=random.random)
+    return render_features(compiled, evaluation, before=before, behind=b"}")
+
+
+@gc_paused
+def advanced_features(
+    current: Mapping[str, int], environments: list[str], fields: Mapping[str, list[str]]
+) -> bytes:
+    """The members of `features`, comma-separated: each flag with its evaluations by environment."""
+    snapshots = {environment: snapshot_at(current, environment) for environment in environments}
+    fields = dict(fields)
+    flags = len(snapshots[environments[0]].flags)
+    if not flags:  # without evaluations no limit would end the combinations
+        return b""
+    combinations.check_size(
+        environments=len(environments),
+        flags=flags,
+        contexts=combinations.count_contexts(fields),
+        limit=settings.PLAYGROUND_MAX_EVALUATIONS,
+    )
+    now = timezone.now()
+    found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
+    for environment in environments:
+        compiled = snapshots[environment]
+        for context in combinations.contexts(fields):
+            extra = orjson.dumps({"environment": environment, "context": context})[1:]
+            evaluation = evaluate(compiled.snapshot, Context(context), now=now, random=random.random)
+            for flag, item in zip(compiled.snapshot.flags, render_each(compiled, evaluation), strict=True):
+                by_environment = found.setdefault((flag.name, flag.project), {})
+                by_environment.setdefault(environment, []).append(item[:-1] + b"," + extra)
+    return b",".join(_advanced_feature(*key, by_environment) for key, by_environment in found.items())
+
+
+def _advanced_feature(name: str, project: str, by_environment: Mapping[str, list[bytes]]) -> bytes:
+    head = orjson.dumps({"name": name, "projectId": project})[:-1]
+    lists = b",".join(b"%b:[%b]" % (orjson.dumps(e), b",".join(items)) for e, items in by_environment.items())
+    return head + b',"environments":{' + lists + b"}}"
