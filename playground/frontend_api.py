@@ -14,7 +14,6 @@ from rest_framework import serializers
 from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError
-from flagadmin.http.openapi import refusals
 from flagadmin.server.gc_control import gc_paused
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
 from groups.models import ApiToken
@@ -32,7 +31,6 @@ from projects.client_api.metrics import metrics_report
 from projects.client_api.register import instance_of
 from projects.client_api.report_batcher import report_batcher
 
-TAGS = ["Frontend API"]
 METHODS = "GET, POST, OPTIONS"
 PREFLIGHT_SECONDS = "3600"
 _PROPERTY = re.compile(r"properties\[(.+)\]")
@@ -72,8 +70,9 @@ class FrontendRequest(serializers.Serializer):
 
 
 class FrontendView(APIView):
-    """Frontend keys only. Browsers ask first (CORS), without a key."""
+    """Accepts frontend tokens only. Browsers send preflight requests (CORS) without a token."""
 
+    tags = ("Frontend API",)
     authentication_classes = (ApiKeyAuthentication,)
     permission_classes = (IsFrontendCaller,)
 
@@ -100,7 +99,7 @@ class FrontendView(APIView):
 
 
 def allowed_origin(origin: str) -> str:
-    """What Access-Control-Allow-Origin says to this origin; empty: not this one. Keys are no cookies, so * is safe."""
+    """The Access-Control-Allow-Origin for this origin, empty if not allowed. Tokens are no cookies, so * is safe."""
     origins = settings.FRONTEND_API_ORIGINS
     return "*" if "*" in origins else origin if origin in origins else ""
 
@@ -108,7 +107,6 @@ def allowed_origin(origin: str) -> str:
 class FrontendTogglesView(FrontendView):
     @extend_schema(
         operation_id="getFrontendFeatures",
-        tags=TAGS,
         parameters=[
             OpenApiParameter(name, str, description="Of the evaluation context.")
             for name in sorted(TOP_LEVEL)
@@ -121,27 +119,25 @@ class FrontendTogglesView(FrontendView):
                 description="Custom context fields, `properties[country]=NO`.",
             )
         ],
-        responses={200: Toggles, 304: OpenApiResponse(description="Nothing has changed; no body.")}
-        | refusals(400, 403),
+        responses={200: Toggles, 304: OpenApiResponse(description="Nothing has changed; no body.")},
         examples=[
             OpenApiExample("Flags that are on", value=EXAMPLE, response_only=True, status_codes=["200"])
         ],
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """The flags that are on for a context in the query. Other parameters count as properties."""
+        """List the flags that are enabled for the context in the query. Other parameters count as properties."""
         return toggles(request, body_context({"context": query_context(request)}))
 
     @extend_schema(
         operation_id="getFrontendFeaturesForContext",
-        tags=TAGS,
         request=FrontendRequest,
-        responses={200: Toggles} | refusals(400, 403, 413, 415),
+        responses={200: Toggles},
         examples=[
             OpenApiExample("Flags that are on", value=EXAMPLE, response_only=True, status_codes=["200"])
         ],
     )
     def post(self, request: ApiRequest) -> HttpResponse:
-        """The flags that are on for a context in the body."""
+        """List the flags that are enabled for the context in the body."""
         return toggles(request, body_context(request.data))
 
 
@@ -199,11 +195,11 @@ def body_context(body: Any) -> dict[str, Any]:
 class FrontendRegisterView(FrontendView):
     @extend_schema(
         operation_id="registerFrontendClient",
-        tags=TAGS,
         request=wire.Registration,
-        responses=STORED | refusals(400, 403, 413, 415),
+        responses=STORED,
     )
     def post(self, request: ApiRequest) -> HttpResponse:
+        """Register a frontend SDK that has started."""
         body = wire.read(wire.Registration, request.data)
         report = UsageReport()
         place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
@@ -215,12 +211,11 @@ class FrontendRegisterView(FrontendView):
 class FrontendMetricsView(FrontendView):
     @extend_schema(
         operation_id="registerFrontendMetrics",
-        tags=TAGS,
         request=wire.Metrics,
-        responses=STORED | refusals(400, 403, 413, 415),
+        responses=STORED,
     )
     def post(self, request: ApiRequest) -> HttpResponse:
-        """What a frontend SDK counted since its last post."""
+        """Store what a frontend SDK counted since its last report."""
         body = wire.read(wire.Metrics, request.data)
         instance = instance_of(body, request, sdk_type="frontend")
         report = metrics_report(body, environment_of(request), instance)

@@ -5,7 +5,6 @@ An operation describes a 4xx answer itself only where there is more to say:
 >>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -131,15 +130,6 @@ _KINDS: dict[int, tuple[type[errors.AppError], str]] = {
     415: (errors.ContentTypeNotAccepted, "The body is not JSON."),
     429: (errors.TooManyRequests, "Too many requests; `Retry-After` says how long to wait."),
 }
-_ALWAYS = (401,)
-
-
-def refusals(*statuses: int, descriptions: Mapping[int, str] | None = None) -> dict[int, OpenApiResponse]:
-    """The error answers of an operation, 401 included. ``descriptions`` replaces the general words."""
-    described = descriptions or {}
-    return {
-        status: refusal(status, described.get(status)) for status in sorted({*_ALWAYS, *statuses, *described})
-    }
 
 
 def refusal(status: int, description: str | None = None, *, name: str | None = None) -> OpenApiResponse:

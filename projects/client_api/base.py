@@ -5,12 +5,11 @@ from rest_framework.views import APIView
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller
 from groups.models import ApiToken
 
-TAGS = ["Client"]
-
 
 class ClientView(APIView):
     """Accepts backend tokens only, no console sessions."""
 
+    tags = ("Client",)
     authentication_classes = (ApiKeyAuthentication,)
     permission_classes = (IsBackendCaller,)
 

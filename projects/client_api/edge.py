@@ -9,11 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from flagadmin.http.openapi import refusal
 from groups.models import ApiToken
 from groups.tokens import hash_secret
 from projects.client_api import schemas as wire
-from projects.client_api.base import TAGS
 
 SECRET = "default:development.<56 hexadecimal digits>"
 EXAMPLE = {
@@ -24,22 +22,25 @@ TYPES = {ApiToken.Kind.BACKEND: "client"}
 
 
 class ValidateTokensView(APIView):
+    tags = ("Client",)
     authentication_classes = ()
     permission_classes = ()
 
     @extend_schema(
         operation_id="getValidTokens",
-        tags=TAGS,
         auth=[],
         request=wire.Tokens,
-        responses={200: wire.ValidTokens, 400: refusal(400), 413: refusal(413), 415: refusal(415)},
+        responses={200: wire.ValidTokens},
         examples=[
             OpenApiExample("Keys", value={"tokens": [SECRET]}, request_only=True),
             OpenApiExample("Valid keys", value=EXAMPLE, response_only=True),
         ],
     )
     def post(self, request: Request) -> Response:
-        """The valid tokens with their projects. Whoever has a token may know this, so no permission is needed."""
+        """List which of these tokens are valid, with their projects.
+
+        Needs no permission: whoever has a token may know this.
+        """
         body = wire.read(wire.Tokens, request.data)
         return Response({"tokens": valid_tokens(body.tokens)})
 

@@ -11,9 +11,9 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.errors import NotFound, ValidationError
-from flagadmin.http.openapi import refusals
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
-from projects.client_api.base import TAGS, ClientView, token_of
+from projects.client_api.base import ClientView, token_of
 from projects.client_api.features_cache import FeaturesQuery, cache, cached_response, etag_of
 from projects.client_api.spec_header import HEADER, knows_segments
 from projects.client_api.token_scope import read_token_scope, sdk_database
@@ -108,7 +108,6 @@ SPEC = OpenApiParameter(
 class FeaturesView(ClientView):
     @extend_schema(
         operation_id="getAllClientFeatures",
-        tags=TAGS,
         parameters=[
             SPEC,
             OpenApiParameter(
@@ -125,12 +124,11 @@ class FeaturesView(ClientView):
         responses={
             200: ClientFeatures,
             304: OpenApiResponse(description="Not modified. No body."),
-        }
-        | refusals(400, 403),
+        },
         examples=[OpenApiExample("Features", value=EXAMPLE, response_only=True, status_codes=["200"])],
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """All active flags of the token's projects in the token's environment.
+        """List all active flags of the token's projects in the token's environment.
 
         Projects and environment come from the key alone. An SDK of client specification 4.2.0 or later gets
         segments by id; for older ones their constraints are written into the strategies.
@@ -152,12 +150,11 @@ class FeaturesView(ClientView):
 class FeatureView(ClientView):
     @extend_schema(
         operation_id="getClientFeature",
-        tags=TAGS,
         parameters=[SPEC],
-        responses={200: ClientFeature} | refusals(400, 403, 404),
+        responses={200: ClientFeature, 404: refusal(404)},
     )
     def get(self, request: ApiRequest, name: str) -> Response:
-        """One flag, in the format of the list."""
+        """Get one flag, in the format of the list."""
         using = sdk_database()
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
         key, etag = etag_of(read_token_scope(token_of(request), using=using), query, using=using)

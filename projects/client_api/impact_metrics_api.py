@@ -5,19 +5,19 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.views import APIView
 
 from flagadmin.errors import NoAccess
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.applications.impact_metrics_text import CONTENT_TYPE, impact_metrics_text
 
 
 class ImpactMetricsView(APIView):
+    tags = ("Metrics",)
+
     @extend_schema(
         operation_id="getImpactMetrics",
-        tags=["Metrics"],
-        responses={200: OpenApiResponse(str, description="Prometheus text format.")} | refusals(403),
+        responses={200: OpenApiResponse(str, description="Prometheus text format.")},
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """Counters, gauges and histograms that applications recorded. For callers who read all projects."""
+        """Get the counters, gauges and histograms that applications recorded. For callers who can read all projects."""
         if request.user.readable_projects is not None:
             raise NoAccess("Impact metrics are of all projects; you need a root role to read them.")
         return HttpResponse(impact_metrics_text(), content_type=CONTENT_TYPE)

@@ -9,12 +9,12 @@ from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
-from flagadmin.http.openapi import refusals
+from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from groups.tokens import note_uses
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.client_api import schemas as wire
-from projects.client_api.base import TAGS, ClientView, environment_of, token_of
+from projects.client_api.base import ClientView, environment_of, token_of
 from projects.client_api.impact_metrics import samples_of
 from projects.client_api.register import ACCEPTED, instance_of
 from projects.client_api.report_batcher import report_batcher
@@ -48,13 +48,14 @@ BULK_EXAMPLE = {
 class MetricsView(ClientView):
     @extend_schema(
         operation_id="registerClientMetrics",
-        tags=TAGS,
         request=wire.Metrics,
-        responses={202: ACCEPTED} | refusals(400, 403, 413, 415),
+        responses={202: ACCEPTED},
         examples=[OpenApiExample("Metrics", value=EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Responds once the report is stored. The environment is that of the token; flags may be of any project.
+        """Report metrics. The answer comes once they are stored.
+
+        The environment is that of the token; flags may be of any project.
 
         Counts of unknown flags are accepted but not stored. Invalid impact metrics are
         ignored and counted as ignored.
@@ -87,20 +88,18 @@ def count_impact(
 class BulkMetricsView(ClientView):
     @extend_schema(
         operation_id="clientBulkMetrics",
-        tags=TAGS,
         request=wire.BulkMetrics,
-        responses={202: ACCEPTED}
-        | refusals(
-            403,
-            413,
-            415,
-            descriptions={400: "Some entries are not valid, listed here; all others are stored."},
-        ),
+        responses={
+            202: ACCEPTED,
+            400: refusal(400, "Some entries are not valid, listed here; all others are stored."),
+        },
         examples=[OpenApiExample("Bulk metrics", value=BULK_EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Metrics of edge proxies. Entries for other environments than the token's are not stored. Tokens used at the
-        proxy count as used; unknown tokens are ignored.
+        """Report metrics of an edge proxy.
+
+        Entries for other environments than the token's are not stored. Tokens used at the proxy count as used; unknown
+        tokens are ignored.
 
         Valid entries are stored even if others are invalid and the response is 400.
         """

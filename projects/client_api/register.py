@@ -3,11 +3,10 @@
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 
-from flagadmin.http.openapi import refusals
 from groups.authentication import ApiRequest
 from projects.applications.usage_report import Instance, InstanceKey, UsageReport
 from projects.client_api import schemas as wire
-from projects.client_api.base import TAGS, ClientView, environment_of, token_of
+from projects.client_api.base import ClientView, environment_of, token_of
 from projects.client_api.report_batcher import report_batcher
 
 ACCEPTED = OpenApiResponse(description="Stored. No body.")
@@ -27,13 +26,15 @@ EXAMPLE = {
 class RegisterView(ClientView):
     @extend_schema(
         operation_id="registerClientApplication",
-        tags=TAGS,
         request=wire.Registration,
-        responses={202: ACCEPTED} | refusals(400, 403, 413, 415),
+        responses={202: ACCEPTED},
         examples=[OpenApiExample("Registration", value=EXAMPLE, request_only=True)],
     )
     def post(self, request: ApiRequest) -> Response:
-        """Responds once the registration is stored. The environment is that of the token."""
+        """Register an SDK that has started. The answer comes once it is stored.
+
+        The environment is that of the token.
+        """
         body = wire.read(wire.Registration, request.data)
         report = UsageReport()
         place = InstanceKey(body.appName, str(body.instanceId), environment_of(request))
