@@ -36,7 +36,9 @@ class AppError(Exception):
 
     status: ClassVar[int] = 500
     name: ClassVar[str] = "UnknownError"
-    default_message: ClassVar[str] = "Something went wrong here. The id of this error is in the server's log."
+    default_message: ClassVar[str] = (
+        "Something went wrong. The server log has the details under this error's id."
+    )
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class RoleInUse(AppError):
 class AuthenticationRequired(AppError):
     status = 401
     name = "AuthenticationRequired"
-    default_message = "Send an API key in the Authorization header, or log in at /login/."
+    default_message = "Send an API token in the Authorization header, or log in at /login/."
 
     def __init__(self, message: str | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("headers", {"WWW-Authenticate": "ApiKey"})
@@ -106,7 +108,7 @@ class NoAccess(AppError):
 
     status = 403
     name = "NoAccessError"
-    default_message = "This key does not give access to this."
+    default_message = "This token does not give access to this resource."
 
     @classmethod
     def missing(cls, permissions: Iterable[str], message: str) -> "NoAccess":
@@ -123,7 +125,7 @@ class InvalidOperation(AppError):
 class NotFound(AppError):
     status = 404
     name = "NotFoundError"
-    default_message = "There is nothing here."
+    default_message = "Not found."
 
 
 class MethodNotAllowed(AppError):
@@ -136,7 +138,7 @@ class RequestTimeout(AppError):
 
     status = 408
     name = "RequestTimeoutError"
-    default_message = "The body of the request did not arrive in time. Send it faster, or in smaller parts."
+    default_message = "The request body did not arrive in time. Send it faster or in smaller parts."
 
 
 class NameExists(AppError):
@@ -193,7 +195,7 @@ class UnknownError(AppError):
 class ServiceUnavailable(AppError):
     status = 503
     name = "ServiceUnavailableError"
-    default_message = "The database cannot be reached at the moment. Try again."
+    default_message = "The database is not available. Try again later."
 
     def __init__(self, message: str | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("headers", {"Retry-After": "5"})
@@ -235,7 +237,7 @@ def raised_by(*checks: Callable[[], object]) -> list[AppError]:
 
 
 class DiskFull(ServiceUnavailable):
-    default_message = "The disk of the database is full: nothing can be written until there is space again."
+    default_message = "The database disk is full. Nothing can be written until space is freed."
 
 
 def choices(names: Iterable[str], *, limit: int = 20) -> str:

@@ -161,7 +161,7 @@ def environment_problems(places: Mapping[str, str], known: Collection[str]) -> I
     told = set(known)
     for path, name in places.items():
         if name not in told:
-            yield Problem(path, f"There is no environment {name}. There are: {choices(known)}.")
+            yield Problem(path, f"There is no environment {name}. Available: {choices(known)}.")
             told.add(name)
 
 
@@ -180,10 +180,12 @@ def no_project(project_id: str) -> NotFound:
 def unknown_environment(name: str) -> str:
     names = choices(Environment.objects.values_list("name", flat=True))
     return (
-        f"There is no environment {name}. There are: {names}." if name else f"Choose an environment: {names}."
+        f"There is no environment {name}. Available: {names}." if name else f"Choose an environment: {names}."
     )
 
 
 def unknown_project(caller: Caller, project_id: str) -> str:
     names = choices(readable_projects(caller).values_list("id", flat=True))
-    return f"There is no project {project_id}. " + (f"There are: {names}." if names else "You can see none.")
+    return f"There is no project {project_id}. " + (
+        f"Available: {names}." if names else "You cannot see any project."
+    )

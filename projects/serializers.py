@@ -31,4 +31,4 @@ class StrictSerializer(Body):
 
     def _unknown(self, key: str) -> str:
         nearest = get_close_matches(key, self.fields, n=1)
-        return "there is no such member" + (f"; did you mean {nearest[0]}?" if nearest else "")
+        return "is not a valid key" + (f". Did you mean {nearest[0]}?" if nearest else "")

@@ -20,7 +20,7 @@ def name_problems(name: str, path: str = "name", *, shortest: int = 1) -> Iterat
 
 def text_problems(value: Any, path: str) -> Iterator[Problem]:
     if value is not None and not isinstance(value, str):
-        yield Problem(path, "must be text")
+        yield Problem(path, "must be a string")
 
 
 def tidy(items: Sequence[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:

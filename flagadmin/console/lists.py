@@ -84,7 +84,7 @@ class Filter:
             value = next((key for key, label in self.options if label == value), value)
         if value and self.options is not None and value not in dict(self.options):
             names = choices(key for key, _ in self.options)
-            raise ValidationError.at(self.name, f"There is no {value}. There are: {names}.")
+            raise ValidationError.at(self.name, f"There is no {value}. Available: {names}.")
         return value
 
     @property

@@ -46,11 +46,11 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
                 time.sleep(random.uniform(0.005, 0.02) * 2**attempt)
             except IntegrityError as exc:
                 if sqlstate(exc) == FOREIGN_KEY_VIOLATION:
-                    raise NotFound("What this refers to was deleted a moment ago.") from exc
+                    raise NotFound("Something that this request refers to has just been deleted.") from exc
                 if sqlstate(exc) != UNIQUE_VIOLATION:
                     raise
                 if attempt == ATTEMPTS:
-                    raise Conflict("The same was made elsewhere a moment ago. Try again.") from exc
+                    raise Conflict("Another request has just created the same. Try again.") from exc
         raise AssertionError("unreachable")
 
     return run

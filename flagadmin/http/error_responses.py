@@ -76,7 +76,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
     (
         django_errors.DisallowedHost,
         lambda _: errors.ValidationError(
-            "This server does not answer to this host name. FLAGADMIN_ALLOWED_HOSTS lists those it answers to."
+            "This host name is not allowed. FLAGADMIN_ALLOWED_HOSTS lists the allowed names."
         ),
     ),
     (

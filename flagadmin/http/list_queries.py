@@ -98,7 +98,7 @@ class ListFilter(django_filters.FilterSet):
         data: QueryDict = self.data
         for name in data:
             if name not in self.filters:
-                yield Problem(name, f"There is no such parameter. There are: {choices(self.filters)}.")
+                yield Problem(name, f"is not a valid parameter. Available: {choices(self.filters)}.")
             elif len(data.getlist(name)) > 1:
                 yield Problem(name, "Give it once.")
 

@@ -78,7 +78,7 @@ class ErrorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
             return error_response(
-                request, errors.ValidationError("The address must not contain a NUL character.")
+                request, errors.ValidationError("The URL must not contain a NUL character.")
             )
         request.path_info = canonical_path(request.path_info)
         try:

@@ -185,7 +185,7 @@ def check_values(body: bytes, bounds: Bounds) -> None:
 
 
 def _too_many_values(bounds: Bounds) -> AppError:
-    return errors.ValidationError(f"The body has too many values; at most {bounds.values:,} are accepted.")
+    return errors.ValidationError(f"The body must have at most {bounds.values:,} values.")
 
 
 def check_bounds(data: Any, bounds: Bounds) -> None:
@@ -196,11 +196,11 @@ def check_bounds(data: Any, bounds: Bounds) -> None:
         for value in level:
             if type(value) is list:
                 if len(value) > bounds.items:
-                    raise _too_many(data, value, f"at most {bounds.items:,} items are accepted")
+                    raise _too_many(data, value, f"must have at most {bounds.items:,} items")
                 inner += value
             elif type(value) is dict:
                 if len(value) > bounds.members:
-                    raise _too_many(data, value, f"at most {bounds.members:,} members are accepted")
+                    raise _too_many(data, value, f"must have at most {bounds.members:,} members")
                 inner += value.values()
         values += len(inner)
         if values > bounds.values:
@@ -208,14 +208,12 @@ def check_bounds(data: Any, bounds: Bounds) -> None:
         if not inner:
             return
         level = inner
-    raise errors.ValidationError(
-        f"The body is nested too deeply; at most {bounds.depth} levels are accepted."
-    )
+    raise errors.ValidationError(f"The body must be nested at most {bounds.depth} levels deep.")
 
 
 def _too_many(data: Any, found: list | dict, allowed: str) -> AppError:
     path = _place_of(data, lambda value: value is found) or ""
-    return errors.ValidationError.at(path, f"{allowed}; there are {len(found):,}")
+    return errors.ValidationError.at(path, f"{allowed}, not {len(found):,}")
 
 
 def _has_nul(value: Any) -> bool:

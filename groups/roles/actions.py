@@ -216,7 +216,7 @@ def _problems(role: Role, permissions: Sequence[Held]) -> Iterator[Problem]:
     if not role.name:
         yield Problem("name", "A role needs a name.")
     if role.type not in CUSTOM_TYPES:
-        yield Problem("type", f"There is no type {role.type}. There are: {choices(CUSTOM_TYPES)}.")
+        yield Problem("type", f"There is no type {role.type}. Available: {choices(CUSTOM_TYPES)}.")
         return
     environments = environment_names()
     for index, held in enumerate(permissions):
@@ -239,7 +239,7 @@ def _faults(role: Role, held: Held, environments: list[str]) -> Iterator[str]:
     if permission.scope is not Scope.ENVIRONMENT:
         yield f"{held.permission} is not held by environment."
     elif held.environment not in environments:
-        yield f"There is no environment {held.environment}. There are: {choices(environments)}."
+        yield f"There is no environment {held.environment}. Available: {choices(environments)}."
 
 
 def _replace_permissions(role: Role, permissions: Sequence[Held]) -> None:

@@ -88,9 +88,7 @@ def _strategies(
     defaults = target.defaults(entry.name)
     count = len(kept) + len(entry.strategies)
     if count > target.limits.strategies and entry.strategies:
-        message = (
-            f"at most {target.limits.strategies} strategies are allowed in an environment; there are {count}"
-        )
+        message = f"must have at most {target.limits.strategies} strategies in an environment, not {count}"
         issues.append(Issue(IssueKind.VALUE, entry.strategies[0][0], message, entry.name))
     for position, (path, given) in enumerate(entry.strategies, start=first):
         document = strategy_document(given, defaults)

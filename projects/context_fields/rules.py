@@ -25,11 +25,11 @@ def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Pro
         here = f"{path}[{index}]"
         value = item.get("value") if isinstance(item, dict) else None
         if not isinstance(value, str):
-            yield Problem(f"{here}.value", "is required and must be text")
+            yield Problem(f"{here}.value", "is required and must be a string")
             continue
         if not 1 <= len(value) <= LONGEST_LEGAL_VALUE:
             yield Problem(f"{here}.value", f"must have 1 to {LONGEST_LEGAL_VALUE} characters")
         if value in seen:
-            yield Problem(f"{here}.value", f'"{value}" is there twice')
+            yield Problem(f"{here}.value", f'"{value}" is listed more than once')
         seen.add(value)
         yield from text_problems(item.get("description"), f"{here}.description")

@@ -48,7 +48,7 @@ def _is_web_address(parts: SplitResult, text: str) -> bool:
 def link_problems(links: Sequence[Mapping[str, Any]], path: str, *, limits: Limits) -> Iterator[Problem]:
     """What is wrong with all the links of one flag."""
     if len(links) > limits.links:
-        yield Problem(path, f"at most {limits.links} links are allowed; there are {len(links)}")
+        yield Problem(path, f"must have at most {limits.links} links, not {len(links)}")
     for index, link in enumerate(links):
         if normalised_url(link["url"]) is None:
             yield Problem(f"{path}[{index}].url", f"{link['url']} is not a web URL")

@@ -24,11 +24,11 @@ class NamingRules(Protocol):
 def name_problem(name: str) -> str | None:
     """What is wrong with a name, None when nothing is: 1 to 100 of letters, digits, ``- . _ ~``."""
     if not name:
-        return "a name is needed"
+        return "a name is required"
     if len(name) > MAX_LENGTH:
-        return f"at most {MAX_LENGTH} characters are allowed; this has {len(name)}"
+        return f"must have at most {MAX_LENGTH} characters, not {len(name)}"
     if name in (".", ".."):
-        return f"{name} cannot be used in an address. {ALLOWED}"
+        return f"{name} cannot be used in a URL. {ALLOWED}"
     found = _FORBIDDEN.search(name)
     if found is None:
         return None

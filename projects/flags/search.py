@@ -44,7 +44,7 @@ TRUE = sorted(value for value in BooleanField.TRUE_VALUES if isinstance(value, s
 def few_values(text: str) -> None:
     """Raises a form's ValidationError."""
     if text.count(",") >= MOST_VALUES:
-        raise forms.ValidationError(f"at most {MOST_VALUES} values are allowed")
+        raise forms.ValidationError(f"must have at most {MOST_VALUES} values")
 
 
 class OperatorFilter(django_filters.CharFilter):
@@ -68,7 +68,7 @@ class OperatorFilter(django_filters.CharFilter):
         operator, values = parts(text)
         if operator not in self.operators:
             known = choices(self.operators)
-            raise forms.ValidationError(f"there is no operator {operator}. There are: {known}")
+            raise forms.ValidationError(f"there is no operator {operator}. Available: {known}")
         if wrong := [f"{value!r} is not {self.wants}" for value in values if not self.reads(value)]:
             raise forms.ValidationError(wrong)
 
@@ -87,7 +87,7 @@ class StatusField(forms.Field):
         wrong = [status for status in statuses if status.rpartition(":")[2] not in ("enabled", "disabled")]
         problems = [f"{status} is not environment:enabled or environment:disabled" for status in wrong]
         if len(statuses) > MOST_VALUES:
-            problems.insert(0, f"at most {MOST_VALUES} values are allowed")
+            problems.insert(0, f"must have at most {MOST_VALUES} values")
         if problems:
             raise forms.ValidationError(problems)
 

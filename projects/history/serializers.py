@@ -55,7 +55,7 @@ class IsAnyOf(serializers.Field):
         if colon and operator == "IS_ANY_OF":
             return [part.strip() for part in rest.split(",") if part.strip()]
         if colon and operator.isupper():
-            raise serializers.ValidationError(f"There is no operator {operator}. There are: IS, IS_ANY_OF.")
+            raise serializers.ValidationError(f"There is no operator {operator}. Available: IS, IS_ANY_OF.")
         return [str(data)]
 
     def to_representation(self, value: Any) -> Any:

@@ -107,7 +107,7 @@ def _change(
 def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
     known = dict(Role.objects.filter(type__in=PROJECT_TYPES).values_list("id", "name"))
     problems += [
-        Problem("roles", f"there is no project role {role}. There are: {choices(known.values())}")
+        Problem("roles", f"there is no project role {role}. Available: {choices(known.values())}")
         for role in sorted(ids - known.keys())
     ]
     return known

@@ -64,7 +64,7 @@ def _environments(given: Sequence[str] | None) -> tuple[list[str], list[Problem]
         if name not in known
     ]
     if not given:
-        problems.append(Problem("environments", f"at least one is needed. There are: {choices(known)}"))
+        problems.append(Problem("environments", f"at least one is needed. Available: {choices(known)}"))
     return sorted(set(given) & known), problems
 
 

@@ -19,14 +19,14 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
     """``stickiness``: the names that the default stickiness may have."""
     yield from name_problems(project.pk, "id")
     if project.pk in RESERVED_PROJECT_IDS:
-        yield Problem("id", f"{project.pk} is part of other addresses and cannot be a project's id")
+        yield Problem("id", f"{project.pk} is reserved and cannot be a project id")
     if not project.name.strip():
-        yield Problem("name", "a name is needed")
+        yield Problem("name", "a name is required")
     elif len(project.name) > LONGEST_PROJECT_NAME:
         yield Problem("name", f"must have at most {LONGEST_PROJECT_NAME} characters")
     if project.default_stickiness not in stickiness:
         known = choices(stickiness)
-        yield Problem("defaultStickiness", f"there is no {project.default_stickiness}. There are: {known}")
+        yield Problem("defaultStickiness", f"there is no {project.default_stickiness}. Available: {known}")
     if project.flag_limit is not None and not 1 <= project.flag_limit <= MOST_FLAGS:
         yield Problem("featureLimit", f"must be from 1 to {MOST_FLAGS}, or null for no limit")
     yield from naming_problems(project)

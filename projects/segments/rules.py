@@ -15,7 +15,7 @@ def segment_problems(
 ) -> Iterator[Problem]:
     """``legal_values`` by context field, of those fields that have some."""
     if not segment.name.strip():
-        yield Problem("name", "a name is needed")
+        yield Problem("name", "a name is required")
     elif len(segment.name) > LONGEST_SEGMENT_NAME:
         yield Problem("name", f"must have at most {LONGEST_SEGMENT_NAME} characters")
     yield from constraints_problems(

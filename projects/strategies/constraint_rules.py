@@ -42,9 +42,7 @@ def constraints_problems(
 ) -> Iterator[Problem]:
     """What is wrong with a list of constraints; ``path`` is the list's own ("strategies[2].constraints")."""
     if len(constraints) > limits.constraints:
-        yield Problem(
-            path, f"at most {limits.constraints} constraints are allowed; there are {len(constraints)}"
-        )
+        yield Problem(path, f"must have at most {limits.constraints} constraints, not {len(constraints)}")
     for index, constraint in enumerate(constraints):
         yield from constraint_problems(
             constraint, f"{path}[{index}]", legal_values=legal_values, limits=limits
@@ -57,14 +55,14 @@ def constraint_problems(
     """What is wrong with one stored constraint. The context field itself need not exist: SDKs may send any."""
     operator = constraint["operator"]
     if not constraint["contextName"]:
-        yield Problem(f"{path}.contextName", "the name of a context field is needed")
+        yield Problem(f"{path}.contextName", "a context field name is required")
     yield from _size_problems(constraint["values"], f"{path}.values", limits)
     if (length := len(constraint.get("value") or "")) > MAX_VALUE_LENGTH:
-        message = f"at most {MAX_VALUE_LENGTH:,} characters are allowed; this value has {length:,}"
+        message = f"must have at most {MAX_VALUE_LENGTH:,} characters, not {length:,}"
         yield Problem(f"{path}.value", message)
         return
     if operator not in OPERATORS:
-        yield Problem(f"{path}.operator", f"there is no operator {operator}. There are: {choices(OPERATORS)}")
+        yield Problem(f"{path}.operator", f"there is no operator {operator}. Available: {choices(OPERATORS)}")
         return
     if operator == "REGEX" and constraint.get("inverted"):
         yield Problem(f"{path}.inverted", "REGEX cannot be inverted")
@@ -93,14 +91,14 @@ def _missing(constraint: Document, path: str) -> Iterator[Problem]:
 
 def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator[Problem]:
     if len(values) > limits.constraint_values:
-        yield Problem(path, f"at most {limits.constraint_values} values are allowed; there are {len(values)}")
+        yield Problem(path, f"must have at most {limits.constraint_values} values, not {len(values)}")
     for index, value in enumerate(values):
         if not value:
             yield Problem(f"{path}[{index}]", "a value must not be empty")
         elif len(value) > limits.value_length:
             yield Problem(
                 f"{path}[{index}]",
-                f"at most {limits.value_length} characters are allowed; this value has {len(value)}",
+                f"must have at most {limits.value_length} characters, not {len(value)}",
             )
 
 
@@ -114,7 +112,7 @@ def _value_problems(
         yield Problem(path, f"{shortened(value)} {fault}")
     elif value and legal is not None and value not in legal:
         yield Problem(
-            path, f"{shortened(value)} is not a legal value of {field}. There are: {choices(legal)}"
+            path, f"{shortened(value)} is not a legal value of {field}. Available: {choices(legal)}"
         )
 
 

@@ -72,10 +72,10 @@ def strategy_problems(
     was sent, so that paths lead to what the sender wrote."""
     if strategy["name"] not in vocabulary.strategy_types:
         known = choices(vocabulary.strategy_types)
-        yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. There are: {known}")
+        yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. Available: {known}")
     for key, value in strategy["parameters"].items():
         if not isinstance(value, str):
-            yield Problem(_at(path, f"parameters.{key}"), "a parameter is a text, a number or a boolean")
+            yield Problem(_at(path, f"parameters.{key}"), "must be a string, a number or a boolean")
     yield from constraints_problems(
         strategy["constraints"], _at(path, "constraints"), legal_values=vocabulary.legal_values, limits=limits
     )
@@ -91,15 +91,15 @@ def segments_problems(
 ) -> Iterator[Problem]:
     """Segments must be there, be global or the project's own, and be listed once."""
     if len(ids) > limits.segments:
-        yield Problem(path, f"at most {limits.segments} segments are allowed; there are {len(ids)}")
+        yield Problem(path, f"must have at most {limits.segments} segments, not {len(ids)}")
     seen: set[int] = set()
     for index, identifier in enumerate(ids):
         if identifier in seen:
             name = segments.get(identifier, identifier)  # an import's file has other ids
-            yield Problem(f"{path}[{index}]", f"segment {name} is listed twice")
+            yield Problem(f"{path}[{index}]", f"segment {name} is listed more than once")
         elif identifier not in segments:
             known = choices(segments.values()) or "none"
-            yield Problem(f"{path}[{index}]", f"there is no segment {identifier} here. There are: {known}")
+            yield Problem(f"{path}[{index}]", f"there is no segment {identifier} here. Available: {known}")
         seen.add(identifier)
 
 

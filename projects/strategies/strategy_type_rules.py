@@ -32,14 +32,14 @@ def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Pr
         yield from _parameter(item, here)
         name = item.get("name")
         if isinstance(name, str) and name in seen:
-            yield Problem(f"{here}.name", f'"{name}" is there twice')
+            yield Problem(f"{here}.name", f'"{name}" is listed more than once')
         elif isinstance(name, str):
             seen.add(name)
 
 
 def _parameter(item: dict[str, Any], here: str) -> Iterator[Problem]:
     if not isinstance(item.get("name"), str) or not item["name"]:
-        yield Problem(f"{here}.name", "is required and must be text")
+        yield Problem(f"{here}.name", "is required and must be a string")
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in PARAMETER_TYPES:
         yield Problem(f"{here}.type", f"must be one of {choices(PARAMETER_TYPES)}")

@@ -85,7 +85,7 @@ def variants_problems(
     for index, variant in enumerate(variants):
         place = f"{path}[{index}]"
         if not variant["name"]:
-            yield Problem(f"{place}.name", "a variant needs a name")
+            yield Problem(f"{place}.name", "a name is required")
         elif variant["name"] in seen:
             yield Problem(f"{place}.name", f"there is another variant {variant['name']}")
         seen.add(variant["name"])
@@ -98,14 +98,12 @@ def variants_problems(
 def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]:
     weight = variant["weight"]
     if not 0 <= weight <= TOTAL_WEIGHT:
-        yield Problem(f"{path}.weight", f"a weight is from 0 to {TOTAL_WEIGHT}; this is {weight}")
+        yield Problem(f"{path}.weight", f"must be a number from 0 to {TOTAL_WEIGHT}, not {weight}")
     elif weight != int(weight) and variant.get("weightType") != "variable":
-        yield Problem(
-            f"{path}.weight", f"a weight that stays is a whole number, or SDKs fail; this is {weight}"
-        )
+        yield Problem(f"{path}.weight", f"a fixed weight must be an integer, not {weight}")
     if variant.get("weightType") not in (None, *WEIGHT_TYPES):
         yield Problem(
-            f"{path}.weightType", f"{variant['weightType']} is no weight type. There are: fix, variable"
+            f"{path}.weightType", f"{variant['weightType']} is not a weight type. Available: fix, variable"
         )
 
 
@@ -137,11 +135,11 @@ def _payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[
         return
     kind, value = payload["type"], payload["value"]
     if kind not in PAYLOAD_TYPES:
-        yield Problem(f"{path}.type", f"{kind} is no payload type. There are: csv, json, number, string")
+        yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: csv, json, number, string")
     elif kind == "json" and not _is_json(value):
-        yield Problem(f"{path}.value", "this is not valid JSON, and the payload's type is json")
+        yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
     elif kind == "number" and not _is_number(value):
-        yield Problem(f"{path}.value", "this is not a number, and the payload's type is number")
+        yield Problem(f"{path}.value", "must be a number, because the payload type is number")
 
 
 def _is_json(text: str) -> bool:
@@ -163,4 +161,4 @@ def _is_number(text: str) -> bool:
 def _override_problems(overrides: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
     for index, override in enumerate(overrides):
         if not override["contextName"]:
-            yield Problem(f"{path}[{index}].contextName", "the name of a context field is needed")
+            yield Problem(f"{path}[{index}].contextName", "a context field name is required")

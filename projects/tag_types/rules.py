@@ -14,6 +14,6 @@ def tag_type_problems(tag_type: TagType) -> Iterator[Problem]:
     if len(tag_type.name) > LONGEST_TAG_TYPE:
         yield Problem("name", f"must have at most {LONGEST_TAG_TYPE} characters")
     if tag_type.color and not COLOR.match(tag_type.color):
-        yield Problem("color", f'"{tag_type.color}" is no colour; write it as #FFFFFF')
+        yield Problem("color", f'"{tag_type.color}" is not a colour. Use the form #FFFFFF')
     if tag_type.icon and len(tag_type.icon) > 255:
         yield Problem("icon", "must have at most 255 characters")

@@ -17,11 +17,11 @@ def tag_problems(
     """What is wrong with a tag; ``names`` are its members' names in the body. Spaces count and are kept."""
     if tag_type not in vocabulary.tag_types:
         known = choices(vocabulary.tag_types)
-        yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. There are: {known}")
+        yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. Available: {known}")
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(
             _at(path, names[1]),
-            f"a tag's value has {MIN_LENGTH} to {MAX_LENGTH} characters; this has {len(value)}",
+            f"must have {MIN_LENGTH} to {MAX_LENGTH} characters, not {len(value)}",
         )
 
 

@@ -23,7 +23,7 @@ class KindField(serializers.CharField):
         name = super().to_internal_value(data).lower()
         if name not in KINDS:
             raise serializers.ValidationError(
-                f"There is no type {data}. There are: admin, backend, client, frontend."
+                f"There is no type {data}. Available: admin, backend, client, frontend."
             )
         return name
 

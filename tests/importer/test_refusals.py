@@ -67,11 +67,11 @@ SCHEMA = {
     ),
 }
 VALUES = {
-    "an unknown project": (body("one", project="nowhere"), "project", "There are: default, named, shop."),
+    "an unknown project": (body("one", project="nowhere"), "project", "Available: default, named, shop."),
     "an unknown environment": (
         body("one", environment="staging"),
         "environment",
-        "There are: development, production.",
+        "Available: development, production.",
     ),
     "a name with a space": (
         body("one", "apple pay"),
@@ -135,19 +135,19 @@ VALUES = {
             contextFields=[{"name": "plan", "legalValues": [{"value": "gold"}]}],
         ),
         f"{FIRST}.constraints[0].values[1]",
-        "tin is not a legal value of plan. There are: gold",
+        "tin is not a legal value of plan. Available: gold",
     ),
     "too many constraints": (
         with_strategy(
             strategy("one", constraints=[{"contextName": "a", "operator": "IN", "values": ["1"]}] * 31)
         ),
         f"{FIRST}.constraints",
-        "at most 30 constraints are allowed; there are 31",
+        "must have at most 30 constraints, not 31",
     ),
     "too many strategies": (
         body("one", featureStrategies=[strategy("one")] * 31),
         FIRST,
-        "at most 30 strategies are allowed in an environment; there are 31",
+        "must have at most 30 strategies in an environment, not 31",
     ),
     "only fixed variants": (
         with_strategy(strategy("one", variants=[variant(weightType="fix")])),
@@ -165,7 +165,7 @@ VALUES = {
             featureEnvironments=[switch("one", variants=[variant(payload={"type": "json", "value": "{"})])],
         ),
         "data.featureEnvironments[0].variants[0].payload.value",
-        "this is not valid JSON",
+        "must be valid JSON",
     ),
     "an unlisted segment": (
         with_strategy(strategy("one", segments=[7])),
@@ -182,12 +182,12 @@ VALUES = {
             strategy("one", segments=[7, 7]), segments=[{"id": 7, "name": "vip", "constraints": []}]
         ),
         f"{FIRST}.segments[1]",
-        "segment vip is listed twice",
+        "segment vip is listed more than once",
     ),
     "an unknown tag type": (
         body("one", featureTags=[{"featureName": "one", "tagType": "team", "tagValue": "web"}]),
         "data.featureTags[0].tagType",
-        "there is no tag type team. There are: simple",
+        "there is no tag type team. Available: simple",
     ),
     "a short tag": (
         body("one", featureTags=[{"featureName": "one", "tagType": "simple", "tagValue": "w"}]),

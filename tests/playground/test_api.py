@@ -72,12 +72,12 @@ def test_only_readable_projects(api, flags):
 
 def test_unknown_project_and_environment_name_the_choices(api, flags):
     record = refused(ask(api, projects=["shop", "nosuch"]), 400, "ValidationError")
-    assert record["message"] == "projects: There is no project nosuch. There are: default, docs, shop."
+    assert record["message"] == "projects: There is no project nosuch. Available: default, docs, shop."
     record = refused(ask(api, environment="nosuch"), 400, "ValidationError")
     assert record["details"] == [
         {
             "path": "environment",
-            "message": "There is no environment nosuch. There are: development, production.",
+            "message": "There is no environment nosuch. Available: development, production.",
         }
     ]
 

@@ -54,7 +54,7 @@ def test_a_wrong_colour_is_told_beside_it(browse, shop):
     refused = browse("editor").post("/tag-types/new", {"name": "team", "color": "green"})
 
     assert refused.status_code == 400
-    assert "is no colour" in refused.context["form"].errors["color"][0]
+    assert "is not a colour" in refused.context["form"].errors["color"][0]
 
 
 def test_strategy_types_are_listed_with_what_they_take(browse, hosts):

@@ -37,7 +37,7 @@ def test_a_project_is_changed(site, shop):
     [
         ({"naming_pattern": "("}, "is not a valid regular expression"),
         ({"naming_pattern": "a+", "naming_example": "b"}, "does not match"),
-        ({"default_stickiness": "nosuch"}, "There are:"),
+        ({"default_stickiness": "nosuch"}, "Available:"),
     ],
 )
 def test_values_that_are_refused(site, shop, changes, said):

@@ -13,7 +13,7 @@ from flagadmin.errors import NoAccess, ValidationError
     [
         (NoAccess('You need "delete project" in shop.'), 403, "You need &quot;delete project&quot; in shop."),
         (ValidationError.at("kind", "There is no x."), 400, "kind: There is no x."),
-        (RuntimeError("secret detail"), 500, "Something went wrong here."),
+        (RuntimeError("secret detail"), 500, "Something went wrong."),
     ],
 )
 def test_a_refusal_is_a_page(browse, error, status, words):
@@ -51,7 +51,7 @@ def test_without_the_database_the_page_still_stands(browse):
         response = viewer.get("/")
 
     assert response.status_code == 503
-    assert "The database cannot be reached at the moment." in response.text
+    assert "The database is not available." in response.text
     assert "<nav" not in response.text
 
 

@@ -75,7 +75,7 @@ def test_a_filter_form_carries_the_rest_along():
 
 
 def test_an_unknown_option_is_refused_naming_the_known_ones():
-    with pytest.raises(ValidationError, match=r"There is no red\. There are: blue, green\."):
+    with pytest.raises(ValidationError, match=r"There is no red\. Available: blue, green\."):
         Filter("colour", "Colour", [("green", "Green"), ("blue", "Blue")]).value(QueryDict("colour=red"))
 
 

@@ -82,7 +82,7 @@ def test_a_filter_that_is_not_there_is_refused(browse):
     response = browse("viewer").get("/activity/?kind=weather")
 
     assert response.status_code == 400
-    assert "There is no weather. There are: access, flags" in response.text
+    assert "There is no weather. Available: access, flags" in response.text
 
 
 def test_activity_as_csv_runs_no_formula(browse):

@@ -155,7 +155,7 @@ def test_an_unknown_environment_or_project_names_the_choices(viewer):
     environment = page_text(viewer.get("/playground/", {"environment": "nosuch"}))
     project = page_text(viewer.get("/playground/", {"project": "nosuch"}))
 
-    assert "There is no environment nosuch. There are: development, production." in environment
+    assert "There is no environment nosuch. Available: development, production." in environment
     assert "There is no project nosuch." in project
 
 

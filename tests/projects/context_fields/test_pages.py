@@ -55,7 +55,7 @@ def test_an_owner_creates_one_of_the_project(browse, plan):
     ("changed", "field", "problem"),
     [
         ({"name": "a b"}, "name", "spaces are not allowed"),
-        ({"legal_values": "a\nb\na"}, "legal_values", '"a" is there twice'),
+        ({"legal_values": "a\nb\na"}, "legal_values", '"a" is listed more than once'),
         ({"sort_order": "x"}, "sort_order", "whole number"),
     ],
 )

@@ -15,13 +15,13 @@ def test_names_that_are_fine(name):
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("", "a name is needed"),
-        ("x" * 101, "at most 100 characters are allowed; this has 101"),
+        ("", "a name is required"),
+        ("x" * 101, "must have at most 100 characters, not 101"),
         ("apple pay", "spaces are not allowed. Allowed: letters, digits, - . _ ~"),
         ("a/b", "/ is not allowed. Allowed: letters, digits, - . _ ~"),
         ("flågg", "å is not allowed. Allowed: letters, digits, - . _ ~"),
-        (".", ". cannot be used in an address. Allowed: letters, digits, - . _ ~"),
-        ("..", ".. cannot be used in an address. Allowed: letters, digits, - . _ ~"),
+        (".", ". cannot be used in a URL. Allowed: letters, digits, - . _ ~"),
+        ("..", ".. cannot be used in a URL. Allowed: letters, digits, - . _ ~"),
         ("a\n", "spaces are not allowed. Allowed: letters, digits, - . _ ~"),
     ],
 )

@@ -121,4 +121,4 @@ def test_addresses_that_are_none(given):
 
 def test_at_most_ten_links():
     [problem] = link_problems([{"url": "a.b"}] * 11, "links", limits=Limits())
-    assert (problem.path, problem.message) == ("links", "at most 10 links are allowed; there are 11")
+    assert (problem.path, problem.message) == ("links", "must have at most 10 links, not 11")

@@ -87,7 +87,7 @@ def test_a_project_out_of_sight_is_unknown(api, events):
     ):
         response = api["reader"].get(url)
         assert (response.status_code, response.json()["name"]) == (400, "ValidationError")
-        assert "There are: shop." in response.json()["message"]
+        assert "Available: shop." in response.json()["message"]
     assert types(api["reader"].get(f"{URL}/stealth")) == []
     assert "stealth" not in api["reader"].get(f"{URL}?query=stealth").content.decode()
 

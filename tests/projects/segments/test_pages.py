@@ -60,7 +60,7 @@ def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
 @pytest.mark.parametrize(
     ("changed", "place", "problem"),
     [
-        ({"name": ""}, "name-error", "a name is needed"),
+        ({"name": ""}, "name-error", "a name is required"),
         ({"c-0-choice": "XX"}, "c-0-error", "XX is not a legal value of country"),
         ({"project": "nosuch"}, "project-error", "There is no project nosuch"),
     ],

@@ -59,7 +59,7 @@ def test_what_each_operator_reads(operator, operand):
         ({"operator": "NOPE", "values": ["a"]}, "c[0].operator", "there is no operator NOPE"),
         ({"operator": "IN"}, "c[0].values", "IN needs at least one value"),
         ({"operator": "IN", "values": ["a", ""]}, "c[0].values[1]", "must not be empty"),
-        ({"operator": "IN", "values": ["x" * 101]}, "c[0].values[0]", "this value has 101"),
+        ({"operator": "IN", "values": ["x" * 101]}, "c[0].values[0]", "characters, not 101"),
         ({"operator": "NUM_GT", "value": "abc"}, "c[0].value", "abc is not a number"),
         ({"operator": "NUM_GT"}, "c[0].value", "NUM_GT needs a value"),
         ({"operator": "NUM_GT", "value": ""}, "c[0].value", "NUM_GT needs a value"),
@@ -75,7 +75,7 @@ def test_what_each_operator_reads(operator, operand):
             "c[0].values[0]",
             "is not an address or network",
         ),
-        ({"operator": "IN", "contextName": "", "values": ["a"]}, "c[0].contextName", "is needed"),
+        ({"operator": "IN", "contextName": "", "values": ["a"]}, "c[0].contextName", "is required"),
     ],
 )
 def test_what_is_refused(given, path, words):
@@ -87,7 +87,7 @@ def test_what_is_refused(given, path, words):
 def test_legal_values_of_several_and_of_one():
     [(path, message)] = problems(contextName="plan", operator="IN", values=["gold", "tin"])
     assert path == "c[0].values[1]"
-    assert message == "tin is not a legal value of plan. There are: gold, silver"
+    assert message == "tin is not a legal value of plan. Available: gold, silver"
     [(path, _)] = problems(contextName="plan", operator="NUM_GT", value="3")
     assert path == "c[0].value"
 
@@ -98,11 +98,11 @@ def test_parts_of_values_need_not_be_legal_values():
 
 def test_limits():
     [(path, message)] = problems(Limits(constraint_values=2), operator="IN", values=["a", "b", "c"])
-    assert (path, message) == ("c[0].values", "at most 2 values are allowed; there are 3")
+    assert (path, message) == ("c[0].values", "must have at most 2 values, not 3")
     one = constraint_document({"contextName": "userId", "operator": "IN", "values": ["a"]})
     [problem] = constraints_problems([one] * 31, "s.constraints", legal_values={}, limits=Limits())
     assert problem.path == "s.constraints"
-    assert problem.message == "at most 30 constraints are allowed; there are 31"
+    assert problem.message == "must have at most 30 constraints, not 31"
 
 
 def test_every_problem_is_told():
@@ -114,7 +114,7 @@ def test_every_problem_is_told():
 def test_a_single_value_has_a_longest_length(operator):
     given = {"values": ["a"]} if operator == "IN" else {}
     found = problems(operator=operator, value="1" * 2_001, **given)
-    assert found == [("c[0].value", "at most 2,000 characters are allowed; this value has 2,001")]
+    assert found == [("c[0].value", "must have at most 2,000 characters, not 2,001")]
 
 
 def test_a_pattern_that_takes_too_much_memory_is_refused():

@@ -133,7 +133,7 @@ def test_each_operator_has_its_input(browse, strategy, operator, field, part):
     [
         ({"field": "appVersion", "operator": "SEMVER_GT", "value": "5"}, "5 is not a version like 1.2.3"),
         ({"field": "plan", "operator": "IN", "values": "gold"}, "gold is not a legal value of plan"),
-        ({"field": "", "operator": "IN", "values": "x"}, "the name of a context field is needed"),
+        ({"field": "", "operator": "IN", "values": "x"}, "a context field name is required"),
         ({"field": "x", "operator": "IN"}, "IN needs at least one value"),
         ({"field": "x", "operator": "NOSUCH", "values": "x"}, "there is no operator NOSUCH"),
     ],

@@ -71,12 +71,12 @@ def test_every_problem_has_its_place():
         segments=[1, 1, 9],
     )
     assert found == [
-        ("s[3].name", "there is no strategy type userWithId. There are: default, flexibleRollout"),
-        ("s[3].parameters.a", "a parameter is a text, a number or a boolean"),
+        ("s[3].name", "there is no strategy type userWithId. Available: default, flexibleRollout"),
+        ("s[3].parameters.a", "must be a string, a number or a boolean"),
         ("s[3].constraints[0].values", "IN needs at least one value"),
         ("s[3].variants", 'at least one variant needs weightType "variable": it takes what the others leave'),
-        ("s[3].segments[1]", "segment vip is listed twice"),
-        ("s[3].segments[2]", "there is no segment 9 here. There are: eu, vip"),
+        ("s[3].segments[1]", "segment vip is listed more than once"),
+        ("s[3].segments[2]", "there is no segment 9 here. Available: eu, vip"),
     ]
 
 
@@ -84,7 +84,7 @@ def test_at_most_five_segments():
     vocabulary = Vocabulary(strategy_types=frozenset({"default"}), segments={i: f"s{i}" for i in range(6)})
     document = strategy_document({"name": "default", "segments": list(range(6))}, DEFAULTS)
     [problem] = strategy_problems(document, "", vocabulary=vocabulary, limits=Limits())
-    assert (problem.path, problem.message) == ("segments", "at most 5 segments are allowed; there are 6")
+    assert (problem.path, problem.message) == ("segments", "must have at most 5 segments, not 6")
 
 
 def test_a_rollout_out_of_range_is_stored_and_warned_of():

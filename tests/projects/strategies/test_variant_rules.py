@@ -80,10 +80,10 @@ def test_payloads_that_are_refused(kind, value, path):
         ([variant("a", 600, "fix"), variant("b", 500, "fix"), variant("c")], "v", "add up to 1100"),
         ([variant("a", 1001)], "v[0].weight", "from 0 to 1000"),
         ([variant("a", -1)], "v[0].weight", "from 0 to 1000"),
-        ([variant("a", 0.5, "fix"), variant("b")], "v[0].weight", "a whole number"),
-        ([{"name": "a", "weight": 0.5}, variant("b")], "v[0].weight", "a whole number"),
+        ([variant("a", 0.5, "fix"), variant("b")], "v[0].weight", "must be an integer"),
+        ([{"name": "a", "weight": 0.5}, variant("b")], "v[0].weight", "must be an integer"),
         ([variant("")], "v[0].name", "needs a name"),
-        ([variant("a"), variant("b", kind="odd")], "v[1].weightType", "odd is no weight type"),
+        ([variant("a"), variant("b", kind="odd")], "v[1].weightType", "odd is not a weight type"),
     ],
 )
 def test_what_is_refused(given, path, words):

@@ -45,9 +45,9 @@ def test_rows_are_added_and_removed_without_saving(browse, place):
 @pytest.mark.parametrize(
     ("sent", "problem"),
     [
-        ({"v-0-name": ""}, "a variant needs a name"),
+        ({"v-0-name": ""}, "a name is required"),
         ({"v-0-name": "a", "v-0-fixed": "on", "v-0-percent": "101"}, "Enter a percentage from 0 to 100."),
-        ({"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}, "this is not a number"),
+        ({"v-0-name": "a", "v-0-payload-type": "number", "v-0-payload": "x"}, "must be a number"),
     ],
 )
 def test_what_is_wrong_is_told_in_its_row(browse, place, sent, problem):
