@@ -4,13 +4,14 @@
    ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy`` where they fit, and ``@action``
    for the rest. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of the whole list, ``add`` is POST to a
    row.)
-2. Name in ``permissions`` what each action that changes something needs; ``None`` if everybody may who gets as far
-   as there. A tuple is for "any of these". What lies in a project, or on a flag, extends ``InProjectViewSet`` or
-   ``OnFlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere, override ``authorise``.
-3. Write the action as a recipe: ``self.validated(Body)``, one call of ``actions``, ``Response``. By then 401, 404 and
-   403 are behind us; ``actions`` checks again under its locks, because rights and rows may have changed meanwhile.
+2. Name in ``permissions`` what each action that changes something needs: a permission, a tuple if any one of several
+   is enough, or ``None`` if whoever can see the resource may do it. What lies in a project or on a flag extends
+   ``InProjectViewSet`` or ``OnFlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere,
+   override ``authorise``.
+3. Write the action as a recipe: ``self.validated(Body)``, one call of ``actions``, ``Response``. 401, 404 and 403 have
+   been ruled out by then; ``actions`` checks again under its locks, because rights and rows may have changed meanwhile.
 4. Describe it with ``extend_schema``: ``operation_id``, ``request``, ``responses`` of success, and a 4xx answer only
-   where there is more to say than usual (``409: refusal(409, "…")``). ``tags`` stand on the class; the docstring is
+   where it needs more than the usual text (``409: refusal(409, "…")``). ``tags`` stand on the class; the docstring is
    the description, one imperative sentence first.
 5. Register the class in the app's ``api_urls.py``, and each action that changes something in
    ``tests/flagadmin/security/permissions.tsv``.
@@ -35,7 +36,7 @@ READS = frozenset({"get", "head", "options"})
 
 
 class ViewSet(viewsets.ViewSet):
-    """Finds what the URL names and checks the action's permission, before anybody looks at the body."""
+    """Finds what the URL names and checks the action's permission before the body is read."""
 
     request: ApiRequest
     tags: ClassVar[tuple[str, ...]] = ()

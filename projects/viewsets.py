@@ -1,4 +1,4 @@
-"""View sets of what lies in a project or on a flag: they look up what the URL names, and what may be done there."""
+"""Base classes for view sets below a project or a flag: they find what the URL names and check the permission."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from projects.project_scope import check_scope
 
 
 class InProjectViewSet(ViewSet):
-    """Below ``projects/<str:project_id>``. A project that the caller may not read is not found."""
+    """Below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
 
     project: Project
 
@@ -46,7 +46,7 @@ class OnFlagViewSet(InProjectViewSet):
 
 
 class ScopedViewSet(ViewSet):
-    """What is global or belongs to one project, where ``permission_in_project`` will do for every change."""
+    """For what is global or belongs to one project, where ``permission_in_project`` is enough for every change."""
 
     permission_in_project: Permission
 
@@ -56,7 +56,7 @@ class ScopedViewSet(ViewSet):
 
     @property
     def named_project(self) -> str | None:
-        """The project that the body names, read before the body is validated: permission errors come first."""
+        """The ``project`` of the body, read before the body is validated so that permission errors come first."""
         body = self.request.data
         named = body.get("project") if isinstance(body, dict) else None
         return named if isinstance(named, str) and named else None

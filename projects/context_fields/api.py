@@ -45,22 +45,26 @@ class ContextFieldChanges(Body):
 
 
 class NewContextField(ContextFieldChanges):
-    name = serializers.CharField(help_text="1 to 100 of letters, digits and - . _ ~")
+    name = serializers.CharField(help_text="1 to 100 characters: letters, digits and - . _ ~")
     project = serializers.CharField(
-        source="project_id", required=False, allow_null=True, help_text="The one project it is for."
+        source="project_id",
+        required=False,
+        allow_null=True,
+        help_text="The project that the field belongs to; null: global.",
     )
 
 
 class ContextFieldRecord(NewContextField):
     createdAt = serializers.DateTimeField()
     usedInFeatures = serializers.IntegerField(
-        required=False, help_text="Active flags that read it: constraints, segments, stickiness, user lists."
+        required=False,
+        help_text="Number of active flags that use it in constraints, segments, stickiness or user lists.",
     )
     usedInProjects = serializers.IntegerField(required=False)
 
 
 class ContextFieldUses(SegmentUses):
-    variants = VariantsUse(many=True, help_text="Flags whose variants are kept by it.")
+    variants = VariantsUse(many=True, help_text="Flags whose variants have it as their stickiness.")
     segments = SegmentUse(many=True, help_text="Segments with a constraint on it.")
     projects = ProjectUse(many=True, help_text="Projects with it as their default stickiness.")
 

@@ -52,7 +52,7 @@ class EnvironmentRecord(NewEnvironment):
 
 
 class EnvironmentList(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     environments = EnvironmentRecord(many=True)
 
 
@@ -69,7 +69,7 @@ class ProjectEnvironmentRecord(serializers.Serializer):
 
 
 class ProjectEnvironmentList(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     environments = ProjectEnvironmentRecord(many=True)
 
 

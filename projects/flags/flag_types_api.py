@@ -21,7 +21,7 @@ class FlagTypeRecord(serializers.Serializer):
     id = serializers.CharField()
     name = serializers.CharField()
     description = serializers.CharField()
-    lifetimeDays = serializers.IntegerField(allow_null=True, help_text="null for ever.")
+    lifetimeDays = serializers.IntegerField(allow_null=True, help_text="null: unlimited.")
 
 
 class FlagTypeList(serializers.Serializer):
@@ -31,7 +31,7 @@ class FlagTypeList(serializers.Serializer):
 
 class LifetimeBody(Body):
     lifetimeDays = serializers.IntegerField(
-        allow_null=True, min_value=0, max_value=LONGEST_LIFETIME, help_text="null or 0 for ever."
+        allow_null=True, min_value=0, max_value=LONGEST_LIFETIME, help_text="null or 0: unlimited."
     )
 
 

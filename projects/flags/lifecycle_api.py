@@ -18,7 +18,7 @@ from projects.viewsets import OnFlagViewSet
 
 class CompletionBody(Body):
     status = serializers.ChoiceField(
-        choices=["kept", "discarded"], help_text="What becomes of the feature in the code."
+        choices=["kept", "discarded"], help_text="Whether the feature stays in the code."
     )
     statusValue = serializers.CharField(
         source="status_value",

@@ -18,7 +18,7 @@ class FoundEnvironment(EnvironmentSummary):
     yes = serializers.IntegerField()
     no = serializers.IntegerField()
     changeRequestIds = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Always empty: there are no change requests here."
+        child=serializers.IntegerField(), help_text="Always empty: change requests are not supported."
     )
 
 
@@ -30,30 +30,33 @@ class FoundFlag(FlagSummary):
     archivedAt = serializers.DateTimeField(allow_null=True)
     dependencyType = serializers.ChoiceField(choices=["parent", "child"], allow_null=True)
     segments = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of segments on its strategies."
+        child=serializers.CharField(), help_text="Names of the segments that its strategies use."
     )
     createdBy = Person()
-    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
+    lifecycle = StageRecord(required=False, help_text="The current stage.")
 
 
 class FoundFlags(serializers.Serializer):
     features = FoundFlag(many=True)
-    total = serializers.IntegerField(help_text="How many match in all.")
+    total = serializers.IntegerField(help_text="Number of flags that match, on all pages.")
 
 
 PARAMETERS = [
     OpenApiParameter(
-        "query", description="Terms, separated by commas: in name, description or type:value of a tag."
+        "query",
+        description="Terms, separated by commas: part of a name, a description or a tag (type:value).",
     ),
     *(
         OpenApiParameter(
-            name, description=f"{' or '.join(known.operators)}, a colon and values: IS:… for example."
+            name, description=f"{' or '.join(known.operators)}, a colon, and values separated by commas."
         )
         for name, known in FlagFilter.base_filters.items()
         if isinstance(known, OperatorFilter)
     ),
     OpenApiParameter(
-        "status", many=True, description="environment:enabled or environment:disabled; any of them."
+        "status",
+        many=True,
+        description="environment:enabled or environment:disabled; flags with one of these.",
     ),
     OpenApiParameter(
         "sortBy",
@@ -62,7 +65,7 @@ PARAMETERS = [
         default="createdAt",
     ),
     OpenApiParameter("sortOrder", enum=["asc", "desc"], default="asc"),
-    OpenApiParameter("favoritesFirst", bool, description="The caller's favourites before the others."),
+    OpenApiParameter("favoritesFirst", bool, description="List the caller's favourites first."),
     OpenApiParameter("offset", int, default=0),
     OpenApiParameter("limit", int, default=50, description="1 to 1000; anything else counts as 50."),
 ]

@@ -19,7 +19,9 @@ class VariantBody(StrictSerializer):
     weightType = serializers.CharField(required=False, help_text="variable or fix.")
     stickiness = serializers.CharField(required=False)
     payload = PayloadBody(required=False, allow_null=True)
-    overrides = OverrideBody(many=True, required=False, help_text="Values that get this variant for certain.")
+    overrides = OverrideBody(
+        many=True, required=False, help_text="Context values that always get this variant."
+    )
 
     def to_internal_value(self, data: dict) -> dict:
         values: dict = super().to_internal_value(data)
@@ -73,7 +75,9 @@ class FlagChanges(Body):
 
 
 class FlagBody(FlagChanges):
-    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    name = TextField(
+        help_text="1 to 100 characters: letters, digits and - . _ ~; unique across all projects."
+    )
     tags = TagBody(many=True, required=False, allow_null=True)
 
 
@@ -131,12 +135,12 @@ class ParentRecord(Body):
     variants = ListOf(
         child=serializers.CharField(),
         required=False,
-        help_text="Variants of which the parent must have one; empty for any. Not with enabled: false.",
+        help_text="The parent must have one of these variants; empty: any. Not allowed with enabled: false.",
     )
 
 
 class LinkBody(Body):
-    url = serializers.CharField(help_text="An http or https address.")
+    url = serializers.CharField(help_text="An http or https URL.")
     title = serializers.CharField(required=False, allow_null=True, allow_blank=True)
 
 
@@ -146,7 +150,7 @@ class LinkRecord(LinkBody):
 
 
 class Person(serializers.Serializer):
-    id = serializers.IntegerField(help_text="0 where the account is not known.")
+    id = serializers.IntegerField(help_text="0: the account is unknown.")
     name = serializers.CharField()
 
 
@@ -157,15 +161,19 @@ class Collaborators(serializers.Serializer):
 class EnvironmentDetail(serializers.Serializer):
     """A flag in one environment of its project, with strategies and variants."""
 
-    name = serializers.CharField(help_text="The environment's.")
+    name = serializers.CharField(help_text="Name of the environment.")
     lastSeenAt = serializers.DateTimeField(allow_null=True)
     variants = VariantBody(many=True)
     enabled = serializers.BooleanField()
     type = serializers.CharField()
     sortOrder = serializers.IntegerField()
     strategies = StrategyRecord(many=True)
-    yes = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was on.")
-    no = serializers.IntegerField(help_text="How often SDKs asked within the last hour and it was off.")
+    yes = serializers.IntegerField(
+        help_text="Evaluations that SDKs reported for the last hour with the flag on."
+    )
+    no = serializers.IntegerField(
+        help_text="Evaluations that SDKs reported for the last hour with the flag off."
+    )
 
 
 class OwnedStrategyRecord(StrategyRecord):
@@ -175,7 +183,7 @@ class OwnedStrategyRecord(StrategyRecord):
 class FlagEnvironmentRecord(EnvironmentDetail):
     """What is asked for by flag and environment: ``name`` is the flag's."""
 
-    name = serializers.CharField(help_text="The flag's.")
+    name = serializers.CharField(help_text="Name of the flag.")
     environment = serializers.CharField()
     strategies = OwnedStrategyRecord(many=True)
 
@@ -196,13 +204,15 @@ class FlagRecord(FlagMetadata):
     links = LinkRecord(many=True)
     collaborators = Collaborators()
     createdBy = Person()
-    lifecycle = StageRecord(required=False, help_text="The stage it is in.")
+    lifecycle = StageRecord(required=False, help_text="The current stage.")
 
 
 class CloneBody(Body):
-    name = TextField(help_text="1 to 100 of letters, digits, - . _ ~; unique across all projects.")
+    name = TextField(
+        help_text="1 to 100 characters: letters, digits and - . _ ~; unique across all projects."
+    )
     replaceGroupId = serializers.BooleanField(
-        default=True, help_text="Rollouts are grouped by the new name, whatever they were grouped by."
+        default=True, help_text="Replace the groupId of every rollout with the new name."
     )
 
 
@@ -221,5 +231,7 @@ class MoveBody(Body):
 class NewNameBody(Body):
     name = TextField()
     projectId = serializers.CharField(
-        required=False, allow_null=True, help_text="Its naming pattern counts too."
+        required=False,
+        allow_null=True,
+        help_text="Check the name against the naming pattern of this project too.",
     )

@@ -103,7 +103,7 @@ class ProjectSummary(LatestOfProject):
 
 
 class ProjectList(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     projects = ProjectSummary(many=True)
 
 
@@ -133,7 +133,7 @@ class ProjectStats(serializers.Serializer):
 
 
 class ProjectOverview(LatestOfProject, ProjectRecord):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     members = serializers.IntegerField()
     stats = ProjectStats()
     updatedAt = serializers.DateTimeField(help_text="Its last event, or its creation.")

@@ -30,25 +30,27 @@ from projects.viewsets import ScopedViewSet
 class SegmentChanges(Body):
     name = serializers.CharField(max_length=255, required=False)
     description = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    constraints = ConstraintBody(many=True, required=False, help_text="All must hold.")
+    constraints = ConstraintBody(many=True, required=False, help_text="All must be met.")
     project = serializers.CharField(
         source="project_id",
         required=False,
         allow_null=True,
-        help_text="The one project it is for; null for all.",
+        help_text="The project that the segment belongs to; null: global.",
     )
 
 
 class SegmentBody(SegmentChanges):
     name = serializers.CharField(max_length=255)
-    constraints = ConstraintBody(many=True, help_text="All must hold.")
+    constraints = ConstraintBody(many=True, help_text="All must be met.")
 
 
 class SegmentRecord(SegmentBody):
     id = serializers.IntegerField()
     createdBy = serializers.CharField()
     createdAt = serializers.DateTimeField()
-    usedInFeatures = serializers.IntegerField(required=False, help_text="Active flags with it on a strategy.")
+    usedInFeatures = serializers.IntegerField(
+        required=False, help_text="Number of active flags with a strategy that uses it."
+    )
     usedInProjects = serializers.IntegerField(required=False)
 
 
@@ -58,7 +60,7 @@ class SegmentList(serializers.Serializer):
 
 class UsesOfSegment(SegmentUses):
     changeRequestStrategies = serializers.ListField(
-        child=serializers.DictField(), help_text="Always empty: there are no change requests here."
+        child=serializers.DictField(), help_text="Always empty: change requests are not supported."
     )
 
 
@@ -66,7 +68,9 @@ class StrategySegmentsBody(Body):
     projectId = serializers.CharField()
     environmentId = serializers.CharField()
     strategyId = serializers.CharField()
-    segmentIds = ListOf(child=serializers.IntegerField(), help_text="In place of those it has.")
+    segmentIds = ListOf(
+        child=serializers.IntegerField(), help_text="Replace the segments that the strategy has."
+    )
 
 
 class SegmentViewSet(ETagMixin, ScopedViewSet):

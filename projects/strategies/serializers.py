@@ -18,7 +18,9 @@ class StrategyVariantBody(StrictSerializer):
     weightType = serializers.CharField(
         help_text="variable: weights adjust so that the total is 1000. fix: exactly its weight."
     )
-    stickiness = serializers.CharField(help_text="Field that keeps a result, or default, or random.")
+    stickiness = serializers.CharField(
+        help_text="Context field by which a user keeps a variant, or default, or random."
+    )
     payload = PayloadBody(required=False, allow_null=True)
 
 
@@ -35,7 +37,7 @@ class StrategyChanges(Body):
         child=TextField(allow_null=True, max_length=LONGEST_VALUE),
         required=False,
         allow_null=True,
-        help_text="Texts by name.",
+        help_text="Strings by name.",
     )
     constraints = ConstraintBody(many=True, required=False, allow_null=True)
     variants = StrategyVariantBody(many=True, required=False, allow_null=True)

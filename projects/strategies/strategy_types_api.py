@@ -33,17 +33,17 @@ class StrategyTypeChanges(Body):
 
 
 class NewStrategyType(StrategyTypeChanges):
-    name = serializers.CharField(help_text="1 to 100 of letters, digits and - . _ ~")
+    name = serializers.CharField(help_text="1 to 100 characters: letters, digits and - . _ ~")
     parameters = StrategyParameter(many=True)
 
 
 class StrategyTypeRecord(NewStrategyType):
     displayName = serializers.CharField(allow_null=True)
-    editable = serializers.BooleanField(help_text="Whether it is a custom type.")
+    editable = serializers.BooleanField(help_text="Whether the type is custom.")
 
 
 class StrategyTypeList(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     strategies = StrategyTypeRecord(many=True)
 
 

@@ -20,20 +20,20 @@ from projects.tag_types.documents import Document, tag_type_document
 class TagTypeChanges(Body):
     description = NullableText(required=False)
     icon = serializers.CharField(required=False, allow_null=True, allow_blank=True)
-    color = serializers.CharField(required=False, allow_null=True, help_text="As #FFFFFF.")
+    color = serializers.CharField(required=False, allow_null=True, help_text="For example #FFFFFF.")
 
 
 class TagTypeBody(TagTypeChanges):
-    name = serializers.CharField(help_text="2 to 50 of letters, digits and - . _ ~")
+    name = serializers.CharField(help_text="2 to 50 characters: letters, digits and - . _ ~")
 
 
 class OneTagType(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     tagType = TagTypeBody()
 
 
 class TagTypeList(serializers.Serializer):
-    version = serializers.IntegerField(help_text="Of this format: 1.")
+    version = serializers.IntegerField(help_text="Version of this format: 1.")
     tagTypes = TagTypeBody(many=True)
 
 
