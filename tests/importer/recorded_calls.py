@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from groups.models import Grant, Role
@@ -12,13 +11,9 @@ from projects import models as m
 from projects.export import export_flags
 from tests.support.cast import client as make_client
 from tests.support.cast import make_token
-from tests.support.paths import SHARED
+from tests.support.vectors import load
 
-FOLDER = SHARED / "vectors" / "import"
-
-
-def recorded_cases() -> list[Path]:
-    return sorted(FOLDER.glob("[0-9]*.json"))
+RECORDED_CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in load("imports")}
 
 
 @dataclass
@@ -31,11 +26,14 @@ class Recording:
     captured: dict[str, Any] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        for name in self.case.get("depends_on", ()):
-            other = json.loads(next(FOLDER.glob(f"{name}.json")).read_text())
-            Recording(other, self.people, self.api, self.captured).prepare()
+        for name in self.case["after_setup_of"]:
+            Recording(RECORDED_CASES[name], self.people, self.api, self.captured).prepare()
         for step in self.case["setup"]:
-            answer = _by_sql(step["sql"], self.people) if "sql" in step else self._by_call(step)
+            if "do" in step:
+                verb, *arguments = step["do"]
+                answer = VERBS[verb](self.people, *arguments)
+            else:
+                answer = self._by_call(step)
             captured = step.get("capture")
             if isinstance(captured, str):
                 self.captured[captured] = answer.pk
@@ -109,122 +107,43 @@ def _told_body(told: str | None) -> str | None:
     return json.dumps(body)
 
 
-# Set-ups by SQL ------------------------------------------------------------------------------------------------
+# Set-ups -------------------------------------------------------------------------------------------------------
 
 
-def _values(statement: str) -> list[Any]:
-    listed = re.search(r"VALUES \((.*)\)", statement)
-    assert listed
-    found = re.findall(r"'((?:[^']|'')*)'|(NULL|true|false|-?\d+)", listed[1])
-    words = {"NULL": None, "true": True, "false": False}
-    return [
-        text.replace("''", "'")
-        if not word
-        else words.get(word, int(word) if word.lstrip("-").isdigit() else word)
-        for text, word in found
-    ]
+def _change_project(people: Any, project: str, fields: dict[str, Any]) -> None:
+    m.Project.objects.filter(id=project).update(**fields)
 
 
-def _by_sql(statement: str, people: Any) -> Any:
-    for beginning, make in STATEMENTS.items():
-        if statement.startswith(beginning):
-            return make(statement, people)
-    raise AssertionError(f"no way to make {statement}")
+def _add_environment(people: Any, project: str, environment: str) -> None:
+    m.ProjectEnvironment.objects.create(project_id=project, environment_id=environment)
 
 
-def _settings(statement: str, people: Any) -> None:
-    project, stickiness, _, limit, pattern, example, description = _values(statement)
-    m.Project.objects.filter(id=project).update(
-        default_stickiness=stickiness,
-        flag_limit=limit,
-        naming_pattern=pattern or "",
-        naming_example=example or "",
-        naming_description=description or "",
-    )
+def _grant(people: Any, role: str, project: str, username: str) -> None:
+    Grant.objects.create(role=Role.objects.get(name=role), project_id=project, user=people[username])
 
 
-def _change_settings(statement: str, people: Any) -> None:
-    project = re.search(r"project='([^']+)'", statement)
-    pattern = re.search(r"feature_naming_pattern=(?:'([^']+)'|NULL)", statement)
-    limit = re.search(r"feature_limit=(\d+|NULL)", statement)
-    assert project
-    rows = m.Project.objects.filter(id=project[1])
-    if pattern:
-        rows.update(naming_pattern=pattern[1] or "")
-    if limit:
-        rows.update(flag_limit=None if limit[1] == "NULL" else int(limit[1]))
+def _set_variants(people: Any, flag: str, environment: str | None, variants: list[Any]) -> None:
+    rows = m.FlagEnvironment.objects.filter(flag__name=flag)
+    if environment:
+        rows = rows.filter(environment_id=environment)
+    rows.update(variants=variants)
 
 
-def _variants(statement: str, people: Any) -> None:
-    found = re.search(
-        r"variants='(.*)' WHERE feature_name='([^']+)'(?: and environment='([^']+)')?", statement
-    )
-    assert found
-    rows = m.FlagEnvironment.objects.filter(flag__name=found[2])
-    if found[3]:
-        rows = rows.filter(environment_id=found[3])
-    rows.update(variants=json.loads(found[1]))
+def _delete_flags(people: Any, project: str) -> None:
+    m.Dependency.objects.filter(flag__project_id=project).delete()
+    m.Flag.objects.filter(project_id=project).delete()
 
 
-def _grant(statement: str, people: Any) -> None:
-    found = re.search(r"name='([^']+)'\), id, '([^']+)' FROM users WHERE username='([^']+)'", statement)
-    assert found
-    Grant.objects.create(role=Role.objects.get(name=found[1]), project_id=found[2], user=people[found[3]])
-
-
-def _project(statement: str, people: Any) -> Any:
-    identifier, name, description = _values(statement)
-    return m.Project.objects.create(id=identifier, name=name, description=description)
-
-
-def _project_environment(statement: str, people: Any) -> Any:
-    project, environment = _values(statement)[:2]
-    return m.ProjectEnvironment.objects.create(project_id=project, environment_id=environment)
-
-
-def _segment_row(statement: str, people: Any) -> Any:
-    name, description, _, constraints, project = _values(statement)
-    return m.Segment.objects.create(
-        name=name, description=description, constraints=json.loads(constraints), project_id=project
-    )
-
-
-def _context_row(statement: str, people: Any) -> Any:
-    name, _, order, legal, stickiness, project = _values(statement)
-    return m.ContextField.objects.create(
-        name=name, sort_order=order, legal_values=json.loads(legal), stickiness=stickiness, project_id=project
-    )
-
-
-def _delete_flags(statement: str, people: Any) -> None:
-    found = re.search(r"project='([^']+)'", statement)
-    assert found
-    m.Dependency.objects.filter(flag__project_id=found[1]).delete()
-    m.Flag.objects.filter(project_id=found[1]).delete()
-
-
-def _stale(statement: str, people: Any) -> None:
-    m.Flag.objects.filter(name=statement.rpartition("='")[2].rstrip("'")).update(stale=True)
-
-
-def _nothing(statement: str, people: Any) -> None:
-    """What has no place here (change requests, link templates), or is done by another step."""
-
-
-STATEMENTS: dict[str, Callable[[str, Any], Any]] = {
-    "INSERT INTO projects(": _project,
-    "INSERT INTO project_settings(": _settings,
-    "INSERT INTO project_environments(": _project_environment,
-    "INSERT INTO segments(": _segment_row,
-    "INSERT INTO context_fields(": _context_row,
-    "INSERT INTO role_user(": _grant,
-    "INSERT INTO change_request_settings(": _nothing,
-    "UPDATE feature_environments": _variants,
-    "UPDATE features SET stale": _stale,
-    "UPDATE project_settings SET link_templates": _nothing,
-    "UPDATE project_settings": _change_settings,
-    "DELETE FROM dependent_features": _nothing,
-    "DELETE FROM features": _delete_flags,
+VERBS: dict[str, Callable[..., Any]] = {
+    "make project": lambda people, fields: m.Project.objects.create(**fields),
+    "change project": _change_project,
+    "add environment": _add_environment,
+    "make segment": lambda people, fields: m.Segment.objects.create(**fields),
+    "make context field": lambda people, fields: m.ContextField.objects.create(**fields),
+    "grant": _grant,
+    "set variants": _set_variants,
+    "mark stale": lambda people, flag: m.Flag.objects.filter(name=flag).update(stale=True),
+    "delete flags": _delete_flags,
 }
 
 

@@ -15,8 +15,8 @@ from importer.plan.build import plan_import
 from importer.plan.import_plan import Action
 from importer.plan.stored import read_flags
 from projects import models as m
+from tests.importer.contents import contents
 from tests.importer.generated_bodies import BODIES, EXAMPLES, mutated_bodies
-from tests.importer.test_recorded_calls import contents
 
 pytestmark = pytest.mark.django_db
 IMPORT, VALIDATE = "/api/admin/features-batch/import", "/api/admin/features-batch/validate"

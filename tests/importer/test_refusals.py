@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from projects import models as m
-from tests.importer.test_recorded_calls import contents
+from tests.importer.contents import contents
 from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db

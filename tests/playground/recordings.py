@@ -16,6 +16,8 @@ from playground.response.writer import render_features
 from projects.strategies.variant_order import variant_order
 from tests.support.engine import NOW
 from tests.support.paths import SHARED
+from tests.support.vectors import load
+from tests.vectors.condense import RESULTS
 
 FOLDER = SHARED / "vectors" / "playground"
 OURS_ALONE = ("reason", "unsatisfiedDependencies")
@@ -41,20 +43,55 @@ class Compared(NamedTuple):
 
 
 def recordings() -> list[Recording]:
-    return [recording(path) for path in sorted(FOLDER.glob("*.json.gz"))]
+    """The generated states of ``tests/vectors``, and those of the client specification where its files are there."""
+    generated = [generated_recording(state) for state in load("playground")]
+    return generated + [specification_recording(path) for path in sorted(FOLDER.glob("spec-*.json.gz"))]
 
 
-def recording(path: Path) -> Recording:
+def generated_recording(state: Mapping[str, Any]) -> Recording:
+    cases = [
+        {
+            "request": {"environment": case["environment"], "context": case["context"]},
+            "features": [
+                joined(state["shapes"][shape], iter(state["results"][results]))
+                for shape, results in case["flags"]
+            ],
+        }
+        for case in state["cases"]
+    ]
+    return recording(state, state["features"], state["segments"], cases)
+
+
+def joined(shape: Any, results: Iterator[Any]) -> Any:
+    """What ``tests.vectors.condense`` split into a shape and its results."""
+    if isinstance(shape, dict):
+        return {
+            key: next(results) if key in RESULTS else joined(inner, results) for key, inner in shape.items()
+        }
+    return [joined(inner, results) for inner in shape] if isinstance(shape, list) else shape
+
+
+def specification_recording(path: Path) -> Recording:
     document = json.loads(gzip.decompress(path.read_bytes()))
+    document |= {
+        "name": path.name.removesuffix(".json.gz"),
+        "made_by_api": document.get("loadedVia") == "api",
+    }
     state = document["exactState"]
     stored = [feature for feature in state["features"] if not feature.get("archived")]
-    definitions = {feature["name"]: definition(feature, document) for feature in stored}
+    cases = list(answers(document["cases"], document.get("unstableFlags", [])))
+    return recording(document, stored, state["segments"], cases)
+
+
+def recording(
+    document: Mapping[str, Any], features: list[Any], segments: list[Any], cases: list[Any]
+) -> Recording:
     return Recording(
-        name=path.name.removesuffix(".json.gz"),
-        definitions=definitions,
-        segments={segment["id"]: segment for segment in state["segments"]},
+        name=document["name"],
+        definitions={feature["name"]: definition(feature, document) for feature in features},
+        segments={segment["id"]: segment for segment in segments},
         environment=document["environment"],
-        cases=list(answers(document["cases"], document.get("unstableFlags", []))),
+        cases=cases,
     )
 
 
@@ -65,7 +102,7 @@ def definition(feature: Mapping[str, Any], document: Mapping[str, Any]) -> dict[
         for index, strategy in enumerate(feature.get("strategies", []))
     ]
     found = {**feature, "project": document["project"], "strategies": strategies}
-    if document.get("loadedVia") == "api":
+    if document["made_by_api"]:
         for holder in (found, *strategies):
             if holder.get("variants"):
                 holder["variants"] = sorted(
@@ -86,15 +123,14 @@ def elsewhere(definitions: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, 
 
 
 def answers(cases: list[dict[str, Any]], unstable: list[str]) -> Iterator[dict[str, Any]]:
-    """The recorded requests with their answers and the flags that chance decides."""
+    """The recorded requests with their answers, but for the flags that chance decides."""
     for case in cases:
         answer = case.get("exact", case)
         if answer["status"] == 200:
-            yield {
-                "request": case["request"],
-                "unstable": {*unstable, *answer["unstable"]},
-                "features": answer["response"]["features"],
-            }
+            chance = {*unstable, *answer["unstable"]}
+            features = answer["response"]["features"]
+            kept = [feature for feature in features if feature["name"] not in chance]
+            yield {"request": case["request"], "features": kept}
 
 
 def compile_recording(found: Recording) -> ResponseSnapshot:
@@ -111,9 +147,8 @@ def compared(found: Recording) -> Iterator[Compared]:
         evaluation = evaluate(snapshot.snapshot, Context(context), now=NOW, random=random.Random(1).random)
         ours = {feature["name"]: feature for feature in orjson.loads(render_features(snapshot, evaluation))}
         for feature in case["features"]:
-            if feature["name"] not in case["unstable"]:
-                name = feature["name"]
-                yield Compared(name, context, comparable(feature), comparable(ours[name]))
+            name = feature["name"]
+            yield Compared(name, context, comparable(feature), comparable(ours[name]))
 
 
 def comparable(feature: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,10 @@ import pytest
 from projects.models import ApplicationInstance, Segment, UsageHour
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
-from tests.support.paths import SHARED
+from tests.support.recorded_sdk import make_recorded_flags, recorded_cases
 from tests.support.sdk import metrics, registration
 
 pytestmark = pytest.mark.django_db
-RECORDED = SHARED / "vectors" / "sdk.json.gz"
 NO_VARIANT = {"name": "disabled", "enabled": False, "feature_enabled": True, "featureEnabled": True}
 
 
@@ -206,21 +205,21 @@ def test_malformed_metrics_are_refused(web) -> None:
     assert answer.json()["details"][0]["path"] == "appName"
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="recordings are not beside this checkout")
-def test_recorded(web) -> None:
-    """The reference's answers for the flags of its recording, in whatever order."""
-    from tests.projects.client_api.test_recorded_answers import make_recorded_flags, recorded
+RECORDED = {
+    name: case
+    for name, case in recorded_cases("/api/frontend").items()
+    if case["path"].split("?")[0] == "/api/frontend" and "answer" in case
+}
 
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_recorded(web, name) -> None:
+    """The reference's answers for the flags of its recording, in whatever order."""
     make_recorded_flags()
-    checked = 0
-    for case in recorded()["cases"]:
-        request, expected = case["request"], case["response"]
-        if request["path"].split("?")[0] != "/api/frontend" or "body" not in expected:
-            continue
-        send = web.post if request["method"] == "POST" else web.get
-        args = (request.get("body") or {},) if request["method"] == "POST" else ()
-        answer = send(request["path"], *args).json()["toggles"]
-        theirs = sorted(expected["body"]["toggles"], key=lambda toggle: toggle["name"])
-        assert answer == theirs, case["name"]
-        checked += 1
-    assert checked >= 10
+    case = RECORDED[name]
+    if case["method"] == "POST":
+        answer = web.post(case["path"], case.get("body") or {})
+    else:
+        answer = web.get(case["path"])
+    expected = sorted(case["answer"]["toggles"], key=lambda toggle: toggle["name"])
+    assert answer.json()["toggles"] == expected

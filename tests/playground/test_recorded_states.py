@@ -12,13 +12,10 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.writer import render_features
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategySegment
-from tests.playground.recordings import FOLDER, Recording, comparable, compile_recording, recordings
+from tests.playground.recordings import Recording, comparable, compile_recording, recordings
 from tests.support.cast import make_project
 
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="the recordings are not beside the checkout"),
-]
+pytestmark = pytest.mark.django_db
 CASES_EACH = 6
 
 
@@ -79,7 +76,7 @@ def with_ids(answer: bytes, ids: dict[str, str]) -> bytes:
     return text.encode()
 
 
-@pytest.mark.parametrize("found", recordings() if FOLDER.is_dir() else [], ids=lambda found: found.name)
+@pytest.mark.parametrize("found", recordings(), ids=lambda found: found.name)
 def test_the_api_answers_as_the_engine(api, found, monkeypatch):
     monkeypatch.setattr("playground.queries.random.random", no_luck)
     found = found._replace(

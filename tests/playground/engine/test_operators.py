@@ -4,7 +4,6 @@ The reference reads numbers, versions, dates and blank texts as JavaScript does.
 than the recorded one, SDKs have ours.
 """
 
-import gzip
 import json
 from collections import Counter
 from typing import Any
@@ -13,13 +12,11 @@ import pytest
 
 from playground.engine.operators import OPERATORS, problem
 from tests.support.engine import compiled, evaluated, is_enabled
-from tests.support.paths import SHARED
+from tests.support.vectors import load
 
-TABLE = SHARED / "vectors" / "operators.json.gz"
 MISSING = "<missing>"
+NO_OPERATORS = {"", "in", "NOT_A_VALID_OPERATOR"}
 TIMES_FIELD = "currentTime"
-
-recorded = pytest.mark.skipif(not TABLE.exists(), reason="the recordings are not beside the checkout")
 
 
 def state(constraint: dict[str, Any]) -> dict[str, Any]:
@@ -28,32 +25,32 @@ def state(constraint: dict[str, Any]) -> dict[str, Any]:
     return {"version": 2, "features": [flag]}
 
 
-def context(row: dict[str, Any], value: str) -> dict[str, Any]:
+def context(kind: str, value: str) -> dict[str, Any]:
     if value == MISSING:
         return {}
-    return {TIMES_FIELD: value} if row["kind"] == "date" else {"properties": {"foo": value}}
+    return {TIMES_FIELD: value} if kind == "date" else {"properties": {"foo": value}}
 
 
-@recorded
 def test_ours_is_recorded_or_what_an_sdk_gives() -> None:
     engine = pytest.importorskip("yggdrasil_engine.engine").UnleashEngine()
     different: list[Any] = []
     equal: Counter[str] = Counter()
-    for row in json.loads(gzip.decompress(TABLE.read_bytes()))["matrix"]:
-        constraint = row["constraint"]
+    table = load("operators")
+    for kind, constraint, results in table["rows"]:
         if not isinstance(constraint.get("value", ""), str):
             continue  # SDKs cannot load it at all; test_odd_data.py has such values
         snapshot = compiled(state(constraint))
         engine.take_state(json.dumps(state(constraint)))
-        for value, expected in row["results"].items():
-            sent = context(row, value)
+        for value, result in zip(table["values"][kind], results, strict=True):
+            sent, expected = context(kind, value), result == "1"
             ours = is_enabled(evaluated(snapshot, sent), "f")
             equal[constraint["operator"]] += ours is expected
             if ours is not expected and engine._do_is_enabled("f", sent) is not ours:
                 different.append((constraint, value, expected, ours))
 
     assert different == []
-    assert set(equal) >= set(OPERATORS)
+    assert set(OPERATORS) == set(equal) - NO_OPERATORS
+    assert len(table["rows"]) == 1092
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ import pytest
 
 from playground.engine import literals
 from playground.engine.context import Context
-from tests.playground.recordings import FOLDER, Recording, compared, recordings
-
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the recordings are not beside the checkout")
+from tests.playground.recordings import Recording, compared, recordings
 
 Definition = Mapping[str, Any]
 

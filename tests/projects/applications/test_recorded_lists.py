@@ -1,7 +1,5 @@
 """The reference's own applications lists, replayed: its posts go in, its answers are expected."""
 
-import json
-from functools import cache
 from typing import Any
 
 import pytest
@@ -11,13 +9,9 @@ from projects.applications.sdk_versions import version_key
 from projects.models import Application, ApplicationInstance, Environment, Flag, Project
 from tests.support.cast import client, make_project, make_token
 from tests.support.flags import make_flag
-from tests.support.paths import SHARED
+from tests.support.vectors import load
 
-RECORDED = SHARED / "vectors" / "applications.json"
-pytestmark = [
-    pytest.mark.django_db,
-    pytest.mark.skipif(not RECORDED.exists(), reason="recordings are not beside this checkout"),
-]
+pytestmark = pytest.mark.django_db
 
 NO_NUMBER = "what is no number of the range is refused instead of read as the default"
 WHOLE = "the total is that of all matches, also past the end"
@@ -50,21 +44,17 @@ DECIDED_OTHERWISE = {
 NARROWED = {"query environment", "query environment partial", "query sdk name", "query sdk whole"}
 
 
-@cache
-def recorded() -> dict[str, Any]:
-    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {"cases": [], "setup": []}
-
-
+RECORDED = load("applications")
 CASES = {
     case["name"]: case
-    for case in recorded()["cases"]
+    for case in RECORDED["cases"]
     if case["name"] not in DECIDED_OTHERWISE and not case["name"].startswith("related")
 }
 
 
 @pytest.fixture
 def keys(db: None) -> dict[str | None, str]:
-    """Our keys in the place of the recording's, by those."""
+    """Our tokens by the names of the recorded ones."""
     make_project("proj-b")
     make_project("proj-empty")
     make_project("proj-arch", archived_at=timezone.now())
@@ -78,14 +68,13 @@ def keys(db: None) -> dict[str | None, str]:
         "tok-both-dev": ("development", ["default", "proj-b"]),
         "tok-def-stg": ("staging", ["default"]),
     }
-    theirs = recorded()["tokens"]
     ours: dict[str | None, str] = {
-        theirs[name]: make_token("backend", environment=environment, projects=projects)
+        name: make_token("backend", environment=environment, projects=projects)
         for name, (environment, projects) in places.items()
     }
     # Without authentication the reference took reports of anybody; of us they need keys of those places.
-    ours[None] = ours[theirs["tok-def-dev"]]
-    ours["*:*.unleash-admin-secret"] = make_token("backend", environment="default")
+    ours[None] = ours["tok-def-dev"]
+    ours["admin"] = make_token("backend", environment="default")
     return ours
 
 
@@ -95,10 +84,8 @@ def usage(keys: dict[str | None, str]) -> None:
         make_flag(name, project=project)
     for name, project in {"flag-move": "default", "flag-c": "proj-b", "flag-d": "proj-arch"}.items():
         make_flag(name, project=project)
-    for step in recorded()["setup"]:
-        path = step.get("request", {}).get("path", "")
-        if path.startswith("/api/client/"):
-            replay(step["request"], keys)
+    for report in RECORDED["reports"]:
+        replay(report, keys)
     Flag.objects.filter(name="flag-arch").update(archived_at=timezone.now())
     Flag.objects.filter(name="flag-move").update(project="proj-b")
     gone = Application.objects.get(name="app-deleted")
@@ -113,7 +100,7 @@ def replay(request: dict[str, Any], keys: dict[str | None, str]) -> None:
     metrics = body.get("metrics", ())
     if metrics:
         body = body | {"metrics": [entry for entry in metrics if entry["appName"] != "app-bulk-unreg"]}
-    secret = keys[request["headers"].get("Authorization")]
+    secret = keys[request["token"]]
     answer = client(secret).post(request["path"], body)
     assert answer.status_code == 202, (request, answer.content)
 
@@ -180,13 +167,17 @@ def test_recorded(usage: None) -> None:
 
 
 def compare(caller: Any, name: str) -> str:
-    request, expected = CASES[name]["request"], CASES[name]["response"]
-    answer = caller.generic(request["method"], request["path"])
-    if answer.status_code != expected["status"]:
-        return f"{name}: {answer.status_code} instead of {expected['status']}"
-    if expected["status"] != 200:
+    case = CASES[name]
+    answer = caller.generic(case["method"], case["path"])
+    if answer.status_code != case["status"]:
+        return f"{name}: {answer.status_code} instead of {case['status']}"
+    if case["status"] != 200:
         return ""
-    theirs, ours = expected["body"], answer.json()
+    ours = answer.json()
+    theirs = {
+        "total": case["total"],
+        "applications": [RECORDED["records"][number] for number in case["applications"]],
+    }
     if name in NARROWED:
         theirs, ours = names_of(theirs), names_of(ours)
     else:
@@ -203,4 +194,4 @@ def names_of(body: dict[str, Any]) -> list[Any]:
 
 
 def test_what_is_decided_otherwise_was_recorded() -> None:
-    assert set(DECIDED_OTHERWISE) <= {case["name"] for case in recorded()["cases"]}
+    assert set(DECIDED_OTHERWISE) <= {case["name"] for case in RECORDED["cases"]}

@@ -12,11 +12,10 @@ from tests.support.admin_forms import saved, send, site
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag, switch_on
 from tests.support.import_bodies import body, strategy, switch
-from tests.support.paths import SHARED
+from tests.support.vectors import load
 
 __all__ = ["site"]
 
-RECORDED = SHARED / "vectors" / "variant-order.json"
 FLAG = "/api/admin/projects/shop/features/cart"
 STRATEGIES = f"{FLAG}/environments/development/strategies"
 VARIANTS = f"{FLAG}/environments/development/variants"
@@ -57,16 +56,14 @@ def test_names_are_in_the_order_of_a_person(names):
     assert sorted(shuffled, key=variant_order) == names
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the recordings are not beside the checkout")
 def test_names_are_in_the_recorded_order():
-    names = json.loads(RECORDED.read_text())["sorted"]
+    names = load("variant_order")["sorted"]
     shuffled = random.Random(1).sample(names, len(names))
     assert sorted(shuffled, key=variant_order) == names
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the recordings are not beside the checkout")
 def test_weights_are_the_recorded_ones():
-    for mix in json.loads(RECORDED.read_text())["weights"]:
+    for mix in load("variant_order")["weights"]:
         given = [(name, weight, kind) for name, kind, weight in mix["sent"]]
         assert shared_out(*given) == [tuple(pair) for pair in mix["stored"]]
 

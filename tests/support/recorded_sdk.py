@@ -1,0 +1,57 @@
+"""The recorded requests of SDKs, their answers, and the flags that they were about."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategySegment
+from tests.support.vectors import load
+
+FEATURES = "features, spec 5.2.0"
+
+
+def recorded_cases(prefix: str) -> dict[str, dict[str, Any]]:
+    """The cases whose path starts so, by name; ``answer`` is there where it was recorded."""
+    found = load("sdk")
+    return {
+        case["name"]: case | ({"answer": found["answers"][case["answer"]]} if "answer" in case else {})
+        for case in found["cases"]
+        if case["path"].startswith(prefix)
+    }
+
+
+def make_recorded_flags() -> dict[int, int]:
+    """The flags of the recording, made from its own document. Answers our segment ids by theirs."""
+    document = recorded_cases("/api/client/features")[FEATURES]["answer"]
+    segments = {
+        s["id"]: Segment.objects.create(name=s["name"], constraints=s["constraints"])
+        for s in document["segments"]
+    }
+    for feature in document["features"]:
+        make_recorded(feature, segments)
+    for feature in document["features"]:
+        for parent in feature.get("dependencies", ()):
+            Dependency.objects.create(
+                flag=Flag.objects.get(name=feature["name"]), parent=Flag.objects.get(name=parent["feature"])
+            )
+    return {theirs: ours.pk for theirs, ours in segments.items()}
+
+
+def make_recorded(feature: dict[str, Any], segments: dict[int, Segment]) -> None:
+    flag = Flag.objects.create(
+        name=feature["name"],
+        project_id="default",
+        type=feature["type"],
+        impression_data=feature["impressionData"],
+        created_at=timezone.now(),
+    )
+    FlagEnvironment.objects.create(flag=flag, environment_id="development", enabled=feature["enabled"])
+    for order, strategy in enumerate(feature["strategies"]):
+        made = Strategy.objects.create(
+            flag=flag,
+            environment_id="development",
+            sort_order=order,
+            **{key: strategy[key] for key in ("name", "constraints", "parameters", "variants")},
+        )
+        for segment in strategy.get("segments", ()):
+            StrategySegment.objects.create(strategy=made, segment=segments[segment])
