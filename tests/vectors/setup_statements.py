@@ -14,7 +14,9 @@ def step_of(given: dict[str, Any]) -> dict[str, Any] | None:
         return given
     verb = next(read for beginning, read in STATEMENTS.items() if given["sql"].startswith(beginning))
     step = verb(given["sql"])
-    return step and {"do": step} | {key: given[key] for key in ("capture",) if key in given}
+    if step is None:
+        return None
+    return {"do": step} | {key: given[key] for key in ("capture",) if key in given}
 
 
 def _values(statement: str) -> list[Any]:

@@ -173,8 +173,8 @@ def compare(caller: Any, name: str) -> str:
         return f"{name}: {answer.status_code} instead of {case['status']}"
     if case["status"] != 200:
         return ""
-    ours = answer.json()
-    theirs = {
+    ours: Any = answer.json()
+    theirs: Any = {
         "total": case["total"],
         "applications": [RECORDED["records"][number] for number in case["applications"]],
     }
