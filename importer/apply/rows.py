@@ -11,7 +11,7 @@ from flagadmin.db.copy_rows import allocate_ids, copy_rows
 from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
-from projects.models.flags import time_ordered_id
+from projects.models.strategies import time_ordered_id
 
 Numbered = tuple[int, FlagPlan]
 """The id of a flag and its plan."""

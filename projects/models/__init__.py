@@ -1,13 +1,3 @@
-from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
-from projects.models.vocabulary import (  # isort: split
-    ContextField,
-    FlagType,
-    Segment,
-    StrategyType,
-    Tag,
-    TagType,
-)
-
 from projects.models.applications import (  # isort: split
     Application,
     ApplicationInstance,
@@ -18,6 +8,8 @@ from projects.models.applications import (  # isort: split
     UsageHour,
 )
 
+from projects.models.context_fields import ContextField
+from projects.models.flag_types import FlagType
 from projects.models.flags import (
     Dependency,
     FavouriteFlag,
@@ -28,9 +20,11 @@ from projects.models.flags import (
     FlagLink,
     FlagTag,
     LifecycleStage,
-    Strategy,
-    StrategySegment,
 )
+from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
+from projects.models.segments import Segment
+from projects.models.strategies import Strategy, StrategySegment, StrategyType
+from projects.models.tags import Tag, TagType
 
 __all__ = [
     "Application",

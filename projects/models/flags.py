@@ -1,5 +1,3 @@
-import secrets
-import time
 import uuid
 
 from django.db import models
@@ -8,7 +6,7 @@ from django.db.models import F, Q
 from projects.applications.usage_triggers import usage_triggers
 from projects.flags.lifecycle_triggers import lifecycle_triggers
 from projects.models.projects import Environment, Project
-from projects.revision import OF_FLAG, OF_PROJECT, OF_STRATEGY, revision_triggers
+from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
 
 
 class Flag(models.Model):
@@ -70,60 +68,6 @@ class FlagEnvironment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.flag} in {self.environment_id}"
-
-
-def time_ordered_id() -> uuid.UUID:
-    """A UUID of version 7 (RFC 9562): later ones are greater, so that equal sort orders mean order of creation."""
-    milliseconds = time.time_ns() // 1_000_000
-    return uuid.UUID(
-        int=milliseconds << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
-    )
-
-
-class Strategy(models.Model):
-    """One way a flag can be on in an environment. Strategies are tried in ``sort_order``, then by id."""
-
-    id = models.UUIDField(primary_key=True, default=time_ordered_id)
-    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies")
-    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
-    name = models.CharField("strategy type", max_length=255)
-    title = models.TextField(null=True, blank=True)
-    disabled = models.BooleanField(default=False)
-    sort_order = models.IntegerField(default=0)
-    parameters = models.JSONField(default=dict, blank=True)
-    constraints = models.JSONField(default=list, blank=True)
-    variants = models.JSONField(default=list, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    segments: models.ManyToManyField = models.ManyToManyField(
-        "Segment", through="StrategySegment", related_name="strategies", blank=True
-    )
-
-    class Meta:
-        ordering = ["sort_order", "id"]
-        verbose_name_plural = "strategies"
-        indexes = [models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place")]
-        triggers = revision_triggers(
-            [
-                "id", "flag_id", "environment_id", "name", "title", "disabled", "sort_order",
-                "parameters", "constraints", "variants",
-            ],
-            OF_FLAG,
-        )  # fmt: skip
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.flag} in {self.environment_id}"
-
-
-class StrategySegment(models.Model):
-    strategy = models.ForeignKey(Strategy, on_delete=models.CASCADE, related_name="segment_links")
-    segment = models.ForeignKey("Segment", on_delete=models.RESTRICT, related_name="strategy_links")
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["strategy", "segment"], name="strategy_segment_once")]
-        triggers = revision_triggers(["strategy_id", "segment_id"], OF_STRATEGY)
-
-    def __str__(self) -> str:
-        return f"{self.segment} on {self.strategy_id}"
 
 
 class Dependency(models.Model):

@@ -191,7 +191,7 @@ def test_ordering(api, cart):
 
 def test_strategies_of_one_place_stand_in_order_of_creation(api, cart, monkeypatch):
     moments = count(1_800_000_000_000_000_000, 1_000_000)  # a millisecond apart
-    monkeypatch.setattr("projects.models.flags.time.time_ns", lambda: next(moments))
+    monkeypatch.setattr("projects.models.strategies.time.time_ns", lambda: next(moments))
     made = [str(add_strategy(cart, sort_order=3).pk) for _ in range(4)]
     assert [strategy["id"] for strategy in api["member"].get(PATH).json()] == made
 

@@ -1,0 +1,27 @@
+"""Context fields: what a context may contain."""
+
+from django.db import models
+from django.db.models import Q
+
+from projects.models.projects import Project
+
+
+class ContextField(models.Model):
+    """A field of the evaluation context: for constraints, and for stickiness where ``stickiness`` is set."""
+
+    name = models.CharField(max_length=255, primary_key=True)
+    description = models.TextField(null=True, blank=True)
+    stickiness = models.BooleanField(default=False)
+    sort_order = models.IntegerField(default=10)
+    legal_values = models.JSONField(default=list, blank=True, help_text='[{"value": …, "description": …}]')
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.CASCADE, related_name="context_fields"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["sort_order", "name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="context_field_name_not_empty")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,30 @@
+"""Segments: conditions that strategies share."""
+
+from django.db import models
+from django.db.models import Q
+
+from projects.models.projects import Project
+from projects.revision import OF_SEGMENT, revision_triggers
+
+
+class Segment(models.Model):
+    """A named list of constraints that strategies share: global, or (with a project) of that project alone."""
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=255, unique=True)
+    description = models.TextField(null=True, blank=True)
+    constraints = models.JSONField(default=list, blank=True)
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.CASCADE, related_name="segments"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.CheckConstraint(condition=~Q(name=""), name="segment_name_not_empty")]
+        # A segment can be removed only once no strategy has it, and that raises the revision.
+        triggers = revision_triggers(["id", "name", "constraints"], OF_SEGMENT)[2:]
+
+    def __str__(self) -> str:
+        return self.name

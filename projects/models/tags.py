@@ -1,0 +1,39 @@
+"""Tag types, and tags to choose from."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Length
+
+models.CharField.register_lookup(Length)
+
+
+class TagType(models.Model):
+    name = models.CharField(max_length=50, primary_key=True)
+    description = models.TextField(blank=True)
+    icon = models.CharField(max_length=255, null=True, blank=True)
+    color = models.CharField(max_length=7, null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.CheckConstraint(condition=Q(name__length__gte=2), name="tag_type_name_length")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Tag(models.Model):
+    """A tag that was created on its own, to choose from. Flags need none: see ``FlagTag``."""
+
+    tag_type = models.ForeignKey(TagType, on_delete=models.CASCADE, related_name="+")
+    value = models.CharField(max_length=50)
+
+    class Meta:
+        ordering = ["tag_type", "value"]
+        constraints = [
+            models.UniqueConstraint(fields=["tag_type", "value"], name="tag_once"),
+            models.CheckConstraint(condition=Q(value__length__gte=2), name="tag_value_length"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tag_type_id}:{self.value}"
