@@ -14,6 +14,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.gzip import gzip_page
 from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
+from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.edit_conflicts import EditConflictMixin, differences
@@ -51,6 +52,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         except AuthenticationRequired:
             return login_first(request)
         if self.restores and (entered := take_input(request)) is not None:
+            _ = request.FILES  # read later, it would read POST again
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
         return super().dispatch(request, *args, **kwargs)
@@ -84,7 +86,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
 
 
 def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
-    """Somebody reloaded an address that takes forms alone, mostly; it has to be a page that leads on."""
+    """Usually somebody reloaded the URL of a form; the error page has links to go on."""
     return MethodNotAllowed(
         "This URL only accepts form submissions.",
         headers={"Allow": ", ".join(methods)},
@@ -130,31 +132,34 @@ class ListPage(ConsolePage):
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 
 
-class FormPage(ConsolePage):
-    """A form whose action answers with the address to go to; what it refuses appears beside the fields."""
+class FormPage(FormMixin, ConsolePage):
+    """A form. Errors that the action raises are shown beside the fields."""
 
     restores = True
-    form_class: type[BaseForm]
-    problem_fields: dict[str, str] = {}
+    problem_fields: dict[
+        str, str
+    ] = {}  # the form's names of fields that the action's errors name differently
 
-    def get_form(self, data: Any = None) -> BaseForm:
-        return self.form_class(data, initial=self.get_initial()) if data else self._empty_form()
+    def find(self) -> None:
+        """Loads what the form is about. Raises NotFound, and NoAccess for a caller who may not submit it."""
 
-    def _empty_form(self) -> BaseForm:
-        return self.form_class(initial=self.get_initial())
+    def prepare(self) -> None:
+        self.find()
 
-    def get_initial(self) -> dict[str, Any]:
-        return {}
+    def get_form(self, form_class: type[BaseForm] | None = None) -> BaseForm:
+        return without_maxlength(super().get_form(form_class))
 
     def submit(self, form: Any) -> str:
-        """Calls the action with what the form holds; answers where to go next."""
+        """Calls the action with the form's values. Returns the URL to go to."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self.render_to_response(self.get_context_data(form=uncut(self.get_form()), **kwargs))
+        self.prepare()
+        return self.render_to_response(self.get_context_data(form=self.get_form(), **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        form = uncut(self.get_form(request.POST))
+        self.prepare()
+        form = self.get_form()
         status = 400
         if request.POST.get("do") == RESTORE:
             status = 200
@@ -169,25 +174,23 @@ class FormPage(ConsolePage):
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
 
     def refused(self, error: AppError, form: BaseForm) -> None:
-        """By the action: the form shows why."""
+        """Shows in the form why the action refused."""
         add_problems(form, error, fields=self.problem_fields)
 
 
 class EditPage(EditConflictMixin, FormPage):
-    """A form that changes what is stored. ``submit`` hands ``version.expected`` to the action."""
+    """A form that changes what is stored. ``submit`` passes ``version.expected`` to the action."""
 
-    def find(self) -> None:
-        """Loads what is edited; again where somebody else has changed it. Raises NotFound, NoAccess."""
+    entered: BaseForm | None = None  # after a conflict: the form that was not saved
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.find()
+    def prepare(self) -> None:
+        super().prepare()
         self.note_version()
-        return super().get(request, *args, **kwargs)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.find()
-        self.note_version()
-        return super().post(request, *args, **kwargs)
+    def get_form_kwargs(self) -> dict[str, Any]:
+        """After a conflict without the submitted values, for a form of what is stored now."""
+        kwargs = super().get_form_kwargs()
+        return kwargs | {"data": None, "files": None} if self.entered else kwargs
 
     def refused(self, error: AppError, form: BaseForm) -> None:
         super().refused(error, form)
@@ -195,12 +198,13 @@ class EditPage(EditConflictMixin, FormPage):
         self.show_conflict(error)
 
     def sentences_now(self) -> list[str]:
+        assert self.entered is not None
         self.find()
         return differences(self.get_form(), self.entered)
 
 
-def uncut(form: BaseForm) -> BaseForm:
-    """Without the lengths that make browsers cut what is pasted, silently: what is too long is refused in words."""
+def without_maxlength(form: BaseForm) -> BaseForm:
+    """A browser would silently truncate pasted text; the form's own error says what is wrong."""
     for field in form.fields.values():
         field.widget.attrs.pop("maxlength", None)
     return form

@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
 from django.urls import reverse, reverse_lazy
 
 from flagadmin.audit.events import EventType
@@ -141,9 +140,8 @@ class NewGroupPage(FormPage):
     def crumbs(self) -> Crumbs:
         return (GROUPS,)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        return super().get(request, *args, **kwargs)
 
     def submit(self, form: Any) -> str:
         group = actions.create_group(NewGroup(**form.values()), caller=self.caller)
@@ -185,8 +183,8 @@ class EditGroupPage(EditPage, OneGroup, NewGroupPage):
             "mappingsSSO": ", ".join(group.mappings_sso),
         }
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
-        form = super().get_form(data)
+    def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
+        form = super().get_form(form_class)
         if self.edited.scim_id:
             form.fields["name"].disabled = True
             form.fields["name"].help_text = "This name comes from the identity provider."

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -53,6 +54,7 @@ class AccountForm(forms.Form):
 
 class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     template_name = "people/account_form.html"
+    form_class = AccountForm
 
     def get_title(self) -> str:
         return f"New {self.one}" if self.is_service else "Add user"
@@ -60,9 +62,11 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home),)
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        return AccountForm(data or None, initial=self.get_initial(), is_service=self.is_service)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"is_service": self.is_service}
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
@@ -79,7 +83,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
             self.created = link_to_pass_on(self.request, user, link, back=self.home)
         else:
             messages.success(self.request, f"Created service account {user}. Create a token for it below.")
-        return f"{self.home}{user.pk}/"
+        return reverse(self.url_name, args=[user.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         lead = "" if self.is_service else "No email is sent: you get a one-time login link to pass on."
@@ -107,6 +111,7 @@ def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -
 
 class EditAccountPage(EditPage, OneAccount, NewAccountPage):
     def find(self) -> None:
+        super().find()
         self.user = self.account()
 
     def events(self) -> QuerySet[AuditEvent]:
@@ -128,8 +133,8 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
             "rootRole": user.root_role_id,
         }
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
-        form = super().get_form(data)
+    def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
+        form = super().get_form(form_class)
         form.fields["username"].disabled = True
         form.fields["username"].help_text = "A user name never changes: the activity names it."
         return form

@@ -101,8 +101,8 @@ class PasswordPage(OwnPage, FormPage):
     title = "Change your password"
     form_class = PasswordForm
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
-        form = super().get_form(data)
+    def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
+        form = super().get_form(form_class)
         if not self.user.has_usable_password():
             del form.fields["currentPassword"]
         return form

@@ -138,6 +138,7 @@ class NewRolePage(FormPage):
     """``?type=root-custom`` for a root role, else one for projects."""
 
     template_name = "roles/role_form.html"
+    form_class = RoleForm
 
     def crumbs(self) -> Crumbs:
         return (ROLES,)
@@ -148,9 +149,11 @@ class NewRolePage(FormPage):
     def get_title(self) -> str:
         return "New root role" if self.is_root() else "New project role"
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
+    def find(self) -> None:
         self.caller.check(Permission.ADMIN)
-        return RoleForm(data or None, initial=self.get_initial(), is_root=self.is_root())
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"is_root": self.is_root()}
 
     def submit(self, form: Any) -> str:
         role = actions.create_role(

@@ -63,18 +63,18 @@ class UploadForm(forms.Form):
 class UploadPage(FormPage):
     template_name = "importer/upload.html"
     title = "Import flags"
+    form_class = UploadForm
     body_limit = settings.IMPORT_BODY_LIMIT
     schema_errors: Sequence[Problem] = ()
 
-    def get_form(self, data: Any = None) -> UploadForm:
-        given = self.request.GET
-        return UploadForm(
-            data,
-            self.request.FILES or None,
-            initial={"project": given.get("project"), "environment": given.get("environment")},
-            projects=importable_projects(self.caller),
-            environments=list(Environment.objects.values_list("name", flat=True)),
-        )
+    def get_initial(self) -> dict[str, Any]:
+        return {name: self.request.GET.get(name) for name in ("project", "environment")}
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {
+            "projects": importable_projects(self.caller),
+            "environments": list(Environment.objects.values_list("name", flat=True)),
+        }
 
     def submit(self, form: UploadForm) -> str:
         body, file_name = form.body()

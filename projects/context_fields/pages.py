@@ -8,14 +8,13 @@ from urllib.parse import quote
 from django import forms
 from django.contrib import messages
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import choices
-from groups.console import ConsolePage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.context_fields import actions
@@ -145,12 +144,15 @@ class ContextFieldPage(FormPage):
 class NewContextField(ContextFieldPage):
     template_name = "console/form.html"
     title = "New context field"
+    form_class = NewContextFieldForm
 
-    def get_form(self, data: Any = None) -> NewContextFieldForm:
-        projects = own_projects(self)
-        if not projects:
+    def find(self) -> None:
+        self.projects = own_projects(self)
+        if not self.projects:
             actions.check_may_create(self.caller, None)
-        return NewContextFieldForm(data, projects=projects)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"projects": self.projects}
 
     def submit(self, form: NewContextFieldForm) -> str:
         field = actions.create_context_field(form.cleaned_data, caller=self.caller)
@@ -169,6 +171,7 @@ class NewContextField(ContextFieldPage):
 
 class EditContextField(EditPage, ContextFieldPage):
     template_name = "context_fields/context_field.html"
+    form_class = ContextFieldForm
 
     def find(self) -> None:
         self.field = actions.access_context_field(self.caller, self.kwargs["name"])
@@ -187,14 +190,13 @@ class EditContextField(EditPage, ContextFieldPage):
         own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
         return own or self.caller.can(permission)
 
-    def get_form(self, data: Any = None) -> ContextFieldForm:
-        initial = {
+    def get_initial(self) -> dict[str, Any]:
+        return {
             "description": self.field.description,
             "stickiness": self.field.stickiness,
             "sort_order": self.field.sort_order,
             "legal_values": legal_value_lines(self.field.legal_values),
         }
-        return ContextFieldForm(data, initial=initial)
 
     def submit(self, form: ContextFieldForm) -> str:
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}
@@ -212,7 +214,8 @@ class EditContextField(EditPage, ContextFieldPage):
             description=self.field.description,
             uses=paged_uses(self.request, context_field_uses(self.field.pk, self.caller)),
             may_edit=self.may(Permission.UPDATE_CONTEXT_FIELD),
-            delete=f"{field_url(self.field.pk)}delete" if self.may(Permission.DELETE_CONTEXT_FIELD) else "",
+            field=self.field,
+            may_delete=self.may(Permission.DELETE_CONTEXT_FIELD),
             button="Save context field",
             cancel=reverse("context-fields"),
             **kwargs,
@@ -237,34 +240,28 @@ def consequences(name: str, uses: Uses) -> list[str]:
     return told
 
 
-class DeleteContextField(ConsolePage):
-    template_name = "console/confirm.html"
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+class DeleteContextField(ConfirmPage):
+    def plan(self) -> dict[str, Any]:
         permission = Permission.DELETE_CONTEXT_FIELD
-        self.field = actions.access_context_field_with(self.caller, kwargs["name"], permission)
-        self.title = f"Delete context field {self.field.name}"
-        return self.render_to_response(self.get_context_data(**kwargs))
+        self.field = actions.access_context_field_with(self.caller, self.kwargs["name"], permission)
+        name, count = self.field.name, len(self.field.legal_values)
+        uses = context_field_uses(name, self.caller)
+        return {
+            "title": f"Delete context field {name}",
+            "consequences": consequences(name, uses),
+            "uses": paged_uses(self.request, uses),
+            "losses": [f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
+            "button": f"Delete context field {name}",
+            "cancel": field_url(name),
+        }
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        actions.delete_context_field(kwargs["name"], caller=self.caller)
-        messages.success(request, f"Deleted context field {kwargs['name']}.")
-        return HttpResponseRedirect(reverse("context-fields"))
+    def act(self) -> tuple[str, str]:
+        name = self.kwargs["name"]
+        actions.delete_context_field(name, caller=self.caller)
+        return f"Deleted context field {name}.", reverse("context-fields")
 
     def crumbs(self) -> Crumbs:
         return (("Context fields", reverse("context-fields")), (self.field.name, field_url(self.field.name)))
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        name, count = self.field.name, len(self.field.legal_values)
-        uses = context_field_uses(name, self.caller)
-        return super().get_context_data(
-            consequences=consequences(name, uses),
-            uses=paged_uses(self.request, uses),
-            losses=[f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
-            button=self.title,
-            cancel=field_url(name),
-            **kwargs,
-        )
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/context/{quote(self.field.pk, '')}")

@@ -5,7 +5,6 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -71,15 +70,14 @@ def naming_help(project: Project) -> str:
 class NewFlagPage(FormPage):
     template_name = "console/form.html"
     title = "New flag"
+    form_class = NewFlagForm
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        project = access_project(self.caller, self.kwargs["project_id"])
-        self.caller.check(Permission.CREATE_FEATURE, project=project.pk)
-        return super().get(request, *args, **kwargs)
+    def find(self) -> None:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.caller.check(Permission.CREATE_FEATURE, project=self.project.pk)
 
-    def get_form(self, data: Any = None) -> NewFlagForm:
-        project = access_project(self.caller, self.kwargs["project_id"])
-        return NewFlagForm(data, project=project)
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"project": self.project}
 
     def submit(self, form: NewFlagForm) -> str:
         data = form.cleaned_data
@@ -95,7 +93,7 @@ class NewFlagPage(FormPage):
         return flag_url(flag.project_id, flag.name)
 
     def crumbs(self) -> Crumbs:
-        return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
+        return project_crumbs(self.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         cancel = project_url(self.kwargs["project_id"])
@@ -108,6 +106,7 @@ class NewFlagPage(FormPage):
 
 class EditFlagPage(EditPage):
     template_name = "console/form.html"
+    form_class = MetadataForm
 
     def find(self) -> None:
         place = self.kwargs["project_id"], self.kwargs["name"]
@@ -120,9 +119,11 @@ class EditFlagPage(EditPage):
     def current_document(self) -> dict[str, Any]:
         return metadata_document(self.flag)
 
-    def get_form(self, data: Any = None) -> MetadataForm:
-        initial = {name: getattr(self.flag, name) for name in MetadataForm.base_fields}
-        return MetadataForm(data, initial=initial, here=self.flag.type)
+    def get_initial(self) -> dict[str, Any]:
+        return {name: getattr(self.flag, name) for name in MetadataForm.base_fields}
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"here": self.flag.type}
 
     def submit(self, form: MetadataForm) -> str:
         changes = form.cleaned_data | {"description": form.cleaned_data["description"] or None}

@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import messages
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, FormPage, ListPage
@@ -98,9 +97,8 @@ class NewProjectPage(FormPage):
     def crumbs(self) -> Crumbs:
         return (PROJECTS,)
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def find(self) -> None:
         self.caller.check(Permission.CREATE_PROJECT)
-        return super().get(request, *args, **kwargs)
 
     def get_initial(self) -> dict[str, Any]:
         enabled = Environment.objects.filter(enabled=True)

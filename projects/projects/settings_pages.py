@@ -54,6 +54,7 @@ class SettingsForm(forms.Form):
 
 class SettingsPage(EditPage):
     template_name = "projects/settings.html"
+    form_class = SettingsForm
     title = "Settings"
     problem_fields = {
         "defaultStickiness": "default_stickiness",
@@ -74,9 +75,11 @@ class SettingsPage(EditPage):
     def current_document(self) -> dict[str, Any]:
         return settings_document(self.project)
 
-    def get_form(self, data: Any = None) -> SettingsForm:
-        initial = {name: getattr(self.project, name) for name in SettingsForm.base_fields}
-        return SettingsForm(data, initial=initial, project=self.project)
+    def get_initial(self) -> dict[str, Any]:
+        return {name: getattr(self.project, name) for name in SettingsForm.base_fields}
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"project": self.project}
 
     def submit(self, form: SettingsForm) -> str:
         expected = self.version.expected

@@ -17,7 +17,7 @@ from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import Column, Filter, curl_for
 from flagadmin.errors import AppError, NotFound, Problem, raised_by
 from flagadmin.http.path_ids import path_id
-from groups.console import ConsolePage, Crumbs, ListPage
+from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.history.queries import readable_events
@@ -253,37 +253,35 @@ class EditSegment(EditConflictMixin, SegmentForm):
         return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
 
 
-class DeleteSegment(ConsolePage):
-    """What it removes; while strategies have it, where these are."""
+class DeleteSegment(ConfirmPage):
+    """Shows which strategies use the segment; then it cannot be deleted."""
 
-    template_name = "console/confirm.html"
+    def plan(self) -> dict[str, Any]:
+        identifier = path_id(self.kwargs["segment_id"])
+        segment = self.segment = actions.access_segment_with(
+            self.caller, identifier, Permission.DELETE_SEGMENT
+        )
+        count = len(segment.constraints)
+        blockers = raised_by(partial(actions.check_segment_is_unused, segment))
+        return {
+            "title": f"Delete segment {segment.name}",
+            "losses": [f"segment {segment.name} with its {count} condition{'' if count == 1 else 's'}"],
+            "blocked": " ".join(error.message for error in blockers),
+            "uses": paged_uses(self.request, segment_uses(segment.pk, self.caller)),
+            "button": f"Delete segment {segment.name}",
+            "cancel": reverse("segment", args=[segment.pk]),
+        }
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        identifier = path_id(kwargs["segment_id"])
-        self.segment = actions.access_segment_with(self.caller, identifier, Permission.DELETE_SEGMENT)
-        self.title = f"Delete segment {self.segment.name}"
-        uses = paged_uses(request, segment_uses(self.segment.pk, self.caller))
-        blockers = raised_by(partial(actions.check_segment_is_unused, self.segment))
-        blocked = " ".join(error.message for error in blockers)
-        return self.render_to_response(self.get_context_data(blocked=blocked, uses=uses, **kwargs))
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        segment = actions.access_segment(self.caller, path_id(kwargs["segment_id"]))
+    def act(self) -> tuple[str, str]:
+        segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
         actions.delete_segment(segment.pk, caller=self.caller)
-        messages.success(request, f"Deleted segment {segment.name}.")
-        return HttpResponseRedirect(reverse("segments"))
+        return f"Deleted segment {segment.name}.", reverse("segments")
 
     def crumbs(self) -> Crumbs:
         return (
             ("Segments", reverse("segments")),
             (self.segment.name, reverse("segment", args=[self.segment.pk])),
         )
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        count = len(self.segment.constraints)
-        loss = f"segment {self.segment.name} with its {count} condition{'' if count == 1 else 's'}"
-        cancel = reverse("segment", args=[self.segment.pk])
-        return super().get_context_data(losses=[loss], button=self.title, cancel=cancel, **kwargs)
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/segments/{self.segment.pk}")

@@ -8,7 +8,6 @@ from urllib.parse import quote
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from flagadmin.audit.events import EventType
@@ -137,13 +136,8 @@ class NewStrategyType(FormPage):
     permission = Permission.CREATE_STRATEGY
     button = "Create strategy type"
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def find(self) -> None:
         self.caller.check(self.permission)
-        return super().get(request, *args, **kwargs)
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.caller.check(self.permission)
-        return super().post(request, *args, **kwargs)
 
     def submit(self, form: Any) -> str:
         strategy_type = actions.create_strategy_type(form.cleaned_data, caller=self.caller)

@@ -7,7 +7,6 @@ from urllib.parse import quote
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import reverse
 
 from flagadmin.audit.events import EventType
@@ -71,13 +70,8 @@ class NewTagType(FormPage):
     permission = Permission.CREATE_TAG_TYPE
     button = "Create tag type"
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def find(self) -> None:
         self.caller.check(self.permission)
-        return super().get(request, *args, **kwargs)
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        self.caller.check(self.permission)
-        return super().post(request, *args, **kwargs)
 
     def submit(self, form: Any) -> str:
         tag_type = tag_types.create_tag_type(form.cleaned_data, caller=self.caller)

@@ -204,14 +204,17 @@ class TokenForm(forms.Form):
 class NewTokenPage(ShowsSecretOnce, FormPage):
     template_name = "tokens/token_new.html"
     title = "New API token"
+    form_class = TokenForm
 
     def crumbs(self) -> Crumbs:
         return (TOKENS,)
 
-    def get_form(self, data: Any = None) -> forms.BaseForm:
+    def find(self) -> None:
         if not projects_with(self.caller, Permission.CREATE_PROJECT_API_TOKEN):
             check_any_kind(self.caller, "CREATE")
-        return TokenForm(data or None, caller=self.caller)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"caller": self.caller}
 
     def submit(self, form: Any) -> str:
         new = form.new_token()
