@@ -1,4 +1,4 @@
-# make install | demo | test | check | bench | attack | screenshots | browser | lock | clean
+# make install | demo | test | test-fast | check | bench | attack | screenshots | browser | lock | clean
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
@@ -10,12 +10,13 @@ MINUTES := 25
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test check bench attack screenshots lock clean
+.PHONY: help install browser demo test test-fast check bench attack screenshots lock clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
 	@echo "make install      make .venv with everything for running, testing and checking"
 	@echo "make test         run all tests (browser tests need Chromium: make browser)"
+	@echo "make test-fast    run the tests that need neither a browser nor processes of their own"
 	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
 	@echo "make bench        measure, beside the floor each figure cannot pass"
 	@echo "make attack       attack a server of its own for 25 minutes (MINUTES=...), and tell what held"
@@ -36,7 +37,10 @@ demo: install
 	$(PYTHON) manage.py demo
 
 test: install
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal
+
+test-fast: install
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m "not browser and not processes and not exhaustive"
 
 check: install
 	$(BIN)/ruff format --check

@@ -14,6 +14,8 @@ from tests.compatibility.condense import CONDENSED, RECORDING, written
 from tests.compatibility.life import live
 from tests.support.cast import make_token, make_user
 
+pytestmark = pytest.mark.exhaustive
+
 THEMES = tomllib.loads((Path(__file__).parent / "differences.toml").read_text())
 
 

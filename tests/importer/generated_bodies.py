@@ -1,12 +1,10 @@
 """Generated import bodies: valid ones of every part, and the same with something broken in them."""
 
 import copy
-import os
 from typing import Any
 
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("FLAGADMIN_IMPORT_EXAMPLES", "300"))
 NAMES = ("one", "two", "three", "old", "elsewhere", "kept", "apple pay", "")
 NAME = st.sampled_from(("one", "two", "three", "kept"))
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)

@@ -1,6 +1,6 @@
 """Whatever is sent: 200, or a refusal with a record and an unchanged database; validate and import agree.
 
-``FLAGADMIN_IMPORT_EXAMPLES=5000`` for a night's worth.
+``FLAGADMIN_EXAMPLES=20`` for a night's worth.
 """
 
 import json
@@ -16,13 +16,14 @@ from importer.plan.import_plan import Action
 from importer.plan.stored import read_flags
 from projects import models as m
 from tests.importer.contents import contents
-from tests.importer.generated_bodies import BODIES, EXAMPLES, mutated_bodies
+from tests.importer.generated_bodies import BODIES, mutated_bodies
+from tests.support.examples import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 IMPORT, VALIDATE = "/api/admin/features-batch/import", "/api/admin/features-batch/validate"
 
 generated = settings(
-    max_examples=EXAMPLES,
+    max_examples=examples(300),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -18,6 +18,8 @@ from tests.support.import_bodies import body as body_of
 from tests.support.import_bodies import strategy, switch
 from tests.support.live_server import PATIENCE, Client, descendants, is_ready, running, wait_until
 
+pytestmark = pytest.mark.processes
+
 IMPORT = "/api/admin/features-batch/import"
 KEY = "*:*." + "5ec2e7" * 9 + "00"
 WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'audit_auditevent'::regclass AND NOT granted"

@@ -19,7 +19,7 @@ from tests.importer.recorded_calls import (
     present_flag,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 # The reference's names of errors and what they are here.
 KINDS = {

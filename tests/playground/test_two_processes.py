@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.live_server import PATIENCE, PATIENT, Client, running
 
+pytestmark = pytest.mark.processes
+
 FILL = """
 import os, django
 django.setup()

@@ -31,7 +31,7 @@ def looks(case: Any) -> list[Any]:
 
 
 CASES = {name: case for name, case in RECORDED_CASES.items() if name[:3] not in BETTER and looks(case)}
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 
 def comparable(value: Any) -> Any:

@@ -7,7 +7,7 @@ from tests.support.admin_forms import filled, site
 
 __all__ = ["site"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 LISTS = (
     "groups/group",

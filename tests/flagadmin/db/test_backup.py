@@ -16,6 +16,8 @@ from flagadmin.db.backup import BackupError
 from tests.support.live_server import PATIENT
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes
+
 BEGIN = """
 import json, sys
 import django

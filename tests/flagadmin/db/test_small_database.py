@@ -15,6 +15,8 @@ from flagadmin.db.bundled.roles import SUPERUSER
 from flagadmin.db.bundled.server import ConnectionParameters, ensure_running, release
 from tests.support.live_server import PATIENCE, started, wait_until
 
+pytestmark = pytest.mark.processes
+
 CLIENTS, GIVEN, RESERVED = 24, 20, 3  # PostgreSQL keeps three for superusers
 KEY = "*:*.unsafe-but-long-enough-for-this"
 Answer = tuple[int, str | None]

@@ -8,6 +8,8 @@ from flagadmin.audit.models import AuditEvent
 from tests.flagadmin.security.routes import Route, routes
 from tests.flagadmin.security.world import address, build
 
+pytestmark = pytest.mark.exhaustive
+
 # What is for everybody: DESIGN.md, "Errors by name", and what leads in and out.
 OPEN = {
     "/health",

@@ -11,6 +11,8 @@ from tests.flagadmin.security.routes import METHODS, Route, routes
 from tests.flagadmin.security.world import BODIES, address, body_for, build
 from tests.support.cast import client, make_project, make_token
 
+pytestmark = pytest.mark.exhaustive
+
 # DESIGN.md, "Errors by name": what answers without a key. The frontend API answers CORS preflights besides.
 WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
 

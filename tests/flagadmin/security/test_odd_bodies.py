@@ -16,6 +16,8 @@ from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address, build
 from tests.support.cast import client, make_token
 
+pytestmark = pytest.mark.exhaustive
+
 DEEP: Any = "x"
 for _ in range(100):
     DEEP = [DEEP]

@@ -10,6 +10,8 @@ from tests.flagadmin.security.routes import Route
 from tests.flagadmin.security.test_odd_bodies import caller, is_sound, known_routes, send
 from tests.flagadmin.security.world import address, build
 
+pytestmark = pytest.mark.exhaustive
+
 TEXTS = (
     "", " ", "0", "-1", "1.5", "9" * 40, "2147483648", "9223372036854775808", "NaN", "null", "é😀", "x" * 3000, "a,b:c",
     "IS:", "IS_ANY_OF:", "IS:9999-12-31", "9999-12-31", "0001-01-01", "0001-01-01T00:00:00+23:59",

@@ -13,6 +13,8 @@ from tests.flagadmin.security.test_odd_bodies import caller, known_routes, repla
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address
 
+pytestmark = pytest.mark.exhaustive
+
 # (as described, as sent besides), by the type in the description.
 PAIRS: dict[str, tuple[tuple[Any, Any], ...]] = {
     "integer": ((7, "7"),),

@@ -10,6 +10,8 @@ from tests.attack.installation import Installation, installation
 from tests.attack.resources import BODIES
 from tests.support.live_server import Client
 
+pytestmark = pytest.mark.processes
+
 SECONDS = 60  # generous: other tests run beside this one
 MEGABYTES = 700
 SOUND = (200, 202, 400, 413)

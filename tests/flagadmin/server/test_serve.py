@@ -20,6 +20,8 @@ from flagadmin.management.commands.serve import local_url
 from tests.support.live_server import PATIENCE, PATIENT, descendants, is_ready, reserved_port, wait_until
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes
+
 
 def environment(data_dir: Path, **more: str) -> dict[str, str]:
     kept = {

@@ -17,6 +17,8 @@ from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 from tests.flagadmin.server.test_serve import serve, wait_until_it_answers
 from tests.support.live_server import Client, held_sockets, reserved_port
 
+pytestmark = pytest.mark.processes
+
 KEY = "*:*.unsafe-for-this-test-alone"
 HALVES = {
     "body": b"POST /api/admin/playground HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{ ",

@@ -11,6 +11,8 @@ from flagadmin.management.commands import serve
 from tests.support.live_server import PATIENCE
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes
+
 WORKER = """
 import logging, threading
 from flagadmin.server.worker_processes import stop_on_sigterm, set_stop_handler

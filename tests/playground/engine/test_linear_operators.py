@@ -1,6 +1,10 @@
 """Every operator takes linear time and little memory, whatever is stored and whatever it is compared with."""
 
+import pytest
+
 from tests.support.limited_process import run_limited
+
+pytestmark = pytest.mark.processes
 
 
 def test_over_texts_of_1_mb() -> None:

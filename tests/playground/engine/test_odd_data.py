@@ -14,6 +14,7 @@ from playground.engine.explanation import State, explain
 from playground.response.snapshot import compile_playground
 from playground.response.writer import render_each, render_features
 from tests.support.engine import NOW
+from tests.support.examples import examples
 from tests.support.generators import (
     ADDRESSES,
     NETWORKS,
@@ -25,6 +26,8 @@ from tests.support.generators import (
     contexts,
     states,
 )
+
+pytestmark = pytest.mark.exhaustive
 
 SURROGATE = "\ud800"
 TEXTS = (
@@ -89,7 +92,7 @@ def looked_at(state: Any, sent: Any) -> Evaluation:
     return evaluation
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_spoiled_definitions_and_contexts(data: st.DataObject) -> None:
     state = data.draw(states())
@@ -106,7 +109,7 @@ def test_spoiled_definitions_and_contexts(data: st.DataObject) -> None:
     looked_at({"features": features, "segments": segments}, data.draw(spoiled(data.draw(contexts()))))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(definition=anything, sent=anything)
 def test_anything_at_all(definition: Any, sent: Any) -> None:
     looked_at({"features": [definition], "segments": []}, sent)

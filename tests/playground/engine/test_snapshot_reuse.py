@@ -13,6 +13,7 @@ from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
 from tests.playground.engine.test_sentences import NORWAY, flag, rollout, strategy
 from tests.support.engine import NOW
+from tests.support.examples import examples
 from tests.support.generators import contexts, states
 
 PROJECTS = ("p0", "p1", "p2")
@@ -40,7 +41,7 @@ def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
     return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     versions=st.tuples(states(), states(), states()),
     changes=st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from(PROJECTS))), max_size=5),

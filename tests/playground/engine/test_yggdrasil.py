@@ -19,6 +19,7 @@ from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import FlagOutcome, ParentProblem
 from playground.engine.snapshot import Snapshot
 from tests.support.engine import compiled, results
+from tests.support.examples import examples
 from tests.support.generators import contexts, states
 
 yggdrasil = pytest.importorskip("yggdrasil_engine.engine")
@@ -97,7 +98,7 @@ def test_the_same_is_trimmed(around: str) -> None:
         assert certain_results(compiled(state), sent) == sdk_results(engine, ["f"], sent), strategy
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_same_results_as_an_sdk(state: dict[str, Any], requests: list[dict[str, Any]]) -> None:
     engine = yggdrasil.UnleashEngine()

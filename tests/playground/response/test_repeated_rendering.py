@@ -13,6 +13,7 @@ from playground.engine.snapshot import Snapshot
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
 from tests.support.engine import NOW
+from tests.support.examples import examples
 from tests.support.generators import contexts, states
 
 
@@ -26,7 +27,7 @@ def rendered(snapshot: ResponseSnapshot, context: dict[str, Any]) -> bytes:
     return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=2, max_size=5))
 def test_one_snapshot_answers_every_context_as_a_fresh_one_does(
     state: dict[str, Any], requests: list[dict[str, Any]]
@@ -37,7 +38,7 @@ def test_one_snapshot_answers_every_context_as_a_fresh_one_does(
         assert rendered(snapshot, context) == rendered(compiled(state), context)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), context=contexts())
 def test_a_flag_has_the_same_reason_alone_and_among_all(
     state: dict[str, Any], context: dict[str, Any]
@@ -48,7 +49,7 @@ def test_a_flag_has_the_same_reason_alone_and_among_all(
     assert list(reasons.all()) == [reasons.flag(flag, outcome) for flag, outcome in evaluation.pairs()]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), context=contexts())
 def test_a_flag_has_the_same_outcome_alone_and_among_all(
     state: dict[str, Any], context: dict[str, Any]

@@ -16,6 +16,8 @@ import pytest
 from tests.support.live_server import PATIENT, Client, running, started
 from tests.support.sdk import registration
 
+pytestmark = pytest.mark.processes
+
 FILL = """
 import http.client
 import json

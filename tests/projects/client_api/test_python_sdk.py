@@ -20,6 +20,8 @@ from UnleashClient.events import BaseEvent, UnleashEventType
 
 from tests.support.live_server import PATIENCE, PATIENT, Client, running, wait_until
 
+pytestmark = pytest.mark.processes
+
 FILL = """
 import json
 import django

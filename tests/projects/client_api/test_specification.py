@@ -47,6 +47,7 @@ REWEIGHTED = {
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.skipif(not FOLDER.is_dir(), reason="the client specification is not beside the checkout"),
+    pytest.mark.exhaustive,
 ]
 
 

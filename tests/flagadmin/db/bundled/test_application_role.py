@@ -20,6 +20,8 @@ from flagadmin.db.bundled.server import ensure_running, release
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes
+
 # Everything that migrations make: a table with an identity, a sequence of its own, a function, a trigger, a view.
 SCHEMA = """
 CREATE SEQUENCE revision;

@@ -14,6 +14,8 @@ from flagadmin.db.bundled.cluster import SOCKET_NAME, Cluster
 from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
 from flagadmin.db.bundled.server import ensure_running, release
 
+pytestmark = pytest.mark.processes
+
 
 def answer_to_whoever_asks_here(role: str) -> bytes:
     """To a start-up message (protocol 3.0) from this process's effective account, in its working directory."""

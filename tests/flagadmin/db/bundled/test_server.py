@@ -23,6 +23,8 @@ from flagadmin.db.data_dir import make_data_dir
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.processes
+
 # Uses the server, says "ready", and leaves when its standard input ends.
 USER = """
 import sys
