@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from projects.strategies.fields import SELECTED, from_row
+
 Document = dict[str, Any]
 
 
@@ -30,13 +32,13 @@ SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false)
  WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
  ORDER BY f.name COLLATE "C"
 """
-_STRATEGIES = """
-SELECT s.flag_id, s.id::text, s.name, s.title, s.disabled, s.parameters, s.constraints, s.variants,
-       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+_STRATEGIES = f"""
+SELECT s.flag_id, s.id::text,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
   FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
  WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s) AND s.environment_id = %(environment)s
  ORDER BY s.flag_id, s.sort_order, s.id
-"""
+"""  # noqa: S608 - columns of our own
 _PARENTS = """
 SELECT d.flag_id, p.name, d.enabled, d.variants
   FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
@@ -75,30 +77,9 @@ def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[
     by_flag: dict[int, list[Document]] = defaultdict(list)
     used: set[int] = set()
     cursor.execute(_STRATEGIES, where)
-    for (
-        flag_id,
-        strategy_id,
-        name,
-        title,
-        disabled,
-        parameters,
-        constraints,
-        variants,
-        segments,
-    ) in cursor.fetchall():
+    for flag_id, strategy_id, segments, *values in cursor.fetchall():
         used.update(segments)
-        by_flag[flag_id].append(
-            {
-                "id": strategy_id,
-                "name": name,
-                "title": title,
-                "disabled": disabled,
-                "parameters": orjson.loads(parameters),
-                "constraints": orjson.loads(constraints),
-                "variants": orjson.loads(variants),
-                "segments": segments,
-            }
-        )
+        by_flag[flag_id].append(from_row(values, id=strategy_id, segments=segments))
     return by_flag, used
 
 

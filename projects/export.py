@@ -6,6 +6,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from projects.strategies.fields import SELECTED, from_row
+
 Document = dict[str, Any]
 
 KEYS = (
@@ -24,13 +26,13 @@ _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
   FROM projects_flag f WHERE {chosen} ORDER BY f.name COLLATE "C"
 """
-_STRATEGIES = """
-SELECT s.name, s.id::text, f.name, s.title, s.parameters, s.constraints, s.variants, s.disabled, s.sort_order,
-       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+_STRATEGIES = f"""
+SELECT s.id::text, f.name,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
   FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
  WHERE f.id = ANY(%s) AND s.environment_id = %s
  ORDER BY f.name COLLATE "C", s.sort_order, s.id
-"""
+"""  # noqa: S608 - columns of our own
 _SWITCHES = """
 SELECT e.enabled AND f.archived_at IS NULL, f.name, e.environment_id, e.variants
   FROM projects_flagenvironment e JOIN projects_flag f ON f.id = e.flag_id
@@ -119,7 +121,10 @@ def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def _document(ids: list[int], features: list[Document], environment: str, full_segments: bool) -> Document:
-    strategies = [_strategy(*row) for row in _rows(_STRATEGIES, [ids, environment])]
+    strategies = [
+        from_row(values, id=identifier, featureName=flag, segments=segments)
+        for identifier, flag, segments, *values in _rows(_STRATEGIES, [ids, environment])
+    ]
     switches = [_switch(*row) for row in _rows(_SWITCHES, [ids, environment])]
     tags = [_tag(*row) for row in _rows(_TAGS, [ids])]
     segments = sorted({segment for strategy in strategies for segment in strategy["segments"]})
@@ -158,32 +163,6 @@ def _feature(
         "stale": stale,
         "impressionData": impression_data,
         "archived": archived,
-    }
-
-
-def _strategy(
-    name: str,
-    identifier: str,
-    flag: str,
-    title: str | None,
-    parameters: str,
-    constraints: str,
-    variants: str,
-    disabled: bool,
-    sort_order: int,
-    segments: list[int],
-) -> Document:
-    return {
-        "name": name,
-        "id": identifier,
-        "featureName": flag,
-        "title": title,
-        "parameters": orjson.loads(parameters),
-        "constraints": orjson.loads(constraints),
-        "variants": orjson.loads(variants),
-        "disabled": disabled,
-        "sortOrder": sort_order,
-        "segments": segments,
     }
 
 

@@ -12,6 +12,7 @@ from groups.access import Caller
 from importer.plan.import_plan import FlagPlan
 from importer.plan.stored import Document
 from projects.models.strategies import time_ordered_id
+from projects.strategies.fields import COLUMNS, to_row
 
 Numbered = tuple[int, FlagPlan]
 """The id of a flag and its plan."""
@@ -169,27 +170,11 @@ def _strategy_changes(flag: FlagPlan) -> tuple[list[str], list[Document]]:
 
 
 def _copy_strategies(added: Sequence[tuple[str, int, Document]], environment: str, now: datetime) -> None:
-    columns = (
-        "id", "flag_id", "environment_id", "name", "title", "disabled", "sort_order", "parameters", "constraints",
-        "variants", "created_at",
-    )  # fmt: skip
     copy_rows(
         "projects_strategy",
-        columns,
+        ("id", "flag_id", "environment_id", "created_at", *COLUMNS),
         (
-            (
-                identifier,
-                flag_id,
-                environment,
-                strategy["name"],
-                strategy["title"],
-                strategy["disabled"],
-                strategy["sortOrder"],
-                _json(strategy["parameters"]),
-                _json(strategy["constraints"]),
-                _json(strategy["variants"]),
-                now,
-            )
+            (identifier, flag_id, environment, now, *to_row(strategy))
             for identifier, flag_id, strategy in added
         ),
     )

@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 from django.db import connection
 
+from projects.strategies.fields import SELECTED, from_row
+
 Document = dict[str, Any]
 
 
@@ -37,13 +39,13 @@ SELECT f.id, f.name, f.project_id, f.archived_at IS NOT NULL, f.type, f.descript
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
  WHERE f.name = ANY(%(names)s)
 """
-_STRATEGIES = """
-SELECT s.flag_id, s.id::text, s.name, s.title, s.disabled, s.sort_order, s.parameters, s.constraints, s.variants,
-       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id)
+_STRATEGIES = f"""
+SELECT s.flag_id, s.id::text,
+       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
   FROM projects_strategy s
  WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = %(environment)s
  ORDER BY s.flag_id, s.sort_order, s.id
-"""
+"""  # noqa: S608 - columns of our own
 _TAGS = """
 SELECT flag_id, tag_type_id, value FROM projects_flagtag WHERE flag_id = ANY(%(flags)s)
 """
@@ -105,8 +107,9 @@ def _add_details(cursor: Any, flags: Iterable[StoredFlag], environment: str) -> 
         return
     parameters = {"flags": list(by_id), "environment": environment}
     cursor.execute(_STRATEGIES, parameters)
-    for flag_id, strategy_id, *values in cursor.fetchall():
-        by_id[flag_id].document["strategies"].append(_strategy(*values))  # type: ignore[index]
+    for flag_id, strategy_id, segments, *values in cursor.fetchall():
+        strategy = from_row(values, segments=segments)
+        by_id[flag_id].document["strategies"].append(strategy)  # type: ignore[index]
         by_id[flag_id].strategy_ids.append(strategy_id)
     cursor.execute(_TAGS, parameters)
     tags: dict[int, list[list[str]]] = defaultdict(list)
@@ -122,25 +125,3 @@ def _add_details(cursor: Any, flags: Iterable[StoredFlag], environment: str) -> 
         by_id[flag_id].document["parents"].append(  # type: ignore[index]
             {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
         )
-
-
-def _strategy(
-    name: str,
-    title: str | None,
-    disabled: bool,
-    sort_order: int,
-    parameters: str,
-    constraints: str,
-    variants: str,
-    segments: list[int],
-) -> Document:
-    return {
-        "name": name,
-        "title": title,
-        "disabled": disabled,
-        "parameters": orjson.loads(parameters),
-        "constraints": orjson.loads(constraints),
-        "variants": orjson.loads(variants),
-        "segments": segments,
-        "sortOrder": sort_order,
-    }

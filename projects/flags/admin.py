@@ -25,6 +25,7 @@ from projects.flags.bulk_delete import check_no_children
 from projects.flags.serializers import VariantBody
 from projects.models import Dependency, Flag, FlagEnvironment, FlagLink, FlagTag, Segment, Strategy
 from projects.strategies import actions as strategies
+from projects.strategies.fields import COLUMNS, of_object
 from projects.strategies.serializers import StrategyBody
 from projects.strategies.variant_rules import variants_problems
 
@@ -82,17 +83,8 @@ class StrategyForm(ActionModelForm):
             self.initial["used_segments"] = list(self.instance.segments.values_list("pk", flat=True))
 
     def given(self) -> dict[str, Any]:
-        strategy = self.instance
-        return {
-            "name": strategy.name,
-            "title": strategy.title,
-            "disabled": strategy.disabled,
-            "sortOrder": strategy.sort_order,
-            "parameters": strategy.parameters,
-            "constraints": strategy.constraints,
-            "variants": strategy.variants,
-            "segments": [segment.pk for segment in self.cleaned_data.get("used_segments", ())],
-        }
+        chosen = self.cleaned_data.get("used_segments", ())
+        return of_object(self.instance) | {"segments": [segment.pk for segment in chosen]}
 
 
 class StrategyActions(AdminActions):
@@ -105,10 +97,7 @@ class StrategyActions(AdminActions):
         'optional "inverted" and "caseInsensitive".',
         "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
     }
-    fields: ClassVar[Any] = (
-        "environment", "name", "title", "disabled", "sort_order", "parameters", "constraints", "variants",
-        "used_segments",
-    )  # fmt: skip
+    fields: ClassVar[Any] = ("environment", *COLUMNS, "used_segments")
 
     def check_values(self, obj: Strategy, form: Any) -> None:
         if obj.flag_id is not None:

@@ -11,6 +11,7 @@ from projects.flags.actions import NewFlag, insert_flag, new_name_problems
 from projects.flags.limits import check_room
 from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
 from projects.models import Dependency, Flag, FlagEnvironment, Strategy, StrategySegment
+from projects.strategies.fields import assign, of_object
 
 
 @transactional
@@ -70,20 +71,11 @@ def _copy_variants(source: Flag, flag: Flag) -> None:
 def _copy_strategies(source: Flag, flag: Flag, replace_group_id: bool) -> None:
     copies = {}
     for strategy in Strategy.objects.filter(flag=source):
-        parameters = dict(strategy.parameters)
-        if replace_group_id and "groupId" in parameters:
-            parameters["groupId"] = flag.name
-        copies[strategy.pk] = Strategy(
-            flag=flag,
-            environment_id=strategy.environment_id,
-            name=strategy.name,
-            title=strategy.title,
-            disabled=strategy.disabled,
-            sort_order=strategy.sort_order,
-            parameters=parameters,
-            constraints=strategy.constraints,
-            variants=strategy.variants,
-        )
+        document = of_object(strategy)
+        if replace_group_id and "groupId" in strategy.parameters:
+            document["parameters"] = strategy.parameters | {"groupId": flag.name}
+        copies[strategy.pk] = copy = Strategy(flag=flag, environment_id=strategy.environment_id)
+        assign(copy, document)
     Strategy.objects.bulk_create(copies.values())
     links = StrategySegment.objects.filter(strategy__flag=source).order_by("id")
     StrategySegment.objects.bulk_create(

@@ -9,13 +9,13 @@ from typing import Any
 from django.db.models import QuerySet
 
 from projects.models import Flag
+from projects.strategies.fields import FIELDS
 
 _DOCUMENTS = """
 WITH gone AS MATERIALIZED (SELECT f.* FROM projects_flag f WHERE f.id IN ({flags})),
 strategies AS (
     SELECT s.flag_id, s.environment_id, json_agg(json_build_object(
-               'id', s.id, 'name', s.name, 'title', s.title, 'disabled', s.disabled, 'sortOrder', s.sort_order,
-               'parameters', s.parameters, 'constraints', s.constraints, 'variants', s.variants,
+               'id', s.id, {strategy},
                'segments', coalesce(l.segments, '[]')) ORDER BY s.sort_order, s.id) AS listed
       FROM projects_strategy s
       JOIN gone ON gone.id = s.flag_id
@@ -67,6 +67,7 @@ def removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:
     inner, params = flags.order_by().values("pk").query.sql_with_params()
     select = _DOCUMENTS.format(
         flags=inner,
+        strategy=", ".join(f"'{field.member}', s.{field.column}" for field in FIELDS),
         created_at=_ISO.format(column="gone.created_at"),
         archived_at=_ISO.format(column="gone.archived_at"),
     )

@@ -24,6 +24,7 @@ from projects.models import (
     Strategy,
     StrategySegment,
 )
+from projects.strategies.fields import of_object
 
 Document = dict[str, Any]
 
@@ -51,17 +52,7 @@ def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
     for strategy_id, segment_id in links.order_by("id").values_list("strategy_id", "segment_id"):
         segments[strategy_id].append(segment_id)
     return [
-        {
-            "name": strategy.name,
-            "constraints": strategy.constraints,
-            "variants": strategy.variants,
-            "parameters": strategy.parameters,
-            "segments": segments[strategy.pk],
-            "sortOrder": strategy.sort_order,
-            "id": str(strategy.pk),
-            "title": strategy.title,
-            "disabled": strategy.disabled,
-        }
+        of_object(strategy) | {"id": str(strategy.pk), "segments": segments[strategy.pk]}
         for strategy in strategies
     ]
 

@@ -9,6 +9,7 @@ from django.db import models
 from projects.models.flags import Flag
 from projects.models.projects import Environment
 from projects.revision import OF_FLAG, OF_STRATEGY, revision_triggers
+from projects.strategies.fields import COLUMNS
 
 
 class StrategyType(models.Model):
@@ -60,12 +61,9 @@ class Strategy(models.Model):
         verbose_name_plural = "strategies"
         indexes = [models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place")]
         triggers = revision_triggers(
-            [
-                "id", "flag_id", "environment_id", "name", "title", "disabled", "sort_order",
-                "parameters", "constraints", "variants",
-            ],
+            ["id", "flag_id", "environment_id", *COLUMNS],
             OF_FLAG,
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         return f"{self.name} of {self.flag} in {self.environment_id}"

@@ -19,6 +19,7 @@ from projects.flags.toggle import keep_off_without_strategies, project_environme
 from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
 from projects.project_scope import hold_segments
+from projects.strategies.fields import assign
 from projects.strategies.known_names import load_vocabulary
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
@@ -56,7 +57,7 @@ def insert_strategy(flag: Flag, environment: str, document: Document) -> Strateg
         last = there.aggregate(last=Max("sort_order"))["last"]
         place = 0 if last is None else last + 1
     strategy = Strategy(flag=flag, environment_id=environment)
-    _assign(strategy, document | {"sortOrder": place})
+    assign(strategy, document | {"sortOrder": place})
     strategy.save(force_insert=True)
     _set_segments(strategy, document["segments"])
     return strategy
@@ -130,7 +131,7 @@ def edit_strategy(
     document = checked_strategy(flag, edit(before), stored_variants=strategy.variants)
     if document["sortOrder"] is None:
         document["sortOrder"] = strategy.sort_order
-    _assign(strategy, document)
+    assign(strategy, document)
     strategy.save()
     _set_segments(strategy, document["segments"])
     after = _recorded(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
@@ -238,12 +239,6 @@ def _uuid(text: str) -> uuid.UUID | None:
 
 def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
     return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
-
-
-def _assign(strategy: Strategy, document: Document) -> None:
-    for key in ("name", "title", "disabled", "parameters", "constraints", "variants"):
-        setattr(strategy, key, document[key])
-    strategy.sort_order = document["sortOrder"]
 
 
 def _set_segments(strategy: Strategy, wanted: Sequence[int]) -> None:

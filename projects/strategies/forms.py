@@ -14,6 +14,7 @@ from playground.engine.coercion import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import ConstraintRow, Words, constraint_rows, given_constraints
+from projects.strategies.fields import FIELDS
 from projects.strategies.known_names import usable
 from projects.strategies.variant_forms import VariantRow, given_variants, variant_rows
 from projects.strategies.variant_rules import variants_document
@@ -56,9 +57,8 @@ def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[P
     name = given.get("name") or stored["name"]
     variants, problems = given_variants(given, stored.get("variants"))
     document = {
+        **{field.member: field.entered(given) for field in FIELDS if field.entered},
         "name": name,
-        "title": given.get("title", "").strip() or None,
-        "disabled": "disabled" in given,
         "parameters": _given_parameters(given, name, stored.get("parameters") or {}),
         "constraints": given_constraints(given),
         "segments": [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19],

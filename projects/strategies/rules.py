@@ -7,6 +7,7 @@ from typing import Any
 from flagadmin.errors import Problem, choices
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
+from projects.strategies.fields import FIELDS
 from projects.strategies.known_names import Vocabulary
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.text_values import is_scalar, text_of
@@ -27,21 +28,19 @@ class StrategyDefaults:
 def strategy_document(
     given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
 ) -> Document:
-    """A strategy as it is stored: ``name title disabled parameters constraints variants segments sortOrder``.
+    """A strategy as it is stored: the members of ``fields`` and ``segments``.
 
     ``sortOrder`` is None where none was given: the caller knows the place. Parameters whose values are neither texts,
     numbers, booleans nor null are kept as they are, for :func:`strategy_problems` to tell of. ``stored_variants`` are
     those it has now: see :func:`variants_document`.
     """
     return {
+        **{field.member: field.stored(given.get(field.member)) for field in FIELDS if field.stored},
         "name": given["name"],
-        "title": given.get("title"),
-        "disabled": bool(given.get("disabled")),
         "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
         "constraints": [constraint_document(constraint) for constraint in given.get("constraints") or []],
         "variants": variants_document(given.get("variants") or [], stored_variants),
         "segments": list(given.get("segments") or []),
-        "sortOrder": given.get("sortOrder"),
     }
 
 

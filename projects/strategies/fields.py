@@ -1,0 +1,80 @@
+"""The fields of a strategy: documents, rows, copies, exports, imports, forms and the admin site derive from this list.
+
+A new field takes an entry here, a column of ``Strategy`` with its migration, a member of ``StrategyChanges`` (the
+API's bodies), and an input in ``templates/projects/strategy_type.html``. What the rules and the evaluation make of it
+is theirs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyField:
+    """``member`` of the document, ``column`` of the table.
+
+    ``stored`` makes what is stored of what was given; without it ``rules.strategy_document`` does. ``entered`` reads
+    it from a form where one input holds it.
+    """
+
+    member: str
+    column: str
+    is_json: bool = False
+    stored: Callable[[Any], Any] | None = None
+    entered: Callable[[Mapping[str, Any]], Any] | None = None
+
+
+def as_given(value: Any) -> Any:
+    return value
+
+
+FIELDS = (
+    StrategyField(member="name", column="name"),
+    StrategyField(
+        member="title",
+        column="title",
+        stored=as_given,
+        entered=lambda form: form.get("title", "").strip() or None,
+    ),
+    StrategyField(member="disabled", column="disabled", stored=bool, entered=lambda form: "disabled" in form),
+    StrategyField(member="sortOrder", column="sort_order", stored=as_given),
+    StrategyField(member="parameters", column="parameters", is_json=True),
+    StrategyField(member="constraints", column="constraints", is_json=True),
+    StrategyField(member="variants", column="variants", is_json=True),
+)
+MEMBERS = tuple(field.member for field in FIELDS)
+COLUMNS = tuple(field.column for field in FIELDS)
+SELECTED = ", ".join(f"s.{column}" for column in COLUMNS)
+"""For statements that read ``projects_strategy s``; ``from_row`` takes the values."""
+
+_JSON = tuple(field.member for field in FIELDS if field.is_json)
+
+
+def from_row(values: Iterable[Any], **others: Any) -> Document:
+    """The document of a row as a raw cursor gives it, with jsonb as text, and other members."""
+    document = dict(zip(MEMBERS, values, strict=True), **others)
+    for member in _JSON:
+        document[member] = orjson.loads(document[member])
+    return document
+
+
+def to_row(document: Mapping[str, Any]) -> list[Any]:
+    """The values of a document by ``COLUMNS``, with JSON as text."""
+    return [
+        orjson.dumps(document[field.member]).decode() if field.is_json else document[field.member]
+        for field in FIELDS
+    ]
+
+
+def of_object(strategy: Any) -> Document:
+    return {field.member: getattr(strategy, field.column) for field in FIELDS}
+
+
+def assign(strategy: Any, document: Mapping[str, Any]) -> None:
+    for field in FIELDS:
+        setattr(strategy, field.column, document[field.member])
