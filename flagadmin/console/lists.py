@@ -2,29 +2,30 @@
 
 How a page is written
 ---------------------
-1. The class, in ``APP/pages/NAME.py`` (its ``urlpatterns`` at the bottom, the module's name in ``MODULES`` of
-   ``APP/pages/urls.py``). It derives from one of ``groups.console``:
+1. The view, in ``APP/SUBJECT/pages.py``, with a route and its name in ``APP/console_urls.py``. It derives from one of
+   ``groups.console``:
 
-   * ``ConsolePage``: anything. Set ``template_name`` and ``title``; fill ``get_context_data``; ``self.caller`` is who
-     asks. Raise what the API raises (NotFound, NoAccess, …): it becomes a page in words.
-   * ``ListPage``: a table. Declare ``columns`` and ``filters``; ``rows(values)`` answers a queryset or a list narrowed
-     by the filters' values; ``csv_cells(row)`` one CSV line. Filter, sort and page live in the URL.
-   * ``FormPage``: a form. ``form_class``, ``submit(form) -> url`` calls the action; what the action refuses appears
-     beside the field that the problem names.
+   * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and fill ``get_context_data``. ``self.caller`` is
+     the person. Raise what the API raises (NotFound, NoAccess, …): it is answered with an error page.
+   * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a list
+     narrowed by the filters; ``csv_cells(row)`` one CSV line. Filters, sorting and page are in the URL.
+   * ``FormPage``: a form. ``find()`` loads and authorises, ``submit(form) -> url`` calls the action; its errors are
+     shown beside the fields. ``EditPage`` also detects that somebody else saved in between.
+   * ``ActionPage``: a button. ``ConfirmPage``: a button that asks first, for whatever cannot be undone.
 
-   Common to all: ``crumbs()`` answers ``[(label, href), …]`` of the pages above, ``curl()`` the API call of this page
+   All of them: ``crumbs()`` returns the ``[(label, url), …]`` of the pages above, ``curl()`` the API call of this page
    (use :func:`curl_for`). The navigation follows from the URL (``flagadmin/console/navigation.py``).
-2. The template, in ``templates/APP/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``; also ``lead``
-   (a line below the title), ``actions`` (buttons right of the title). Under 60 lines, no queries, no logic.
-   Included parts, each documented in its first line, in ``templates/includes/``:
-   ``pill.html field.html list.html (filters + table head) pager.html empty.html danger.html steps.html curl.html``.
+2. The template, in ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``; also
+   ``lead`` (a line below the title) and ``actions`` (buttons right of the title). Under 60 lines, no queries, no logic,
+   links by ``{% url %}``. Parts that several subjects include are in ``templates/includes/``; the first line of each
+   says what it takes.
    Classes of ``app.css`` worth knowing: ``card``, ``cards``, ``row`` (things side by side), ``muted``, ``mono``,
    ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell), ``danger``,
-   ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list where it is narrow).
+   ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
 3. No ``style=`` and no ``on…=`` attributes, no inline script: the content security policy forbids them. Behaviour is
-   by data attributes, see ``static/flagadmin/app.js``. Everything must work without JavaScript.
+   attached by data attributes, see ``static/flagadmin/app.js``. Everything must work without JavaScript.
 4. Tests: a view test in ``tests/APP/SUBJECT/test_pages.py``, and its URL in ``tests/browser/pages.py``, which checks it
-   for accessibility in both themes, foreign requests and policy reports.
+   for accessibility in both themes, requests to other hosts and policy reports.
 """
 
 import csv

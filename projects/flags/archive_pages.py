@@ -25,20 +25,20 @@ MOST_TOLD = 20  # flags that are named one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A flag that an application asked for; ``others`` more did so too."""
+class UsedFlag:
+    """A flag that applications evaluate: the last one, and how many others."""
 
     name: str
     last: FlagUser
     others: int
 
 
-def asked_flags(flags: Iterable[Flag]) -> list[Asked]:
-    """Those that applications asked for, each with the one that did so last."""
+def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
+    """The flags that applications evaluate."""
     names = {flag.pk: flag.name for flag in flags}
     users = users_of(names)
     return [
-        Asked(names[pk], found[0], len({user.application for user in found}) - 1)
+        UsedFlag(names[pk], found[0], len({user.application for user in found}) - 1)
         for pk, found in users.items()
     ]
 
@@ -113,7 +113,7 @@ class ArchivePage(ChosenFlags):
         return list(held.order_by("parent__name", "flag__name").select_related("parent", "flag"))
 
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        asked, held = asked_flags(flags), self.dependants(flags)
+        asked, held = used_flags(flags), self.dependants(flags)
         here = [row.flag.name for row in held if row.flag.project_id == self.kwargs["project_id"]]
         return super().shown(
             flags,
@@ -131,7 +131,7 @@ class ArchivePage(ChosenFlags):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
-        if "known" not in request.POST and (self.all or asked_flags(flags) or self.dependants(flags)):
+        if "known" not in request.POST and (self.all or used_flags(flags) or self.dependants(flags)):
             return self.shown(flags)
         try:
             return self.archive(flags)

@@ -14,7 +14,7 @@ PRODUCTION = "production"  # the type of an environment, whatever its name
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class Toggle:
     """A flag in an environment. ``locked``: this caller may not switch it; ``asks``: a page confirms it first."""
 
     environment: str
@@ -31,7 +31,7 @@ class FlagRow:
     url: str
     favourite: bool
     tags: Sequence[str]
-    switches: Sequence[Switch]
+    switches: Sequence[Toggle]
 
 
 def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
@@ -42,13 +42,13 @@ def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
             url=flag_url(flag.project_id, flag.name),
             favourite=summary["favorite"],
             tags=[f"{tag['type']}:{tag['value']}" for tag in summary.get("tags", [])],
-            switches=[switch_of(flag, place, caller=caller) for place in summary["environments"]],
+            switches=[toggle_of(flag, place, caller=caller) for place in summary["environments"]],
         )
         for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
     ]
 
 
-def switch_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Switch:
+def toggle_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Toggle:
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT
     may = caller.can(permission, project=flag.project_id, environment=place["name"])
-    return Switch(place["name"], place["enabled"], flag.is_archived or not may, place["type"] == PRODUCTION)
+    return Toggle(place["name"], place["enabled"], flag.is_archived or not may, place["type"] == PRODUCTION)

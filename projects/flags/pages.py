@@ -16,7 +16,7 @@ from groups.permissions import Permission
 from projects.access import access_flag, readable_projects
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
-from projects.flags.flag_rows import Switch, switch_of
+from projects.flags.flag_rows import Toggle, toggle_of
 from projects.flags.lifecycle_queries import lifecycle_document
 from projects.flags.queries import flag_document
 from projects.flags.usage import users_of
@@ -47,11 +47,9 @@ class StrategyLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The flag in one environment."""
-
+class FlagInEnvironment:
     name: str
-    switch: Switch
+    switch: Toggle
     strategies: Sequence[StrategyLine]
     more_strategies: int
     all_strategies: str
@@ -126,7 +124,7 @@ class FlagPage(ConsolePage):
         return curl_for(self.request, "GET", api_path(self.kwargs["project_id"], self.kwargs["name"]))
 
 
-def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[Place]:
+def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[FlagInEnvironment]:
     usable = Q(project=None) | Q(project=flag.project_id)
     segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
     own, caller = (flag.project_id, flag.name), page.caller
@@ -138,9 +136,9 @@ def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[
         all_shown = are_few or full == place["name"]
         lines = strategy_lines(place["strategies"], segments, f"{flag_url(*own, 'strategy-edit')}?{query}")
         shown = list(lines) if all_shown else list(islice(lines, FIRST_STRATEGIES))
-        yield Place(
+        yield FlagInEnvironment(
             name=place["name"],
-            switch=switch_of(flag, place, caller=caller),
+            switch=toggle_of(flag, place, caller=caller),
             strategies=shown,
             more_strategies=len(place["strategies"]) - len(shown),
             all_strategies="?" + urlencode({"environment": place["name"]}),

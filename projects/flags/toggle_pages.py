@@ -25,7 +25,7 @@ MOST_TOLD = 5
 FEW_TOLD = 10  # strategies that are told one by one
 
 
-class SwitchFlag(ActionPage):
+class ToggleFlag(ActionPage):
     """Turns a flag on or off in one environment: at once, or in production after a page that says what changes."""
 
     http_method_names = ["get", "post"]
