@@ -1,7 +1,7 @@
-"""All strategies and segments of a snapshot, laid out to evaluate them together.
+"""All strategies and segments of a snapshot, evaluated together, one step after the other.
 
-From one strategy to the next an evaluation would follow a dozen references all over the memory, and waiting for them
-is most of what it would do. Here lies side by side what each step needs of all strategies.
+Evaluating strategy by strategy would follow a dozen references all over the memory for each, and spend most of its time
+waiting for them. Here the data that one step needs of all strategies are side by side.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 from playground.engine.constraints import CompiledConstraint, Conditions
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.hashing import ROLLOUT_SEED, Random, drawn_places, hashed_places
-from playground.engine.operators import UNTOLD, Test
+from playground.engine.operators import UNDECIDABLE, Test
 from playground.engine.outcomes import StrategyOutcome
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import NONE, CompiledVariants, variant_places
 
 
 class BatchResult(NamedTuple):
-    """What one evaluation found: the parts of the outcomes, each by strategy, and by segment what holds."""
+    """The result of one evaluation: the parts of outcomes by strategy, and by segment whether it holds."""
 
     verdicts: list[bool | None]
     bits: list[int]
@@ -48,7 +48,7 @@ class ConstraintTable:
         self._tests: list[Test] = []
         self._inverted: list[bool] = []
         self._ranks: list[tuple[array[int], array[int]]] = []
-        """First the positions of conditions with a constraint, and which it is, then with a second one, ..."""
+        """First the positions of conditions with a constraint and its index, then of those with a second one, ..."""
         known: dict[int, int] = {}
         for position, each in enumerate(conditions):
             while len(each.constraints) > len(self._ranks):
@@ -121,32 +121,32 @@ class StrategyVariants:
 
 
 class Batch:
-    """The strategies of flags, one flag after the other, by what each step of an evaluation needs of them."""
+    """The strategies of flags in order, as the steps of an evaluation need them."""
 
     def __init__(self, flags: Iterable[CompiledFlag], segments: Sequence[CompiledSegment]) -> None:
         self.ends = array("I")
         """By flag the position behind its last strategy."""
-        self.tellable = bytearray()
-        """By flag whether it is off when none of its strategies is on: it has some, and a server can tell them all."""
+        self.decidable = bytearray()
+        """By flag whether it is off if no strategy passes: it has some, and a server can evaluate them all."""
         self._all_hold: list[int] = []
         self._thresholds: list[int] = []
-        """By strategy; a strategy without a rollout is in bucket 0, which is always inside."""
+        """By strategy. Without a rollout it is in bucket 0, which is always inside."""
         self._segmented: list[tuple[int, tuple[int, ...]]] = []
         self._settled: list[tuple[int, Mode]] = []
-        """Strategies that their conditions alone do not decide."""
+        """Strategies that are not decided by their conditions alone."""
         self._matched: dict[int, tuple[int, ...]] = {}
-        """By position the columns that a strategy matches against regular expressions, if any."""
+        """By position the columns that a strategy matches with regular expressions, if any."""
         self._rollouts: dict[tuple[int, bool], Rollouts] = {}
         self._variants: dict[int, StrategyVariants] = {}
         conditions: list[Conditions] = []
         for flag in flags:
-            tellable = flag.strategies != ()
+            decidable = flag.strategies != ()
             for position, strategy in enumerate(flag.strategies, start=len(conditions)):
                 conditions.append(strategy.conditions)
                 self._add(position, strategy, segments)
-                tellable &= strategy.mode is Mode.OPEN and position not in self._matched
+                decidable &= strategy.mode is Mode.OPEN and position not in self._matched
             self.ends.append(len(conditions))
-            self.tellable.append(tellable)
+            self.decidable.append(decidable)
         self._segments_all_hold = [segment.conditions.all_hold for segment in segments]
         self._constraints = ConstraintTable(conditions + [segment.conditions for segment in segments])
 
@@ -191,13 +191,13 @@ class Batch:
         for position, mode in self._settled:
             verdicts[position] = _settle(mode, verdicts[position])
         for position, columns in self._matched.items():
-            if verdicts[position] and any(values[column] is UNTOLD for column in columns):
+            if verdicts[position] and any(values[column] is UNDECIDABLE for column in columns):
                 verdicts[position] = None
         picks, places = self._picks(values, random)
         return BatchResult(verdicts, bits, buckets, picks, places, segment_bits, segments_hold)
 
     def _buckets(self, values: list[Any], random: Random) -> tuple[list[int], list[int]]:
-        """The bucket of every strategy, and the positions of those with a rollout but nobody to put into it."""
+        """The bucket of every strategy, and the positions of those with a rollout but no identifier."""
         buckets, nobody = [0] * len(self._all_hold), list[int]()
         for rollouts in self._rollouts.values():
             found = rollouts.buckets(values[rollouts.column], random)
@@ -232,7 +232,7 @@ def constraints_of(
 
 
 def _settle(mode: Mode, verdict: bool | None) -> bool | None:
-    """The verdict where it is not the conditions alone that decide."""
+    """The verdict of a strategy that its conditions alone do not decide."""
     if mode is Mode.NEVER:
         return False
     return None if verdict or mode is Mode.DISABLED else False

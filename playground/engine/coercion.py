@@ -1,7 +1,7 @@
-"""Tolerant reading of stored documents.
+"""Coercion of JSON values to the types that the engine expects, in stored definitions and in contexts.
 
-Definitions come from JSON columns and from contexts people typed. Whatever is stored there must give a
-definite result, so these functions never raise: what has the wrong shape reads as empty or as text.
+Every value must give a definite result, so these functions never raise: a value of the wrong type becomes empty or a
+string.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _number_text(value: int | float) -> str:
 
 
 def _storable(text: str) -> str:
-    """Text that UTF-8 can hold: a lone surrogate becomes "?"."""
+    """The text as UTF-8 can encode it: a lone surrogate becomes "?"."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -55,12 +55,12 @@ def _storable(text: str) -> str:
     return text
 
 
-# What Python strips but the four separators U+001C to U+001F, which Unicode does not call white space, nor SDKs.
+# What Python strips, except U+001C to U+001F, which are not white space in Unicode and SDKs.
 _WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 0x3001)])))
 
 
 def trimmed(text: str) -> str:
-    """Text without white space around it, as SDKs trim."""
+    """The text without surrounding white space, as SDKs trim."""
     return text.strip(_WHITE_SPACE)
 
 
@@ -95,7 +95,7 @@ def parameters_of(value: object) -> dict[str, str]:
 
 
 def weight_of(value: object) -> int:
-    """A variant's weight; what is no number, and what is negative, weighs nothing."""
+    """A variant's weight; 0 if it is not a number or negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0
     try:

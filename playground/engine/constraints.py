@@ -1,7 +1,7 @@
-"""Constraints: a stored document becomes a test bound to a column.
+"""Constraints: a stored document becomes a test of one column.
 
-What Yggdrasil's rule language cannot express makes it switch the *whole flag* off. Such a constraint gets a
-`fault`, and fails even when inverted. README.md in this folder lists the cases.
+A constraint that Yggdrasil's rule language cannot express switches the *whole flag* off. It gets a `fault` and never
+holds, not even if it is inverted. docs/decisions/evaluation.md lists the cases.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from playground.engine import literals, operators, patterns, unreadable
+from playground.engine import literals, operators, patterns, suggestions
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
-from playground.engine.sentences import met_phrase, probably_meant, quoted, unmet_phrase, untellable_pattern
+from playground.engine.sentences import met_phrase, quoted, suggestion, undecidable_pattern, unmet_phrase
 
 WHITESPACE: Final = " \t"
 
@@ -26,9 +26,9 @@ WHITESPACE: Final = " \t"
 class CompiledConstraint:
     """A constraint ready to run: `test(values[column]) is not inverted` is its result.
 
-    `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)").
-    Where only an SDK can tell whether it holds, it counts as holding: the context's value is UNTOLD then. `untold` says
-    why that is so whatever the value is.
+    `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)"). If only an SDK can tell
+    whether it holds, the value of its column is UNDECIDABLE and it counts as holding; `undecidable` is the reason if
+    that is so for every context.
     """
 
     field: str
@@ -39,7 +39,7 @@ class CompiledConstraint:
     unmet: str
     met: str
     fault: str | None = None
-    untold: str = ""
+    undecidable: str = ""
 
     @property
     def need(self) -> str:
@@ -48,17 +48,17 @@ class CompiledConstraint:
 
     @property
     def stored_inverted(self) -> bool:
-        """Whether the constraint negates its operator. NOT_IN runs as IN with `inverted` turned round."""
+        """Whether the stored constraint is inverted. NOT_IN runs as IN with `inverted` negated."""
         return self.inverted is not (self.operator == "NOT_IN")
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Constraints that have to hold together. Strategies with equal ones share one object.
+    """Constraints that all have to hold. Strategies with equal constraints share one object.
 
-    What holds is a number with one bit for each, the first the lowest; `all_hold` has all of them. Their sentences are
-    made of a phrase for the value of each of the `fields`, and the ends: `met` of all together, with a place for every
-    value (as `%` takes it), `unmet` of each.
+    What holds is a number with a bit for each constraint, the lowest for the first; in `all_hold` all bits are set.
+    Sentences consist of a phrase for the value of each of the `fields` and of ends: `met` for all together, with a `%s`
+    for each value, and `unmet` for each constraint.
     """
 
     constraints: tuple[CompiledConstraint, ...]
@@ -69,9 +69,9 @@ class Conditions:
 
 
 class Constraints:
-    """Compiles constraints over one set of columns; equal ones become one object.
+    """Compiles constraints; equal ones become one object.
 
-    To go on where another compilation ended, its columns are given.
+    The columns of an earlier compilation are taken over.
     """
 
     def __init__(self, columns: Columns | None = None) -> None:
@@ -96,7 +96,7 @@ class Constraints:
         return [self.compile(document) for document in objects_of(documents)]
 
     def together(self, constraints: list[CompiledConstraint]) -> Conditions:
-        """The conditions made of these constraints."""
+        """The conditions that consist of these constraints."""
         key = tuple(id(constraint) for constraint in constraints)
         known = self._together.get(key)
         if known is None:
@@ -121,7 +121,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         return _broken(field, operator, f"the field name {quoted(field)} cannot be read by SDKs", columns)
     inverted = bool(document.get("inverted"))
     form, test, fault, shown = _bound(operator, document)
-    hint = probably_meant(unreadable.meant(operator, text_of(document.get("value"))))
+    hint = suggestion(suggestions.suggested_value(operator, text_of(document.get("value"))))
     if fault is not None:
         return _broken(field, operator, f"{operator} on {field} {fault}{hint}", columns)
     return CompiledConstraint(
@@ -132,7 +132,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
         inverted=test is not operators.never and inverted is not (operator == "NOT_IN"),
         unmet=unmet_phrase(operator, shown, inverted=inverted) + hint,
         met=met_phrase(operator, shown, inverted=inverted) + hint,
-        untold=untellable_pattern(field, patterns.fault(shown[0])) if form == "untold" else "",
+        undecidable=undecidable_pattern(field, patterns.fault(shown[0])) if form == "undecidable" else "",
     )
 
 
@@ -148,7 +148,7 @@ def _broken(field: str, operator: str, fault: str, columns: Columns) -> Compiled
 
 
 Bound = tuple[str, Test, str | None, list[str]]
-"""Column form, test, fault and the values to show in sentences."""
+"""Form of the column, test, fault, and the values to show in sentences."""
 
 
 def _bound(operator: str, document: Mapping[str, Any]) -> Bound:
@@ -188,7 +188,7 @@ def _regex(pattern: str, fold: bool, *, inverted: bool) -> Bound:
     fault = patterns.fault(pattern, case_insensitive=fold)
     if fault == patterns.INVALID:
         return "text", _nothing, None, [pattern]
-    form = "untold" if fault else f"matched {patterns.longest_text(pattern, case_insensitive=fold)}"
+    form = "undecidable" if fault else f"matched {patterns.longest_text(pattern, case_insensitive=fold)}"
     return form, operators.pattern_test(pattern, fold=fold, inverted=inverted), None, [pattern]
 
 
@@ -198,7 +198,7 @@ def _nothing(value: object) -> bool:
 
 
 def _ordering(operator: str, value: str) -> Bound:
-    """The value's own shape decides what is compared: SEMVER_GT with "5" compares numbers, as SDKs do."""
+    """The type of the value decides what is compared: SEMVER_GT with "5" compares numbers, as in SDKs."""
     text = value.strip(WHITESPACE)
     if operator.startswith("SEMVER_") and value.startswith("v"):
         return "version", operators.never, None, [text]
@@ -220,5 +220,5 @@ def _list_fault(values: list[str], *, required: bool) -> str | None:
 
 
 def unquotable(text: str) -> bool:
-    """Whether SDKs' rule language cannot quote a name: it holds a quote or ends in a backslash."""
+    """Whether a name contains a quote or ends in a backslash: SDKs' rule language cannot quote it."""
     return '"' in text or text.endswith("\\")

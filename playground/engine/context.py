@@ -1,4 +1,4 @@
-"""The context an evaluation runs for, and its fields in the forms that conditions compare."""
+"""The context that flags are evaluated for, and its fields in the forms that constraints compare."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from playground.engine import literals, patterns
 from playground.engine.coercion import mapping_of, string_of, text_of
-from playground.engine.operators import UNTOLD
+from playground.engine.operators import UNDECIDABLE
 
 TOP_LEVEL = ("userId", "sessionId", "remoteAddress", "environment", "appName", "currentTime")
 """Fields every SDK knows by name; everything else of a context is a property."""
 
 DEFAULTS = {"appName": "playground", "environment": "default"}
-"""What SDKs send when the application says nothing."""
+"""The values of SDKs if the application does not set them."""
 
 PointInTime = datetime | int | float
 """A point in time: an aware datetime or milliseconds since 1970 in UTC."""
@@ -23,9 +23,8 @@ PointInTime = datetime | int | float
 class Context:
     """A request's context. `values` maps every field that was given to its text.
 
-    Built once per request: a top-level value wins over a property of the same name, other top-level keys
-    count as properties, numbers and booleans become text as in JavaScript, null means "not given". An empty
-    text counts as given, as in the SDKs.
+    As in SDKs: a top-level value takes precedence over a property of the same name, other top-level keys count as
+    properties, numbers and booleans become strings as in JavaScript, null means absent, and an empty string is a value.
     """
 
     __slots__ = ("given", "values")
@@ -50,7 +49,7 @@ class Context:
         return timed
 
     def lookup(self, field: str) -> str | None:
-        """The text of a field, None when it was not given."""
+        """The text of a field, None if it is absent."""
         return self.values.get(field)
 
 
@@ -66,16 +65,16 @@ def time_text(now: PointInTime) -> str:
 
 
 class Columns:
-    """The distinct (form, field) pairs that the conditions of one snapshot compare.
+    """The distinct (form, field) pairs that the constraints of a snapshot compare.
 
-    Each becomes one entry of a list computed once per evaluation, so a thousand constraints on the same
-    version parse it once. `identifier` columns hold the UTF-8 bytes that are hashed.
+    Each is computed once per evaluation, so a thousand constraints on the same version parse it once. `identifier`
+    columns are the UTF-8 bytes that are hashed.
     """
 
     __slots__ = ("_positions",)
 
     def __init__(self, known: Columns | None = None) -> None:
-        """With ``known``, its columns keep their positions; new ones come behind them, here alone."""
+        """Columns that are ``known`` keep their positions; new ones follow them."""
         self._positions: dict[tuple[str, str], int] = {} if known is None else dict(known._positions)
 
     def position(self, form: str, field: str) -> int:
@@ -102,7 +101,7 @@ def _folded(text: str | None) -> str | None:
 
 
 def sticky_field(context: Context, stickiness: str) -> str | None:
-    """The field whose value a stickiness hashes, None when the context has none.
+    """The field whose value a stickiness hashes, None if the context does not have it.
 
     `default` takes userId, then sessionId; every other name is a field of the context.
     """
@@ -116,12 +115,12 @@ def _identifier(context: Context, stickiness: str) -> bytes | None:
 
 
 def _matched(longest: int) -> Callable[[str | None], Any]:
-    """What a regular expression runs over that takes texts of so many characters."""
+    """The UTF-8 bytes that a regular expression runs over, up to a number of characters."""
 
     def encoded(text: str | None) -> Any:
         if text is None:
             return None
-        return text.encode() if len(text) <= longest else UNTOLD
+        return text.encode() if len(text) <= longest else UNDECIDABLE
 
     return encoded
 
@@ -130,8 +129,8 @@ def _nothing(context: Context, field: str) -> None:
     return None
 
 
-def _untold(context: Context, field: str) -> object:
-    return UNTOLD
+def _undecidable(context: Context, field: str) -> object:
+    return UNDECIDABLE
 
 
 FORMS: dict[str, Callable[[Context, str], Any]] = {
@@ -142,7 +141,7 @@ FORMS: dict[str, Callable[[Context, str], Any]] = {
     "instant": _parsed(literals.instant),
     "address": _parsed(literals.address),
     **{f"matched {longest}": _parsed(_matched(longest)) for longest in patterns.TEXT_LENGTHS},
-    "untold": _untold,
+    "undecidable": _undecidable,
     "identifier": _identifier,
     "never": _nothing,
 }

@@ -1,7 +1,7 @@
-"""The documents the engine reads, as decoded from JSON.
+"""The shape of stored flags and segments, as decoded from JSON.
 
-Nothing in them is trusted to have its declared type: null, another type or an unknown key is allowed
-everywhere, and gives a definite result.
+The engine does not trust these types: null, another type or an unknown key is allowed everywhere and gives a definite
+result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ConstraintDefinition(TypedDict, total=False):
 
 
 class VariantDefinition(TypedDict, total=False):
-    """A variant of a flag or of a strategy; `overrides` are read on flags alone."""
+    """A variant of a flag or of a strategy. Only flags' variants have `overrides`."""
 
     name: str
     weight: int
@@ -41,7 +41,7 @@ class StrategyDefinition(TypedDict, total=False):
 
 
 class DependencyDefinition(TypedDict, total=False):
-    """What a flag needs of a parent: `enabled` is true unless given, `variants` empty for any."""
+    """What a flag needs of a parent. `enabled` is true by default; empty `variants` mean any."""
 
     feature: str
     enabled: bool

@@ -42,7 +42,7 @@ class Evaluation:
         found = self.found.outcomes()
         start = 0
         outcomes: list[PlainOutcome] = []
-        for flag, end, tellable in zip(self.snapshot.flags, batch.ends, batch.tellable, strict=True):
+        for flag, end, decidable in zip(self.snapshot.flags, batch.ends, batch.decidable, strict=True):
             strategies = found[start:end]
             start = end
             decided = 0
@@ -53,7 +53,7 @@ class Evaluation:
             else:
                 outcomes.append(
                     (False, False, NONE, NONE, NONE, strategies, ())
-                    if tellable
+                    if decidable
                     else _without_pass(flag, strategies, values, random)
                 )
                 continue

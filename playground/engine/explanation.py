@@ -1,4 +1,4 @@
-"""One flag's result taken apart, for a page: built on demand from the outcomes that an evaluation kept."""
+"""Every detail of one flag's result, for a page: built on demand from the outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playground.engine import sentences
 from playground.engine.constraints import CompiledConstraint
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag, Parent
-from playground.engine.operators import UNTOLD
+from playground.engine.operators import UNDECIDABLE
 from playground.engine.outcomes import FlagOutcome, ParentProblem, State, StrategyOutcome, state_of
 from playground.engine.reasons import Reasons
 from playground.engine.strategies import CompiledStrategy
@@ -17,8 +17,8 @@ from playground.engine.variants import NONE, CompiledVariants
 
 @dataclass(frozen=True, slots=True)
 class ConstraintExplanation:
-    """One constraint. `value` is the text that was sent, None if none was; `operator` is empty for the
-    strategy's own condition (userIds, IPs)."""
+    """One constraint. `value` is the context's value, None if absent; `operator` is empty for the condition of a
+    strategy type (userIds, IPs)."""
 
     field: str
     operator: str
@@ -38,10 +38,10 @@ class SegmentExplanation:
 
 @dataclass(frozen=True, slots=True)
 class RolloutExplanation:
-    """A rollout as a bar: buckets 1 to `threshold` of 100 are on, `bucket` is where the identifier fell.
+    """A rollout: buckets 1 to `threshold` of 100 are on.
 
-    `field` and `value` are what was hashed; None where the bucket was drawn, or (with `bucket` None) where
-    the context has nothing to hash.
+    `field` and `value` are what was hashed. They are None if the bucket was drawn; if the context has nothing to hash,
+    `bucket` is None too.
     """
 
     bucket: int | None
@@ -55,7 +55,7 @@ class RolloutExplanation:
 
 @dataclass(frozen=True, slots=True)
 class VariantShare:
-    """One variant's stretch of the bar: the places `first` to `last` (empty if last < first)."""
+    """The places of one variant: `first` to `last`; none if last < first."""
 
     name: str
     first: int
@@ -65,7 +65,7 @@ class VariantShare:
 
 @dataclass(frozen=True, slots=True)
 class VariantExplanation:
-    """How a variant was picked: its `place` from 1 to `total`, None when an override picked it."""
+    """How a variant was chosen: its `place` from 1 to `total`, None if an override decided."""
 
     name: str
     place: int | None
@@ -79,7 +79,7 @@ class VariantExplanation:
 
 @dataclass(frozen=True, slots=True)
 class StrategyExplanation:
-    """One strategy. `decides`: it is the first that passed, so the flag's variant is looked for here."""
+    """One strategy. `decides`: it is the first that passed; the variant is taken from it if it has any."""
 
     id: str
     name: str
@@ -96,7 +96,7 @@ class StrategyExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ParentExplanation:
-    """A flag this one depends on. `problem` is None where it is as needed."""
+    """A flag that this one depends on. `problem` is None if it is as needed."""
 
     name: str
     needs_enabled: bool
@@ -107,8 +107,8 @@ class ParentExplanation:
 
 @dataclass(frozen=True, slots=True)
 class FlagExplanation:
-    """Everything about one flag's result. `variant` is how its own variant was picked, None if a strategy's
-    was, or none."""
+    """Everything about one flag's result. `variant` explains the flag's own variant; None if a strategy gives the
+    variant, or if there is none."""
 
     name: str
     project: str
@@ -123,7 +123,7 @@ class FlagExplanation:
 
 
 def explain(evaluation: Evaluation, name: str) -> FlagExplanation:
-    """Takes the result of one flag apart. Raises KeyError if the evaluation has no such flag."""
+    """Explains the result of one flag. Raises KeyError if the evaluation does not have it."""
     return _Explainer(evaluation).flag(*evaluation.pair(name))
 
 
@@ -197,15 +197,15 @@ class _Explainer:
 
     def constraint(self, constraint: CompiledConstraint, *, holds: bool) -> ConstraintExplanation:
         value = self.reasons.values[constraint.field]
-        untold = self.evaluation.values[constraint.column] is UNTOLD
+        undecidable = self.evaluation.values[constraint.column] is UNDECIDABLE
         return ConstraintExplanation(
             field=constraint.field,
             operator=constraint.operator,
             inverted=constraint.stored_inverted,
             value=self.evaluation.context.lookup(constraint.field),
             holds=holds,
-            sentence=(constraint.untold or sentences.untellable_text(constraint.field))
-            if untold
+            sentence=(constraint.undecidable or sentences.undecidable_text(constraint.field))
+            if undecidable
             else value + (constraint.met if holds else constraint.unmet),
         )
 

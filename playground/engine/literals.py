@@ -1,7 +1,7 @@
-"""Numbers, versions, times and networks: how their texts are read.
+"""Parsers for numbers, versions, times, addresses and networks.
 
-Constraint values are read by the stricter of the two grammars Yggdrasil has (that of its rule language),
-context values by the looser one. See README.md in this folder for the experiments behind the choices.
+Yggdrasil has two grammars: a strict one for constraint values (its rule language) and a tolerant one for context
+values. docs/decisions/evaluation.md lists the choices.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Address = tuple[int, int]
 """IP version (4 or 6) and the address as a number."""
 
 MAX_LENGTH = 400
-"""Characters of a number or a time; the largest float has 309 digits. What is longer is none."""
+"""Characters of a number or a time; the largest float has 309 digits. Anything longer is not a number or time."""
 MAX_VERSION_LENGTH = 256
 MAX_ADDRESS_LENGTH = 45
-"""Of "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", the longest there is."""
+"""The length of "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", the longest address."""
 
 _CONTEXT_NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
@@ -49,21 +49,21 @@ _LARGEST_VERSION_NUMBER = 2**64 - 1
 
 
 def number(text: str | None) -> float:
-    """A context value as a number; NaN when it is none, so that every comparison with it is false."""
+    """A context value as a number; NaN if it is not one, so that every comparison with it is false."""
     if text is None or len(text) > MAX_LENGTH or not _CONTEXT_NUMBER.fullmatch(text):
         return NAN
     return float(text)
 
 
 def constraint_number(text: str) -> float | None:
-    """A constraint's value as a number, None when it is none."""
+    """A constraint's value as a number, None if it is not one."""
     return float(text) if len(text) <= MAX_LENGTH and _CONSTRAINT_NUMBER.fullmatch(text) else None
 
 
 def version(text: str | None) -> Version | None:
-    """A sortable key of a semantic version (semver.org 2.0.0), None when it is none.
+    """A sortable key of a semantic version (semver.org 2.0.0), None if it is not one.
 
-    Build metadata does not count. A leading `v`, surrounding space and shortened forms are no version.
+    Build metadata is ignored. A leading `v`, surrounding spaces and short forms are not allowed.
     """
     match = _VERSION.fullmatch(text) if text is not None and len(text) <= MAX_VERSION_LENGTH else None
     if match is None:
@@ -82,7 +82,7 @@ def _identifier(part: str) -> tuple[int, int | str]:
 
 
 def instant(text: str | None) -> Instant | None:
-    """A context's time: RFC 3339, also with a space for the `T` and without the colon in the offset."""
+    """A context's time: RFC 3339, also with a space instead of `T` and an offset without colon."""
     if text is None or len(text := trimmed(text)) > MAX_LENGTH:
         return None
     match = _CONTEXT_TIME.fullmatch(text)
@@ -133,7 +133,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def address(text: str | None) -> Address | None:
-    """An IPv4 or IPv6 address, None when it is none (zone identifiers are none)."""
+    """An IPv4 or IPv6 address, None if it is not one. Zone identifiers are not allowed."""
     return None if text is None or len(text) > MAX_ADDRESS_LENGTH else _address(text)
 
 

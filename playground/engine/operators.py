@@ -1,4 +1,4 @@
-"""The constraint operators: what each compares, in which form, and how it reads in a sentence."""
+"""The constraint operators: what each compares, and how it reads in a sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Final
 from playground.engine import literals, patterns
 
 Test = Callable[[Any], bool]
-"""Whether a context value (in its column's form, None or NaN when not given) passes."""
+"""Whether a context value passes. It is in its column's form; None or NaN if absent."""
 
-UNTOLD: Final = object()
-"""In the place of a context value with which only an SDK can tell whether a constraint holds."""
+UNDECIDABLE: Final = object()
+"""Stands for a context value for which only an SDK can tell whether a constraint holds."""
 
 EPSILON = 2.0**-52
 """NUM_EQ holds within this distance, as in Yggdrasil: 0.1 + 0.2 equals 0.3."""
@@ -60,9 +60,9 @@ OPERATORS: dict[str, Operator] = dict(
 
 
 def problem(operator: str, value: object) -> str | None:
-    """What is wrong with one stored value (or one member of `values`) for an operator, None when nothing is.
+    """What is wrong with a `value` (or a member of `values`) of an operator, None if it is valid.
 
-    The texts continue a sentence about the value: "is not a number".
+    The end of a sentence about the value: "is not a number".
     """
     if operator not in OPERATORS:
         return f"belongs to no known operator ({operator})"
@@ -90,7 +90,7 @@ _READS: dict[str, tuple[Callable[[str], object | None], str]] = {
 def comparison(operator: str, limit: Any, *, numeric: bool) -> Test:
     """The test of an ordering operator against a limit.
 
-    Columns of numbers hold NaN where there is none, which no comparison accepts; others hold None.
+    An absent number is NaN, which no comparison accepts; other absent values are None.
     """
     relation = operator.rpartition("_")[2]
     if numeric:
@@ -123,7 +123,7 @@ _ORDERED: dict[str, Callable[[Any], Test]] = {
 
 
 def text_test(operator: str, texts: list[str]) -> Test:
-    """The test of a STR_ operator: any of the texts."""
+    """The test of a STR_ operator: at least one of the texts matches."""
     wanted = tuple(texts)
     if operator == "STR_STARTS_WITH":
         return lambda value: value is not None and value.startswith(wanted)
@@ -133,11 +133,11 @@ def text_test(operator: str, texts: list[str]) -> Test:
 
 
 def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
-    """Whether a text (in UTF-8) matches a pattern that has no fault. One that cannot be told counts as holding."""
+    """Whether a text (in UTF-8) matches a valid pattern. An undecidable one counts as holding."""
 
     def test(value: Any) -> bool:
-        if value is None or value is UNTOLD:
-            return value is UNTOLD and not inverted
+        if value is None or value is UNDECIDABLE:
+            return value is UNDECIDABLE and not inverted
         found = patterns.compiled(pattern, case_insensitive=fold)
         return found is not None and found.search(value) is not None
 
@@ -145,7 +145,7 @@ def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
 
 
 def network_test(texts: list[str]) -> Test:
-    """Whether an address is in any of the networks; texts that are none are left out."""
+    """Whether an address is in one of the networks; texts that are not networks are ignored."""
     networks = tuple(found for text in texts if (found := literals.network(text)) is not None)
 
     def test(value: literals.Address | None) -> bool:

@@ -1,7 +1,7 @@
-"""Regular expressions, in RE2: its time is linear in the text, and here its memory is bounded too.
+"""Regular expressions with RE2, whose time is linear in the text; here its memory is bounded too.
 
-Whoever may store a constraint writes a pattern that everybody's evaluations run, so there is a limit to how long it is,
-how much memory it may take, how much text it runs over, and how many compiled ones a process keeps.
+One person stores a pattern that everybody's evaluations run. Therefore its length, its memory, the text it runs over
+and the number of compiled patterns that a process keeps are limited.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import re2
 MAX_LENGTH = 2_000
 """Characters of a pattern, and of any single value of a constraint."""
 TEXT_LENGTHS = (10_000, 1_000, 100)
-"""Characters of a text that a pattern is run over: the most for which it takes no more than ``MAX_STEPS``."""
+"""Characters of a text that a pattern runs over: the most that take no more than ``MAX_STEPS``."""
 MAX_TEXT_LENGTH = TEXT_LENGTHS[0]
 MAX_STEPS = 300_000
-"""Instructions of a pattern times characters: about 3 ms where RE2 cannot remember what it has seen."""
+"""Instructions of a pattern times characters: about 3 ms if RE2 cannot cache its states."""
 MAX_MEMORY = 256 * 1024
-"""Bytes that one compiled pattern may take, with all that RE2 remembers of the texts it has seen."""
+"""Bytes of one compiled pattern with RE2's cached states."""
 MAX_GROUPS = 20
-"""Named groups of a pattern; others are not captured."""
+"""Named groups of a pattern; other groups are not captured."""
 KEPT = 1_000
-"""Compiled patterns that a process keeps, whatever its snapshots have."""
+"""Compiled patterns that a process keeps."""
 
 INVALID = "is not a valid regular expression (RE2)"
 _SINGLE_BYTE = re.compile(r"(?:^|[^\\])(?:\\\\)*\\C")
-"""`\\C`, which only the C++ library has: half a character is nothing that a text can hold."""
+"""`\\C` matches a single byte, which may be a part of a character. Only the C++ library has it."""
 
 
 def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
-    """Why a pattern cannot be run, as the end of a sentence about it; None if it can."""
+    """Why a pattern cannot be run, as the end of a sentence about it; None if it is valid."""
     if len(pattern) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH:,} characters"
     found = _compiled(pattern, case_insensitive)
@@ -40,13 +40,13 @@ def fault(pattern: str, *, case_insensitive: bool = False) -> str | None:
 
 
 def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
-    """The compiled pattern (no look-around, no back-references), None if it has a fault."""
+    """The compiled pattern, None if it is not valid. RE2 has no look-around and no back-references."""
     found = _compiled(pattern, case_insensitive) if len(pattern) <= MAX_LENGTH else None
     return None if isinstance(found, str) else found
 
 
 def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
-    """Characters of the longest text that a pattern without a fault is run over."""
+    """Characters of the longest text that a valid pattern runs over."""
     size = compiled(pattern, case_insensitive=case_insensitive).programsize
     return next((length for length in TEXT_LENGTHS if length * size <= MAX_STEPS), TEXT_LENGTHS[-1])
 
@@ -67,4 +67,4 @@ def _compiled(pattern: str, case_insensitive: bool) -> Any:
     except re2.error as error:
         return "takes too much memory" if "too large" in str(error) else INVALID
     finally:
-        re2.purge()  # its own cache would keep others
+        re2.purge()  # the library has a cache of its own

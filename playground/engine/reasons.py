@@ -1,4 +1,4 @@
-"""The reason of a flag's result: one sentence, from the outcomes that the evaluation kept."""
+"""The reason of each flag's result in one sentence, from the outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playground.engine.batch import constraints_of
 from playground.engine.constraints import Conditions
 from playground.engine.evaluator import Evaluation
 from playground.engine.flags import CompiledFlag
-from playground.engine.operators import UNTOLD
+from playground.engine.operators import UNDECIDABLE
 from playground.engine.outcomes import (
     BITS,
     BUCKET,
@@ -26,7 +26,7 @@ from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 
 
 class _Values(dict[str, str]):
-    """Per field "country is NO" or "country was not given", worded when first asked for."""
+    """Per field "country is NO" or "country was not given", made when first needed."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _Phrases(dict[tuple[str, ...], tuple[str, ...]]):
 
 
 class _Subjects(dict[str, str | None]):
-    """Per stickiness "userId 42", who was put into a bucket; None where the context has nobody."""
+    """Per stickiness "userId 42", which was hashed; None if the context has nothing to hash."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class _Placed(dict[int, str]):
 
 
 class _Places(dict[str, _Placed | None]):
-    """By stickiness who was put where; None where the context has nobody."""
+    """By stickiness the phrases for buckets; None if the context has nothing to hash."""
 
     def __init__(self, subjects: _Subjects) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Places(dict[str, _Placed | None]):
 
 
 class Reasons:
-    """Gives the reasons of one evaluation; what several flags have in common is worded once."""
+    """The reasons of one evaluation; phrases that several flags have in common are made once."""
 
     __slots__ = ("_evaluation", "_phrases", "_places", "_segments", "subjects", "values")
 
@@ -152,9 +152,9 @@ class Reasons:
         constraint = next(
             constraint
             for constraint in constraints_of(strategy, evaluation.snapshot.segments)
-            if evaluation.values[constraint.column] is UNTOLD
+            if evaluation.values[constraint.column] is UNDECIDABLE
         )
-        return constraint.untold or sentences.untellable_text(constraint.field)
+        return constraint.undecidable or sentences.undecidable_text(constraint.field)
 
     def passed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is on."""
@@ -186,7 +186,7 @@ class Reasons:
         )
 
     def rollout(self, rollout: Rollout, bucket: int) -> str:
-        """Where an identifier fell, and what that means."""
+        """The bucket, and whether it is inside the rollout."""
         placed, threshold = self._places[rollout.stickiness], rollout.threshold
         if placed is not None:
             ends = sentences.INSIDE if bucket <= threshold else sentences.OUTSIDE
@@ -244,7 +244,7 @@ class Reasons:
         return sentences.parent_variant(unmet.parent.name, name, unmet.parent.variants)
 
     def _parent_detail(self, name: str) -> str:
-        """In brackets after "which is off here": the bucket if a lone rollout decided, else nothing more."""
+        """In brackets after "which is off here": the bucket if a single rollout decided, else nothing."""
         flag, outcome = self._evaluation.pair(name)
         if not flag.enabled:
             return sentences.SWITCHED_OFF_DETAIL

@@ -1,7 +1,6 @@
-"""What happened and why, in one plain sentence each.
+"""The sentences and phrases of which reasons are made, for the API and for pages.
 
-The same texts stand in the answers of the API and on the pages. Values are shown up to SHOWN_LENGTH
-characters, lists up to SHOWN_VALUES members; the rest is "…".
+Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…".
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ SHOWN_STRATEGIES = 3
 NO_STRATEGIES = "It has no strategy, so it is on for everyone"
 ALL_DISABLED = "All its strategies are disabled"
 ALL_HOLD = "All conditions hold, but "
-"""Before what is outside of a rollout, where the strategy has conditions."""
+"""Before the sentence of a bucket outside the rollout, if the strategy has conditions."""
 FOR_EVERYONE = "On for everyone"
 NOT_EVALUATED = "It is disabled, so it is not evaluated"
 SWITCHED_OFF_DETAIL = "switched off"
 
 
 def shown(text: str) -> str:
-    """A value as it stands in a sentence: cut to SHOWN_LENGTH, an empty one named."""
+    """A value in a sentence: cut to SHOWN_LENGTH; "empty" if it is empty."""
     if not text:
         return "empty"
     return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
@@ -35,7 +34,7 @@ def quoted(text: str) -> str:
 
 
 def listed(values: Sequence[str]) -> str:
-    """Values in a row: "US, DE", the first SHOWN_VALUES of them; one with a comma or blanks at an end in quotes."""
+    """A list of values: "US, DE", at most SHOWN_VALUES. Values with commas or surrounding spaces are quoted."""
     texts = [
         quoted(value) if "," in value or value != value.strip() else shown(value)
         for value in values[:SHOWN_VALUES]
@@ -63,8 +62,8 @@ def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
     return f" (not {phrase})" if inverted else f" ({phrase})"
 
 
-def probably_meant(value: str | None) -> str:
-    """Behind a constraint with a value that SDKs cannot read; nothing where what was meant is not known."""
+def suggestion(value: str | None) -> str:
+    """Follows a constraint with a value that SDKs cannot read; empty without a suggestion."""
     return "" if value is None else f"; SDKs never match it, {value} was probably meant"
 
 
@@ -84,7 +83,7 @@ def placed(subject: str, bucket: int) -> str:
 
 
 class _Ends(dict[int, str]):
-    """By the threshold of a rollout; those up to 100 are made ahead."""
+    """Ends of sentences by the threshold of a rollout; those up to 100 are prepared."""
 
     def __init__(self, form: str) -> None:
         super().__init__({threshold: form.format(threshold) for threshold in range(101)})
@@ -133,11 +132,11 @@ def host_strategy() -> str:
     return "Depends on the host name of the application; only your SDK can evaluate it"
 
 
-def untellable_pattern(field: str, fault: str | None) -> str:
+def undecidable_pattern(field: str, fault: str | None) -> str:
     return f"The regular expression for {shown(field)} {fault}; only your SDK can evaluate it"
 
 
-def untellable_text(field: str) -> str:
+def undecidable_text(field: str) -> str:
     return f"{shown(field)} is too long for a regular expression here; only your SDK can evaluate it"
 
 
@@ -146,7 +145,7 @@ def switched_off(environment: str) -> str:
 
 
 def rejected(fault: str) -> str:
-    """A definition that SDKs cannot read switches the whole flag off."""
+    """A flag that SDKs cannot read is off."""
     return f"SDKs cannot read this flag and keep it off: {fault}"
 
 
@@ -179,7 +178,7 @@ def parent_unknown(name: str) -> str:
 
 
 def strategies_together(reasons: Sequence[str]) -> str:
-    """The reasons of several strategies that all fail, the first SHOWN_STRATEGIES of them."""
+    """The reasons of several strategies, none of which passes; at most SHOWN_STRATEGIES."""
     text = ""
     number = 1
     for reason in reasons[:SHOWN_STRATEGIES]:
@@ -200,7 +199,7 @@ _STRATEGY_NUMBERS = (
 
 
 def unended(sentence: str) -> str:
-    """A sentence without its full stop, to stand among others."""
+    """A sentence without its full stop, as a part of a longer one."""
     return sentence.removesuffix(".")
 
 

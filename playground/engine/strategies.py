@@ -1,4 +1,4 @@
-"""Activation strategies: what each needs, and how one becomes ready to run."""
+"""Activation strategies: the built-in types and their parameters, and how a stored strategy is compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from playground.engine.variants import CompiledVariants, compile_strategy_varian
 
 @dataclass(frozen=True, slots=True)
 class StrategyType:
-    """A built-in strategy. `evaluated`: whether a server can tell its result, or only an SDK."""
+    """A built-in strategy type. `evaluated`: whether a server can evaluate it, or only an SDK."""
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ STRATEGIES: dict[str, StrategyType] = {
 
 
 class Mode(Enum):
-    """What decides a strategy beside its conditions (and its rollout, if it has one)."""
+    """How a strategy is decided; OPEN: by its conditions and its rollout."""
 
     OPEN = "open"
     NEVER = "never"
@@ -52,9 +52,9 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The share of identifiers a strategy lets in: those in buckets 1 to `threshold` of 100.
+    """A percentage rollout: identifiers in buckets 1 to `threshold` of 100 are in.
 
-    `draws`: without an identifier the bucket is drawn at random; otherwise the strategy is off.
+    `draws`: without an identifier the bucket is drawn at random; if false, the strategy is off then.
     """
 
     threshold: int
@@ -68,10 +68,9 @@ class Rollout:
 class CompiledStrategy:
     """A strategy ready to run.
 
-    `conditions` are the stored constraints and after them, for userWithId and remoteAddress, the strategy's own;
-    `all_hold` is when they do (beyond reach where a segment is missing). `rollout` is None where no bucket is
-    to be computed.
-    `note` says why a strategy that is never on, or that only an SDK can tell, is so.
+    `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress. `all_hold`
+    are their bits if all hold; -1, which is never reached, if a segment does not exist. `rollout` is None if there is
+    no bucket to compute. `note` says why the strategy is never on, or why only an SDK can evaluate it.
     """
 
     id: str
@@ -153,7 +152,7 @@ def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...]
 def _fault(
     constraints: list[CompiledConstraint], missing: tuple[str, ...], rollout: Rollout | None
 ) -> str | None:
-    """What in a strategy SDKs cannot read, so that they keep the flag off."""
+    """What SDKs cannot read in a strategy, so that the flag is off."""
     for constraint in constraints:
         if constraint.fault is not None:
             return constraint.fault
@@ -168,7 +167,7 @@ def _fault(
 
 
 def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -> CompiledConstraint | None:
-    """The condition that is the strategy itself."""
+    """The condition of userWithId and remoteAddress."""
     if name == "userWithId" and "userIds" in parameters:
         text = parameters["userIds"]
         ids = [trimmed(part) for part in text.split(",")]
@@ -222,13 +221,13 @@ def _rollout(name: str, parameters: Mapping[str, str], flag: str, columns: Colum
 
 
 def _percentage(parameters: Mapping[str, str], name: str) -> int:
-    """A percentage; what is not a whole number lets nobody in, as in SDKs."""
+    """A percentage; 0 if it is not a whole number, as in SDKs."""
     text = parameters.get(name, "")
     return int(text) if _WHOLE_NUMBER.fullmatch(text) else 0
 
 
 def _note(name: str, parameters: Mapping[str, str]) -> str:
-    """Why a strategy of a known type is never on, "" if it can be."""
+    """Why a strategy of a built-in type is never on, "" if it can be on."""
     if name == "userWithId" and "userIds" not in parameters:
         return "The strategy names no userIds, so it is off"
     if name == "remoteAddress" and "IPs" not in parameters:

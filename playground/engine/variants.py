@@ -1,4 +1,4 @@
-"""Variants: which one an identifier gets."""
+"""Variants of flags and strategies, and which of them an identifier gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playground.engine.context import Columns
 from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hashed_places
 
 NONE = -1
-"""The pick where there is nothing to pick."""
+"""The index if there is no variant."""
 
 Override = tuple[int, int, frozenset[str], str]
 """Index of the variant, column, the values that choose it, and the field of the column."""
@@ -21,10 +21,7 @@ Override = tuple[int, int, frozenset[str], str]
 
 @dataclass(frozen=True, slots=True)
 class CompiledVariants:
-    """A list of variants ready to pick from. `limits` are the cumulated weights.
-
-    `overrides` are consulted in order.
-    """
+    """A list of variants to choose from. `limits` are the cumulative weights; the first override that matches wins."""
 
     names: tuple[str, ...]
     limits: tuple[int, ...]
@@ -37,7 +34,7 @@ class CompiledVariants:
     def pick(self, values: list[Any], random: Random) -> tuple[int, int]:
         """The index of the chosen variant (NONE if there is none) and its place from 1 to `total`.
 
-        The place is 0 when an override chose.
+        The place is 0 if an override decided.
         """
         for index, column, wanted, _ in self.overrides:
             if values[column] in wanted:
@@ -53,7 +50,7 @@ def variant_places(
 ) -> list[int]:
     """Where an identifier falls among the weights of each list of variants; at random without one.
 
-    The variant chosen is the first whose cumulated weight reaches the place: `bisect_left(limits, place)`.
+    The chosen variant is the first whose cumulative weight reaches the place: `bisect_left(limits, place)`.
     """
     if identifier is None:
         return drawn_places(totals, random)
@@ -63,14 +60,14 @@ def variant_places(
 def compile_strategy_variants(
     documents: object, parameters: Mapping[str, str], flag: str, columns: Columns
 ) -> CompiledVariants | None:
-    """Variants of a strategy: grouped by its groupId (else the flag's name), sticky as the strategy is."""
+    """Variants of a strategy: with its groupId (else the flag's name) and its stickiness."""
     stickiness = parameters.get("stickiness", "default")
     compiled = _compile(objects_of(documents), stickiness, parameters.get("groupId", flag), columns)
     return compiled if compiled and compiled.total else None
 
 
 def compile_flag_variants(documents: object, flag: str, columns: Columns) -> CompiledVariants | None:
-    """Variants of a flag in an environment: grouped by its name, sticky as the first of them says."""
+    """Variants of a flag in an environment: hashed with its name and the stickiness of the first variant."""
     variants = objects_of(documents)
     stickiness = string_of(variants[0].get("stickiness")) if variants else None
     overrides = tuple(_overrides(variants, columns))

@@ -6,7 +6,7 @@ from typing import Any
 from flagadmin.errors import Problem, choices
 from playground.engine.operators import OPERATORS, problem
 from playground.engine.patterns import MAX_LENGTH as MAX_VALUE_LENGTH
-from playground.engine.unreadable import meant
+from playground.engine.suggestions import suggested_value
 from projects.limits import Limits
 from projects.text_values import text_of
 
@@ -105,7 +105,7 @@ def _size_problems(values: Sequence[str], path: str, limits: Limits) -> Iterator
 def _value_problems(
     operator: str, value: str, path: str, legal: frozenset[str] | None, field: str
 ) -> Iterator[Problem]:
-    if value and (intended := meant(operator, value)):
+    if value and (intended := suggested_value(operator, value)):
         message = f"SDKs cannot read {operator} {value} and never match it; {intended} was probably meant"
         yield UnreadableValue(path, message)
     elif value and (fault := problem(operator, value)):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playground.engine.unreadable import meant
+from playground.engine.suggestions import suggested_value
 from projects.models import Segment, Strategy
 from tests.support.flags import make_flag
 from tests.support.import_bodies import body, strategy
@@ -86,11 +86,11 @@ def test_the_api_refuses_them_and_says_what_is_meant(api, shop, operator, value,
     ("operator", "value"), [("DATE_AFTER", "yesterday"), ("DATE_AFTER", "2024-13-01"), ("NUM_GT", "abc")]
 )
 def test_what_nobody_can_read_is_refused(api, shop, operator, value):
-    assert meant(operator, value) is None
+    assert suggested_value(operator, value) is None
     refused = api["admin"].post(IMPORT, sent(operator, value), format="json")
     assert refused.status_code == 400
 
 
 @pytest.mark.parametrize(("operator", "value", "intended"), VALUES)
 def test_what_is_meant_can_be_read(operator, value, intended):
-    assert meant(operator, intended) is None
+    assert suggested_value(operator, intended) is None

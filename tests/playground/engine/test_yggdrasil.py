@@ -1,6 +1,6 @@
 """The engine against Yggdrasil, the engine inside today's SDKs, over generated flags and contexts.
 
-Left out are the places where README.md of the engine says that we part: a list of variants without any
+Left out are the differences that docs/decisions/evaluation.md lists: a list of variants without any
 weight (Yggdrasil panics), variants asked of a parent that has to be off, regular expressions on which RE2 and
 Yggdrasil's dialect differ. Results that depend on chance are compared by the recordings of the specification.
 """

@@ -1,6 +1,6 @@
-"""What a number or a date that SDKs cannot read was probably meant to be.
+"""Suggestions for numbers and dates that SDKs cannot read.
 
-The reference takes whatever JavaScript reads, so its exports have such values; SDKs never match them.
+The reference accepts whatever JavaScript reads, so its exports contain such values; in SDKs they never match.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ _FORMATS = (
 )
 
 
-def meant(operator: str, value: str) -> str | None:
-    """How SDKs read what was meant: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
+def suggested_value(operator: str, value: str) -> str | None:
+    """The value that was probably meant, as SDKs read it: "0.5" for ".5", "2024-01-01T00:00:00.000Z" for "2024-01-01".
 
-    None for a value that they read, and where there is no telling.
+    None for a value that SDKs can read, and if there is nothing to suggest.
     """
-    if len(value) > MAX_LENGTH or OPERATORS[operator].family not in _MEANT or not problem(operator, value):
+    if (
+        len(value) > MAX_LENGTH
+        or OPERATORS[operator].family not in _SUGGESTED
+        or not problem(operator, value)
+    ):
         return None
-    found = _MEANT[OPERATORS[operator].family](value.strip())
+    found = _SUGGESTED[OPERATORS[operator].family](value.strip())
     return found if found is not None and not problem(operator, found) else None
 
 
@@ -49,7 +53,7 @@ def _number(text: str) -> str | None:
 
 
 def _date(text: str) -> str | None:
-    """Without a zone it is in UTC; ten digits are seconds since 1970, thirteen milliseconds."""
+    """Without a zone a time is in UTC. Ten digits are seconds since 1970, thirteen are milliseconds."""
     try:
         moment = next(_moments(text), None)
         if moment is None:
@@ -63,7 +67,7 @@ def _date(text: str) -> str | None:
 def _moments(text: str) -> Iterator[datetime]:
     if _EPOCH.fullmatch(text):
         yield datetime.fromtimestamp(int(text[:10]) + int(text[10:] or "0") / 1000, UTC)
-    text = text.partition(" (")[0]  # the zone's name behind what JavaScript writes
+    text = text.partition(" (")[0]  # JavaScript appends the name of the zone
     with suppress(ValueError):
         yield datetime.fromisoformat(text)
     for form in _FORMATS:
@@ -73,4 +77,4 @@ def _moments(text: str) -> Iterator[datetime]:
         yield parsedate_to_datetime(text)
 
 
-_MEANT = {"number": _number, "date": _date}
+_SUGGESTED = {"number": _number, "date": _date}
