@@ -1,4 +1,4 @@
-"""The API as a whole: its description, its documentation page, and what is not there."""
+"""The OpenAPI document, the documentation page, and the response for unknown API paths."""
 
 import hashlib
 from functools import cache
@@ -21,12 +21,12 @@ from flagadmin.http.middleware import CONTENT_SECURITY_POLICY
 from flagadmin.http.request_bodies import OrjsonRenderer
 from groups.authentication import ConsoleSessionAuthentication
 
-# Swagger UI writes inline styles; this page alone may.
+# Swagger UI needs inline styles, which no other page may use.
 SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
 
 
 class OpenApiView(APIView):
-    """The OpenAPI document, readable without a key."""
+    """The OpenAPI document. Needs no token."""
 
     authentication_classes = ()
     permission_classes = ()
@@ -45,7 +45,7 @@ _building = Lock()
 
 
 def openapi_document() -> tuple[bytes, str]:
-    """The document and its ETag. Describing every operation takes a second, so it is done once in a process."""
+    """The document and its ETag. Generating it takes a second, so each process does it once."""
     with _building:
         return _openapi_document()
 
@@ -59,7 +59,7 @@ def _openapi_document() -> tuple[bytes, str]:
 
 @extend_schema(exclude=True)
 class SwaggerView(SpectacularSwaggerSplitView):
-    """Swagger UI, served from here alone; a console session is enough to try an operation."""
+    """Swagger UI from local files. Operations can be tried with a console session."""
 
     authentication_classes = (ConsoleSessionAuthentication,)
     permission_classes = ()
@@ -72,7 +72,7 @@ class SwaggerView(SpectacularSwaggerSplitView):
         return response
 
     def handle_exception(self, exc: Exception) -> Response:
-        # The page's own renderer would make HTML of an error record.
+        # The view's renderer would render error records as HTML.
         self.request.accepted_renderer, self.request.accepted_media_type = (
             OrjsonRenderer(),
             "application/json",
@@ -82,7 +82,7 @@ class SwaggerView(SpectacularSwaggerSplitView):
 
 @extend_schema(exclude=True)
 class UnknownRoute(APIView):
-    """Whatever else is asked for below /api/: 401 without a key, 404 with one."""
+    """Any other path below /api/: 401 without a token, 404 with one."""
 
     permission_classes = ()
 

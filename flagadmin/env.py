@@ -1,4 +1,4 @@
-"""Settings read from the environment: each function names the variable in its complaint."""
+"""Reads settings from the environment. Errors name the variable."""
 
 import os
 import re
@@ -10,12 +10,12 @@ _FALSE = {"", "0", "false", "no", "off"}
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable without surrounding blanks, or the default if it is not set or empty."""
+    """The variable without surrounding spaces, or the default if it is unset or empty."""
     return os.environ.get(name, "").strip() or default
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    """1, true, yes, on are true; 0, false, no, off are false; anything else is refused."""
+    """1, true, yes, on are true; 0, false, no, off are false; other values raise ImproperlyConfigured."""
     given = text(name).lower()
     if not given:
         return default
@@ -27,7 +27,7 @@ def flag(name: str, *, default: bool = False) -> bool:
 
 
 def integer(name: str, default: int, *, at_least: int = 0) -> int:
-    """A whole number, not below `at_least`."""
+    """An integer, at least `at_least`."""
     given = text(name, str(default))
     try:
         number = int(given)
@@ -44,7 +44,7 @@ def names(name: str, default: str = "") -> list[str]:
 
 
 def origin(name: str) -> str:
-    """`https://host` or `http://host:port`, without a slash at the end; empty if not set."""
+    """`https://host` or `http://host:port`, without a trailing slash; empty if unset."""
     given = text(name).rstrip("/")
     if given and not re.fullmatch(r"https?://[^/?#@\s]+", given):
         raise ImproperlyConfigured(f"{name} is {given!r}; give an address like https://flags.example.org")

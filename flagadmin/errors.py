@@ -1,8 +1,8 @@
-"""Every way a request can be refused, as a class.
+"""The errors that a request can fail with, one class each.
 
-An error knows its HTTP status, its name in the error record, its message and, where there are several problems,
-the list of them. It knows no framework: actions raise, ``flagadmin.http.error_responses`` turns what was raised
-into a record or a page. The names and statuses follow the specification of the API.
+An error has an HTTP status, a name for the error record, a message and optionally a list of problems. Actions raise
+them without knowing HTTP; ``flagadmin.http.error_responses`` converts them to responses. Names and statuses follow the
+specification of the API.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 MOST_DETAILS = 100
-MOST_DETAILS_BYTES = 80_000  # so that a whole record stays below 100 kB
+MOST_DETAILS_BYTES = 80_000  # keeps an error record below 100 kB
 LONGEST_PATH, LONGEST_MESSAGE = 250, 4_000  # characters
 
 
@@ -27,11 +27,11 @@ class Problem:
 
 
 class AppError(Exception):
-    """A refusal that the caller may read.
+    """An error that is shown to the caller.
 
-    ``details`` are problems with their places: the first :data:`MOST_DETAILS`, and how many more there are.
-    ``count`` is their number where not all are handed over. ``extra`` members stand in the record beside them
-    (``permissions`` of NoAccess, for example).
+    ``details`` are problems with their paths: the first :data:`MOST_DETAILS`, and the number of further ones.
+    ``count`` is the number of all problems if only the first are given. ``extra`` are further keys of the record, for
+    example ``permissions`` of NoAccess.
     """
 
     status: ClassVar[int] = 500
@@ -56,7 +56,7 @@ class AppError(Exception):
         super().__init__(self.message)
 
     def record(self, error_id: str) -> dict[str, Any]:
-        """The error record: ``{id, name, message, details?}`` and what the kind of error adds."""
+        """The error record: ``{id, name, message, details?}`` and the extra keys of the class."""
         record: dict[str, Any] = {"id": error_id, "name": self.name, "message": self.message}
         if self.details:
             record["details"] = [problem.as_dict() for problem in self.details]
@@ -64,7 +64,7 @@ class AppError(Exception):
 
 
 class ValidationError(AppError):
-    """400: the request's own content is wrong: schema, values, unknown names, limits, patterns."""
+    """400: the content of the request is invalid: schema, values, unknown names, limits, patterns."""
 
     status = 400
     name = "ValidationError"
@@ -72,12 +72,12 @@ class ValidationError(AppError):
 
     @classmethod
     def at(cls, path: str, message: str) -> "ValidationError":
-        """One problem in one place, named in the message too."""
+        """One problem, whose path is part of the message too."""
         return cls(f"{path}: {message}" if path else message, details=[Problem(path, message)])
 
     @classmethod
     def of(cls, problems: Iterable[Problem], *, count: int | None = None) -> "ValidationError":
-        """All problems of a request at once. ``count`` is their number where only the first are handed over."""
+        """All problems of a request. ``count`` is the number of all problems if only the first are given."""
         problems = list(problems)
         count = len(problems) if count is None else count
         if count == 1:
@@ -104,7 +104,7 @@ class AuthenticationRequired(AppError):
 
 
 class NoAccess(AppError):
-    """403: the caller is known, but the key is of the wrong kind or a permission is missing."""
+    """403: the caller is authenticated, but the token has the wrong type or a permission is missing."""
 
     status = 403
     name = "NoAccessError"
@@ -116,7 +116,7 @@ class NoAccess(AppError):
 
 
 class InvalidOperation(AppError):
-    """403: a rule of the domain stands against it, whoever asks."""
+    """403: a rule prevents the operation, whoever the caller is."""
 
     status = 403
     name = "InvalidOperationError"
@@ -147,7 +147,7 @@ class NameExists(AppError):
 
 
 class Conflict(AppError):
-    """409: what this was decided on has changed since."""
+    """409: what the request is based on has changed since."""
 
     status = 409
     name = "ConflictError"
@@ -189,7 +189,7 @@ class TooManyRequests(AppError):
 
 
 class UnknownError(AppError):
-    """500: our fault. The record says no more than its id; the log line with that id has the trace."""
+    """500: an unexpected error. The record has only an id; the log line with this id has the traceback."""
 
 
 class ServiceUnavailable(AppError):
@@ -203,7 +203,7 @@ class ServiceUnavailable(AppError):
 
 
 def first_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
-    """The first of them, cut where they are long, and one that says how many more there are."""
+    """The first problems, shortened, and one that gives the number of further ones."""
     listed = list(_within_bytes(problems[:MOST_DETAILS]))
     more = (len(problems) if count is None else count) - len(listed)
     if more > 0:
@@ -226,7 +226,7 @@ def clipped(text: str, limit: int) -> str:
 
 
 def raised_by(*checks: Callable[[], object]) -> list[AppError]:
-    """What each of these checks refuses: what stands against doing something, without trying to do it."""
+    """The errors that these checks raise: why something cannot be done, without trying to do it."""
     found = []
     for check in checks:
         try:
@@ -253,7 +253,7 @@ def named_flags(names: Collection[str]) -> str:
 
 
 def check_problems(problems: Iterable[Problem]) -> None:
-    """Raises ValidationError with all of them, if there is one."""
+    """Raises ValidationError if there are any problems."""
     found = list(problems)
     if found:
         raise ValidationError.of(found)

@@ -31,16 +31,16 @@ try:
 except (OSError, ValueError) as error:
     raise ImproperlyConfigured(str(error)) from error
 
-# Where it is reached ------------------------------------------------------------------------------------
+# Hosts and URLs -----------------------------------------------------------------------------------------
 
-# Address for links in pages and logs, without a slash at the end; empty: as the request came.
+# The base URL for links in pages and logs, without a trailing slash. Empty: that of the request.
 PUBLIC_URL = environment.origin("FLAGADMIN_PUBLIC_URL")
 ALLOWED_HOSTS = [
     *environment.names("FLAGADMIN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]"),
     *filter(None, [urlsplit(PUBLIC_URL).hostname]),
 ]
 HTTPS = environment.flag("FLAGADMIN_HTTPS", default=PUBLIC_URL.startswith("https://"))
-# Pages that may ask the frontend API from a browser.
+# Origins allowed to call the frontend API from a browser (CORS).
 FRONTEND_API_ORIGINS = environment.names("FLAGADMIN_FRONTEND_ORIGINS", "*")
 CSRF_TRUSTED_ORIGINS = [*filter(None, [PUBLIC_URL]), *environment.names("FLAGADMIN_CSRF_TRUSTED_ORIGINS")]
 
@@ -51,10 +51,10 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = HTTPS and environment.flag("FLAGADMIN_HTTPS_REDIRECT", default=True)
-SECURE_REDIRECT_EXEMPT = [r"^health(z)?$", r"^ready(z)?$"]  # probed by address, inside the TLS proxy
+SECURE_REDIRECT_EXEMPT = [r"^health(z)?$", r"^ready(z)?$"]  # probed by IP address, behind the TLS proxy
 SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag("FLAGADMIN_HSTS_SUBDOMAINS")
-# Off unless asked for: what runs on other hosts of the domain is not ours to decide.
+# Off by default: it affects other hosts of the domain.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 # Only behind a proxy that always sets X-Forwarded-Proto itself: otherwise anybody could claim HTTPS.
 BEHIND_PROXY = environment.flag("FLAGADMIN_BEHIND_PROXY")
@@ -64,13 +64,13 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY el
 
 BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_000)  # bytes, inflated
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
-# Larger ones are imported by a process of their own. Below, its start would take longer than it spares the others.
+# Larger bodies are imported in a separate process. For smaller ones, starting it would cost more than it saves.
 IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
-# Django's own bound comes after ours and must not be the narrower one.
+# Django's limit applies after ours and must not be lower.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
-# What one installation and one flag may hold (projects/limits.py).
-FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # archived ones not counted
+# Limits of an installation and of a flag (projects/limits.py).
+FLAGS_LIMIT = environment.integer("FLAGADMIN_FLAGS_LIMIT", 200_000, at_least=1)  # not counting archived flags
 FLAG_ENVIRONMENT_STRATEGIES_LIMIT = environment.integer(
     "FLAGADMIN_FLAG_ENVIRONMENT_STRATEGIES", 30, at_least=1
 )
@@ -78,22 +78,24 @@ STRATEGY_CONSTRAINTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_CONSTRAINTS
 STRATEGY_SEGMENTS_LIMIT = environment.integer("FLAGADMIN_STRATEGY_SEGMENTS", 5, at_least=1)
 CONSTRAINT_VALUES_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUES", 250, at_least=1)
 CONSTRAINT_VALUE_LENGTH_LIMIT = environment.integer("FLAGADMIN_CONSTRAINT_VALUE_LENGTH", 100, at_least=1)
-# What the reports of SDKs may create in an hour, a worker (projects/applications/report_limits.py).
-REPORT_APPLICATIONS_LIMIT = environment.integer("FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1)  # a token
+# What SDK reports may create in an hour, for each worker (projects/applications/report_limits.py).
+REPORT_APPLICATIONS_LIMIT = environment.integer(
+    "FLAGADMIN_REPORT_APPLICATIONS", 500, at_least=1
+)  # for each token
 REPORT_INSTANCES_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_INSTANCES", 5_000, at_least=1
-)  # an application
+)  # for each application
 REPORT_VARIANTS_LIMIT = environment.integer(
     "FLAGADMIN_REPORT_VARIANTS", 100, at_least=1
-)  # a flag in an application
+)  # for each flag of an application
 IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_least=1)
-IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # a metric
+IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
-SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # a worker
+SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # for each worker
 CLIENT_FEATURES_CACHE_BYTES = environment.integer(
     "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 64_000_000
-)  # a worker
+)  # for each worker
 APPLICATION_INSTANCE_WINDOW = timedelta(
     days=environment.integer("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7, at_least=1)
 )
@@ -101,7 +103,7 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 
 # Serving ------------------------------------------------------------------------------------------------
 
-# A worker. Many, because most wait: what SDKs report for the commit it goes with, and nobody else behind them.
+# For each worker. Many, because most wait: SDK reports for the commit of their batch.
 SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
 
 # Databases ----------------------------------------------------------------------------------------------
@@ -109,17 +111,17 @@ SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
 _POOL: dict[str, Any] = {
     "min_size": 1,
     "max_size": SERVER_THREADS + 2,
-    # Seconds until a request that gets no connection is answered with 503.
+    # Seconds to wait for a connection before responding 503.
     "timeout": environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1),
     "max_lifetime": 3600,
-    # Seconds after which an unused connection is closed, one at a time: what a burst opened is given back soon, and
-    # others of the same server find room.
+    # Seconds after which an idle connection is closed, so that connections opened in a burst are soon released for
+    # other users of the database server.
     "max_idle": 1,
 }
 
 
 def _database(url: str) -> dict[str, Any]:
-    """The settings of one PostgreSQL given by URL, pooled."""
+    """The settings of a PostgreSQL server given by URL, with a connection pool."""
     try:
         database: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
     except ValueError as error:
@@ -142,7 +144,7 @@ def _bundled_database() -> dict[str, Any]:
 DATABASES: dict[str, dict[str, Any]] = {
     "default": _database(DATABASE_URL) if DATABASE_URL else _bundled_database()
 }
-# Read by SDK endpoints only, which may then lag behind by as much as the replica does.
+# Used by SDK endpoints only; their responses may lag behind as the replica does.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = {**_database(replica_url), "TEST": {"MIRROR": "default"}}
 
@@ -209,7 +211,7 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# People and sessions ------------------------------------------------------------------------------------
+# Users and sessions -------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "groups.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -226,7 +228,7 @@ LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
-# Words, time, static files ------------------------------------------------------------------------------
+# Language, time, static files ---------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
@@ -280,8 +282,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "flagadmin.http.openapi.main_operations_first",
     ],
-    "CAMELIZE_NAMES": True,  # path parameters as the specification spells them
-    # A console session works too, for "try it", but clients send keys.
+    "CAMELIZE_NAMES": True,  # path parameters are spelled as in the specification
+    # A console session works too, for "Try it out", but clients send tokens.
     "AUTHENTICATION_WHITELIST": ["groups.authentication.ApiKeyAuthentication"],
 }
 
@@ -299,10 +301,10 @@ LOGGING: dict[str, Any] = {
     },
     "root": {"handlers": ["stderr"], "level": environment.text("FLAGADMIN_LOG_LEVEL", "INFO").upper()},
     "loggers": {
-        # Django's own handlers (console in DEBUG, mail to nobody) would say everything twice.
+        # Django's default handlers would log everything twice.
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.server": {"handlers": [], "level": "INFO", "propagate": True},
-        # Refusals are logged with their reason and id by flagadmin.http.error_responses.
+        # Client errors are logged with their reason and id by flagadmin.http.error_responses.
         "django.request": {"handlers": [], "level": "ERROR", "propagate": True},
         "psycopg.pool": {"level": "ERROR"},
     },

@@ -1,4 +1,4 @@
-"""All addresses. Each app brings its own; this file only says where they hang."""
+"""The root URLconf. Each app has its own, included here."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
@@ -11,7 +11,7 @@ from projects.client_api.impact_metrics_api import ImpactMetricsView
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("health", health.healthz),  # these two as the reference calls them
+    path("health", health.healthz),  # the reference's names for these two
     path("ready", health.readyz),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),

@@ -13,12 +13,12 @@ from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT, end_with_parent,
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
 
 application = get_wsgi_application()
-# All views now, not within the first request of every worker: that is most of a second.
+# Load all views now rather than in the first request of every worker: it takes most of a second.
 get_resolver().url_patterns  # noqa: B018 - reading it loads them
-# What is loaded by now stays; no collection has to look through it again.
+# Exempt everything loaded so far from garbage collection.
 gc.freeze()
 
 if multiprocessing.parent_process() is not None:
     stop_on_sigterm(SHUTDOWN_TIMEOUT)
-# A worker of `serve` must not outlive it: it would keep the port and the database from the next start.
+# A worker that outlived `serve` would block the port and the database for the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

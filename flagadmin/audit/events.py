@@ -1,4 +1,4 @@
-"""The names of audit events, as the reference's clients know them."""
+"""The types of audit events, with the reference's names."""
 
 from enum import StrEnum
 

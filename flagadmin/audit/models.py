@@ -3,7 +3,7 @@ from django.db import models
 
 
 class AuditEvent(models.Model):
-    """Who did what, before and after. Append-only: the database itself refuses to change or remove a row.
+    """Who did what, before and after. Append-only: database triggers prevent updates and deletions.
 
     No foreign keys: an event outlives its actor and its subjects, which it names by id and name.
     """

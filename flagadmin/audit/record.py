@@ -1,4 +1,4 @@
-"""Writing events. Always called inside the transaction of the change they tell of."""
+"""Records audit events, in the transaction of the change that they describe."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from flagadmin.http.logs import request_id
 
 
 class Actor(Protocol):
-    """Whoever acts: a person, a service account, an API token or the system itself."""
+    """Who acts: a user, a service account, an API token or the system."""
 
     @property
     def id(self) -> int | None: ...
@@ -35,7 +35,7 @@ class Event:
 
 
 def record(event: Event, *, actor: Actor) -> None:
-    """One event. ``before`` and ``after`` are JSON documents and must hold no secret."""
+    """One event. ``before`` and ``after`` are JSON documents and must contain no secrets."""
     record_all([event], actor=actor)
 
 
@@ -120,7 +120,7 @@ def _json(document: Any) -> str | None:
 
 
 def record_selected(kind: EventType, select: str, params: Sequence[Any], *, actor: Actor) -> int:
-    """One event for each row of ``select``, in its order; the rows never leave the database. Answers how many.
+    """One event for each row of ``select``, in its order; the rows never leave the database. Returns their number.
 
     ``select`` gives project, feature and before (jsonb), in this order, and comes from our own code.
     """

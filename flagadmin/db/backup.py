@@ -1,4 +1,4 @@
-"""The whole database to a file and back, with PostgreSQL's own tools: pg_dump, pg_restore and psql.
+"""Backs up and restores the whole database with pg_dump, pg_restore and psql.
 
 The bundled server's tools are used for the bundled server, those on the PATH for a server given by DATABASE_URL.
 Restoring is all or nothing: everything happens in one transaction of psql.
@@ -19,7 +19,7 @@ MAGIC = b"PGDMP"
 ARCHIVE = ("--no-owner", "--no-privileges")
 _APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
 
-# Before: everything of ours, and nothing of an extension's, goes.
+# Runs before a restore: drops all objects except those of extensions.
 _CLEAR = """
 DO $$
 DECLARE it record;
@@ -42,8 +42,7 @@ BEGIN
     END LOOP;
 END $$;
 """
-# After: every project gets a revision that it never had, so that no running server takes its old snapshot for the
-# present state.
+# Runs after a restore: gives every project a new revision, so that no running server uses a cached snapshot.
 _RENEW = """
 SELECT setval('public.projects_revision_seq', greatest(
     {last}, (SELECT last_value FROM public.projects_revision_seq)));
@@ -52,11 +51,11 @@ UPDATE public.projects_projectrevision SET revision = nextval('public.projects_r
 
 
 class BackupError(Exception):
-    """Says what is wrong and what to do."""
+    """The message says what is wrong and what to do."""
 
 
 def backup(path: Path) -> None:
-    """Writes the database to ``path``, readable by its owner alone: it has password hashes. Raises BackupError."""
+    """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
     program = tool("pg_dump")
     _check_version(program)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -69,7 +68,7 @@ def backup(path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Puts what ``path`` holds in place of everything in the database. Raises BackupError."""
+    """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
     check_archive(path)
     last = _last_revision()
     script = [_CLEAR.encode(), _sql_of(path), _RENEW.format(last=last).encode()]
@@ -81,14 +80,14 @@ def restore(path: Path) -> None:
 
 
 def check_archive(path: Path) -> None:
-    """Raises BackupError for what is no backup of ours, or one of a newer version."""
+    """Raises BackupError if the file is not a backup of flagadmin, or one of a newer version."""
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise BackupError(f"{path} is no backup made by `manage.py backup`.")
+            raise BackupError(f"{path} is not a backup made by `manage.py backup`.")
     listed = _sql_of(path, "--data-only", "--table=django_migrations").decode(errors="replace")
     applied = set(_APPLIED.findall(listed))
     if not any(app == "projects" for app, _ in applied):
-        raise BackupError(f"{path} is a backup of something else: it has no flags in it.")
+        raise BackupError(f"{path} is a backup of another application: it contains no flags.")
     known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
     apps = {app for app, _ in known}
     if newer := sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known):
@@ -98,7 +97,7 @@ def check_archive(path: Path) -> None:
 
 
 def holds_data() -> bool:
-    """Whether anything was ever done in the database: every change of anybody's leaves an audit event."""
+    """Whether the database has ever been used: every change leaves an audit event."""
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))
         for table in ("audit_auditevent", "groups_user", "projects_flag"):
@@ -138,7 +137,7 @@ def _check_version(program: str) -> None:
     major = int(re.search(r"(?<!\d)(\d+)[.\s]", shown + "\n")[1])  # type: ignore[index]
     if major < server_version():
         raise BackupError(
-            f"{program} is version {major} and cannot read a server of version {server_version()}. "
+            f"{program} is version {major} and cannot back up a server of version {server_version()}. "
             f"Install PostgreSQL's client programs {server_version()}."
         )
 
@@ -157,12 +156,12 @@ def _sql_of(path: Path, *options: str) -> bytes:
         [tool("pg_restore"), *ARCHIVE, *options, "--file=-", str(path)], capture_output=True, check=False
     )
     if done.returncode:
-        raise BackupError(f"{path} cannot be read: {_said(done.stderr)}")
+        raise BackupError(f"Cannot read {path}: {_said(done.stderr)}")
     return done.stdout
 
 
 def _run(command: list[str], *, text: bytes | None = None) -> None:
-    """Runs a client program on the default database; its password stays out of the list of processes."""
+    """Runs a client program on the default database, with the password in its environment."""
     connection.ensure_connection()
     info = connection.connection.info
     environment = os.environ | ({"PGPASSWORD": info.password} if info.password else {})
@@ -170,11 +169,11 @@ def _run(command: list[str], *, text: bytes | None = None) -> None:
     connection.close()
     done = subprocess.run(command, input=text, capture_output=True, env=environment, check=False)
     if done.returncode:
-        raise BackupError(f"{Path(command[0]).name} failed, and nothing was changed: {_said(done.stderr)}")
+        raise BackupError(f"{Path(command[0]).name} failed. Nothing was changed: {_said(done.stderr)}")
 
 
 def _said(output: bytes) -> str:
-    """The last lines of what a program complained of."""
+    """The last lines of a program's error output."""
     return " ".join(_lines(output.decode(errors="replace")))[-1000:] or "it gave no reason."
 
 

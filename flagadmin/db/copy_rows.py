@@ -1,4 +1,4 @@
-"""Many rows in one statement, the fastest way PostgreSQL has."""
+"""Bulk inserts with COPY."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,13 +7,13 @@ from django.db import connection
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Writes the rows with COPY and answers how many they were. JSON columns take text.
+    """Inserts the rows with COPY and returns their number. JSON columns take text.
 
     COPY asks none of Django's defaults: every column without a default in the database must be given.
     """
     written = 0
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"  # our own names
-    # Django's cursor hands copy() through without turning psycopg's errors into its own.
+    # Django's cursor does not convert psycopg errors for copy().
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(row)
@@ -22,7 +22,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def allocate_ids(table: str, count: int) -> list[int]:
-    """Ids from the table's own sequence, for rows that others are to refer to."""
+    """Ids from the table's sequence, for rows that other new rows refer to."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, count]

@@ -1,4 +1,4 @@
-"""The data directory: who owns it, and files that come to be in it.
+"""The data directory, its owner and its files.
 
 It holds `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log. Started as
 root inside somebody's folder, everything in it is given to that folder's owner, so that a start as root
@@ -18,7 +18,7 @@ def make_data_dir(path: Path) -> Path:
     """
     path = path.expanduser().resolve()
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    # An account that runs the database for root must get through, but see nothing.
+    # An account that runs the database for root needs to pass through, but not to list files.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ def _why_not(path: Path) -> str:
 
 
 def give_to_owner_of(folder: Path, made: Path) -> None:
-    """As root, give what was just made to the owner of the folder that it is in."""
+    """As root, gives a new file to the owner of its folder."""
     if os.geteuid() == 0:
         owner = folder.stat()
         os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)

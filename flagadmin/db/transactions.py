@@ -1,4 +1,4 @@
-"""One way to change data: in a transaction, tried again where PostgreSQL asks for it."""
+"""Transactions with retries, and consistent reads."""
 
 import random
 import time
@@ -27,9 +27,9 @@ def sqlstate(exc: BaseException) -> str | None:
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
 
-    Inside an open transaction it simply runs: only the outermost caller can start again. A foreign key that
-    fails at commit means that what the action built on was deleted meanwhile: NotFound. A name taken at the
-    same moment is found taken by the next try, whose check says so in its own words.
+    Inside an open transaction it simply runs: only the outermost caller can retry. A foreign key violation at commit
+    means that a referenced row was deleted concurrently: NotFound. After a unique violation the retry finds the name
+    taken, and its own check raises the error.
     """
 
     @wraps(action)

@@ -1,1 +1,1 @@
-"""A filled installation to look around in: `manage.py demo`."""
+"""Demo data for `manage.py demo`."""

@@ -1,4 +1,4 @@
-"""Short words for the demo's flags. What they build are parts of an import body, as in the specification."""
+"""Functions that build the demo's flags as parts of an import body."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ class DemoFlag:
 def import_body(
     project: str, environment: str, flags: Iterable[DemoFlag], segment_ids: dict[str, int]
 ) -> Document:
-    """The body that brings these flags into one environment of the project."""
+    """The import body with these flags for one environment of the project."""
     flags = list(flags)
     places = {flag.name: getattr(flag, environment) for flag in flags}
     return {

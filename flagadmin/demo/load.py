@@ -1,4 +1,4 @@
-"""Fills an installation, through the same doors as everybody else. A second run changes nothing that is there."""
+"""Loads the demo data through the actions and the import. A second run changes nothing that exists."""
 
 import secrets
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ KEY_NAME = "demo"
 
 
 def load_demo() -> User:
-    """Everything of the demo that is not there yet. Answers its admin."""
+    """Creates what is missing of the demo. Returns its admin."""
     caller = Caller.system()
     admin = _accounts(caller)
     _vocabulary(caller)
@@ -53,14 +53,14 @@ def load_demo() -> User:
 
 
 def fresh_password(admin: User) -> str:
-    """A new password for the demo's admin; the one of an earlier run ends with it."""
+    """Sets and returns a new password for the demo's admin."""
     password = secrets.token_urlsafe(12)
     change_password(admin, password, caller=Caller.system())
     return password
 
 
 def fresh_key(admin: User) -> str:
-    """A new API key for the demo's admin in place of an earlier run's."""
+    """Replaces the API token of the demo's admin and returns the new one."""
     caller = Caller.system()
     for token in admin.tokens.filter(name=KEY_NAME):
         delete_personal_token(admin, token.pk, caller=caller)
@@ -112,7 +112,7 @@ def _flags(caller: Caller) -> None:
 
 
 def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
-    """A second run must not undo what people have changed since the first."""
+    """A second run must not undo changes made since the first."""
     there = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
     archived = set(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
     return (flag for flag in flags if flag.name not in there | archived)

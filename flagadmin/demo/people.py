@@ -1,4 +1,4 @@
-"""The demo's people, groups and applications."""
+"""The demo's users, groups and applications."""
 
 from dataclasses import dataclass
 from typing import Any

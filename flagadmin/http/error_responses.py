@@ -1,7 +1,4 @@
-"""Between HTTP and the errors: records, pages, request ids, security headers.
-
-The only place that turns an exception into an answer, for DRF views, plain views and middleware alike.
-"""
+"""Converts exceptions to responses, for DRF views, plain views and middleware alike."""
 
 import logging
 import uuid
@@ -32,7 +29,7 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def as_app_error(exc: BaseException) -> AppError:
-    """The refusal that an exception stands for; anything unforeseen is an UnknownError without detail."""
+    """The AppError for an exception; UnknownError for an unexpected one."""
     if isinstance(exc, AppError):
         return exc
     for kinds, convert in _CONVERSIONS:
@@ -109,13 +106,13 @@ def _inner_path(path: str, key: str | int) -> str:
 
 
 def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
-    """The answer to a request that failed: the error record below /api/, a page elsewhere."""
+    """The response to a failed request: an error record for the API, a page elsewhere."""
     error = as_app_error(exc)
     record = logged_record(error, exc)
     if is_api(request):
         response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
     else:
-        # Without navigation where it could fail the same way: who is logged in stands in the database.
+        # Without navigation after server errors: it needs the database, which may be the cause.
         context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
         response = render(request, "console/error.html", context, status=error.status)
     for header, value in error.headers.items():
@@ -134,7 +131,7 @@ def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record."""
-    # Imported late: DRF's views read the settings, which name this module.
+    # Imported late: DRF's views read the settings, which refer to this module.
     from rest_framework.views import set_rollback
 
     set_rollback()

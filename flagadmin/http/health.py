@@ -1,4 +1,4 @@
-"""Probes for whoever runs the service: is the process there, and can it serve?"""
+"""Liveness and readiness probes."""
 
 import logging
 import os
@@ -16,22 +16,22 @@ from flagadmin.errors import DiskFull, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
 
-MIN_FREE_BYTES = 32_000_000  # bytes; the next segment of PostgreSQL's write-ahead log takes 16 MB
+MIN_FREE_BYTES = 32_000_000  # a segment of PostgreSQL's write-ahead log takes 16 MB
 DISK_FULL_SECONDS = 60.0
 
-# When the database last refused a statement for want of space.
+# When the database last reported a full disk.
 _disk_full_errors: deque[float] = deque(maxlen=1)
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponseBase:
-    """200 as long as this process answers at all."""
+    """200 as long as the process responds."""
     return JsonResponse({"health": "GOOD"})
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponseBase:
-    """200 when the database answers, is migrated and has space; else 503 with an error record."""
+    """200 if the database is available, migrated and has disk space, else 503 with an error record."""
     try:
         waiting = unapplied_migrations()
     except DatabaseError as error:
@@ -39,19 +39,19 @@ def readyz(request: HttpRequest) -> HttpResponseBase:
     if _has_no_space():
         return _not_ready(DiskFull())
     if waiting:
-        return _not_ready(ServiceUnavailable(f"Migrations are missing: {', '.join(waiting)}."))
+        return _not_ready(ServiceUnavailable(f"Unapplied migrations: {', '.join(waiting)}."))
     return JsonResponse({"health": "GOOD"})
 
 
 def unavailable(error: BaseException) -> ServiceUnavailable:
-    """The refusal that a failure of the database stands for, with the reason where it is known."""
+    """The error for a database failure, with its reason if known."""
     if getattr(error.__cause__, "sqlstate", None) == psycopg.errors.DiskFull.sqlstate:
         _disk_full_errors.append(time.monotonic())
     return DiskFull() if _has_no_space() else ServiceUnavailable()
 
 
 def _has_no_space() -> bool:
-    """As the bundled database's disk says, or as any database said a moment ago."""
+    """By the disk of the bundled database, or a recent error of any database."""
     if any(time.monotonic() - then < DISK_FULL_SECONDS for then in _disk_full_errors):
         return True
     data_dir = connection.settings_dict["OPTIONS"].get("data_dir")
@@ -68,7 +68,7 @@ def _not_ready(error: ServiceUnavailable) -> JsonResponse:
 
 
 def unapplied_migrations() -> list[str]:
-    """Names of migrations that the database still lacks."""
+    """The names of unapplied migrations."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]

@@ -1,4 +1,4 @@
-"""Bodies of PATCH: a JSON Patch (RFC 6902), applied to the document that GET shows."""
+"""JSON Patch (RFC 6902) for PATCH bodies, applied to the document that GET returns."""
 
 from collections.abc import Collection
 from copy import deepcopy
@@ -15,7 +15,7 @@ NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
 
 
 class PatchOperation(Body):
-    """One step of a JSON Patch. No copy: a few of them make a document grow without bounds."""
+    """An operation of a JSON Patch. "copy" is not supported: a few could make a document grow exponentially."""
 
     op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
     path = serializers.CharField(help_text="JSON Pointer: /description")
@@ -39,7 +39,7 @@ class PatchOperation(Body):
 
 
 def patched(document: Any, operations: Any) -> Any:
-    """The document after these operations. Raises ValidationError for a bad patch, or one that does not fit."""
+    """The patched document. Raises ValidationError for an invalid or inapplicable patch."""
     body = PatchOperation(data=operations, many=True)
     body.is_valid(raise_exception=True)
     after = deepcopy(document)

@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each in production, plain text in debug; both carry the request id."""
+"""Log formatters: JSON in production, plain text in debug mode, both with the request id."""
 
 import logging
 import re
@@ -8,18 +8,18 @@ from typing import Any
 
 import orjson
 
-# Set by RequestIdMiddleware. Here, because logging is set up before anything else can be imported.
+# Set by RequestIdMiddleware. Defined here because logging is configured before other modules can be imported.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 _STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
 
 
-# The one line that is meant to hold a link: it makes the first account, and nobody else can be told.
+# The logger of the setup link for the first account, the only secret that the log may contain.
 _MAY_SHOW_LINKS = "flagadmin.setup"
 _SECRETS = (
-    (re.compile(r"\b([0-9a-f]{6})[0-9a-f]{50}\b"), r"\1…"),  # the random part of an API key
+    (re.compile(r"\b([0-9a-f]{6})[0-9a-f]{50}\b"), r"\1…"),  # the random part of an API token
     (re.compile(r"(/api-tokens/)(?![0-9]{1,18}(?![^\s?\"'/]))[^\s?\"'/]+"), r"\1…"),
-    # Any other key, "project:environment.secret", in an address with its characters as they are or percent-encoded.
+    # Any other token, "project:environment.secret", plain or percent-encoded in a URL.
     (
         re.compile(
             r"(?<![\w*\[\]%-])([\w*\[\]%-]{1,200}(?::|%3[Aa])[\w*%-]{1,200}(?:\.|%2[Ee]))[\w~%+-]{8,}"
@@ -31,7 +31,7 @@ _SECRETS = (
 
 
 def without_secrets(text: str) -> str:
-    """The text with keys and one-time links cut: what stands in an address must not stay in a log."""
+    """The text with tokens and one-time links shortened, because logs contain URLs."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text

@@ -45,7 +45,7 @@ class RequestIdMiddleware:
 
 
 class SecurityHeadersMiddleware:
-    """A strict content security policy on every answer that does not bring its own."""
+    """A strict content security policy for responses without their own."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -60,7 +60,7 @@ class SecurityHeadersMiddleware:
 
 
 def canonical_path(path: str) -> str:
-    """A slash behind an address of the API means nothing, except where its last part is free text: a tag "x/"."""
+    """API paths work with and without a trailing slash, unless the last part is free text, such as a tag "x/"."""
     if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
         return path
     with suppress(Http404):
@@ -70,7 +70,7 @@ def canonical_path(path: str) -> str:
 
 
 class ErrorMiddleware:
-    """Answers what plain views raise, and refuses what no view should see (NUL characters in an address)."""
+    """Converts exceptions of plain views to responses, and refuses NUL characters in URLs."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

@@ -1,4 +1,4 @@
-"""Ids of people, groups and roles as they stand in a path."""
+"""Ids of users, groups and roles in URL paths."""
 
 import re
 
@@ -9,7 +9,7 @@ _LARGEST = 2**63 - 1
 
 
 def path_id(text: str, name: str = "id") -> int:
-    """A whole number. Raises ValidationError for anything else, NotFound for one that no row can have."""
+    """The id as an integer. Raises ValidationError if it is not one, NotFound if it is out of range."""
     if not _NUMBER.fullmatch(text):
         raise ValidationError.at(name, f"{text[:100]} is not an id; give a whole number.")
     if len(text) > 20 or not 0 < int(text) <= _LARGEST:

@@ -1,4 +1,4 @@
-"""Bodies in and out: read bounded before anyone parses them, parsed strictly, rendered fast."""
+"""Request bodies: size limits, decompression and strict JSON parsing. Also JSON rendering."""
 
 import re
 import zlib
@@ -25,7 +25,7 @@ ORJSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_U
 
 
 class BoundedBodyMiddleware:
-    """Reads a body before anyone parses it, up to the view's ``body_limit`` (bytes), inflated size counted.
+    """Reads and decompresses a body before it is parsed, up to the view's ``body_limit`` (bytes).
 
     Multipart uploads of the console are left to Django's streaming upload handlers; their declared length
     is checked here.
@@ -48,14 +48,14 @@ class BoundedBodyMiddleware:
 
 
 def limit_of(view: Any) -> int:
-    """The most bytes that this view function takes."""
+    """The body limit of a view function, in bytes."""
     owner = getattr(view, "cls", None) or getattr(view, "view_class", view)
     limit: int = getattr(owner, "body_limit", settings.BODY_LIMIT)
     return limit
 
 
 def limit_at(path: str) -> int:
-    """The same for what is found at this path."""
+    """The body limit of the view at a path, in bytes."""
     try:
         return limit_of(resolve(canonical_path(path)).func)
     except Http404:
@@ -63,7 +63,7 @@ def limit_at(path: str) -> int:
 
 
 def bound_body(request: HttpRequest, limit: int) -> None:
-    """Puts the whole, inflated body in the stream's place. Raises PayloadTooLarge past ``limit`` bytes."""
+    """Replaces the stream by the whole decompressed body. Raises PayloadTooLarge beyond ``limit`` bytes."""
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
     if request.content_type == "application/x-www-form-urlencoded":
         # Parsing takes many times its size; forms with files are multipart.
@@ -107,10 +107,10 @@ def too_large(limit: int) -> AppError:
 
 
 class FreedBodiesMiddleware:
-    """Bodies and answers, megabytes as they may be, are freed with their last reference.
+    """Frees request and response bodies, which may be megabytes, as soon as the response has been sent.
 
-    For rendering, the framework of the API ties a view, its request and its answer together in circles; behind that
-    they would wait for Python's cycle collector, which the playground holds off (``flagadmin.server.gc_control``).
+    DRF links a view, its request and its response in reference cycles. Without this middleware they would stay until
+    the next garbage collection, which the playground pauses (``flagadmin.server.gc_control``).
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -135,14 +135,14 @@ class OrjsonRenderer(BaseRenderer):
     ) -> bytes:
         if data is None:
             return b""
-        if isinstance(data, bytes):  # rendered ahead of time by a view that knows how
+        if isinstance(data, bytes):  # already rendered by the view
             return data
         return orjson.dumps(data, default=str, option=ORJSON_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much a JSON document may hold, whatever it means; fields have maxima of their own beside these."""
+    """The general limits of a JSON document. Fields have their own in addition."""
 
     items: int = 10_000  # of one list
     members: int = 10_000  # of one object
@@ -151,7 +151,7 @@ class Bounds:
 
 
 class StrictJSONParser(BaseParser):
-    """JSON with a body as it is: malformed text, NaN, lone surrogates and NUL characters are refused."""
+    """Refuses malformed JSON, NaN, lone surrogates and NUL characters."""
 
     media_type = "application/json"
 
@@ -164,12 +164,12 @@ class StrictJSONParser(BaseParser):
 
 
 def parse_json(body: bytes) -> Any:
-    """Raises ValidationError naming the place of the fault."""
+    """Raises ValidationError with the position of the error."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise errors.ValidationError(f"The body is not valid JSON: {exc}.") from exc
-    # PostgreSQL has no NUL in text; found here it can name its place.
+    # PostgreSQL text cannot contain NUL. Checked here, the error can name its path.
     if b"\\u0000" in body and (path := _place_of(data, _has_nul)) is not None:
         raise errors.ValidationError.at(path, "a NUL character (\\u0000) is not allowed")
     return data
@@ -179,7 +179,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 
 
 def check_values(body: bytes, bounds: Bounds) -> None:
-    """Raises ValidationError for a body whose commas say that it has too many values, before they are made."""
+    """Raises ValidationError for too many values, by counting commas before the body is parsed."""
     if body.count(b",") >= bounds.values and _STRING.sub(b"", body).count(b",") >= bounds.values:
         raise _too_many_values(bounds)
 
@@ -189,7 +189,7 @@ def _too_many_values(bounds: Bounds) -> AppError:
 
 
 def check_bounds(data: Any, bounds: Bounds) -> None:
-    """Raises ValidationError for more than these bounds allow. One level of the document after the other."""
+    """Raises ValidationError for a document beyond these bounds. Walks it level by level."""
     level, values = [data], 1
     for _ in range(bounds.depth):
         inner: list[Any] = []
@@ -223,7 +223,7 @@ def _has_nul(value: Any) -> bool:
 
 
 def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
-    """Where the first such value is. A stack of its own: bodies may be nested deeper than Python's."""
+    """The path of the first such value. Not recursive: bodies may be nested deeper than Python's stack."""
     waiting = [("", data)]
     while waiting:
         path, value = waiting.pop()
@@ -238,7 +238,7 @@ def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
 
 
 class AlwaysJson(DefaultContentNegotiation):
-    """The API answers JSON whatever the Accept header says, errors included."""
+    """Responds with JSON whatever the Accept header, also for errors."""
 
     def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
         return renderers[0], renderers[0].media_type

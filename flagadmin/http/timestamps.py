@@ -1,4 +1,4 @@
-"""Moments as the API writes them."""
+"""Timestamps in the format of the API."""
 
 from datetime import UTC, datetime
 from typing import overload

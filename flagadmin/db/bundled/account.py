@@ -76,6 +76,6 @@ def _nobody() -> Account:
 def _check_named(uid: int) -> None:
     if _account(uid) is None:
         raise EmbeddedServerError(
-            f"User {uid} has no name on this machine (no line in /etc/passwd), which PostgreSQL needs."
+            f"User {uid} has no entry in /etc/passwd, which PostgreSQL requires."
             " Give it one, or set DATABASE_URL."
         )

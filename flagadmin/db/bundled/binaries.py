@@ -36,7 +36,7 @@ def tool_path(name: str) -> Path:
     """The path of one of PostgreSQL's programs: psql, pg_dump, pg_restore and others."""
     path = wheel_root() / "bin" / name
     if not path.exists():
-        raise EmbeddedServerError(f"The bundled PostgreSQL has no program {name}.")
+        raise EmbeddedServerError(f"The bundled PostgreSQL does not include {name}.")
     return path
 
 

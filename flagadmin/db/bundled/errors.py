@@ -1,4 +1,4 @@
-"""What can go wrong with the bundled server."""
+"""Errors of the bundled PostgreSQL server."""
 
 
 class EmbeddedServerError(Exception):

@@ -3,7 +3,7 @@
 from flagadmin.db.bundled.account import Account, accounts_let_in
 
 SUPERUSER = "flagadmin"  # made by initdb; prepares the databases at each start
-APPLICATION = "flagadmin_app"  # owns its database, and is no superuser
+APPLICATION = "flagadmin_app"  # owns its database; not a superuser
 
 
 def access_files(account: Account | None) -> dict[str, str]:

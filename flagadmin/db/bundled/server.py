@@ -124,7 +124,9 @@ def _wait_until_ready(cluster: Cluster) -> None:
             return prepare_databases(cluster.host)
         except psycopg.OperationalError as error:
             if time.monotonic() > deadline or not cluster.is_listening():
-                raise EmbeddedServerError(f"PostgreSQL runs but takes no connection: {error}") from error
+                raise EmbeddedServerError(
+                    f"PostgreSQL is running but does not accept connections: {error}"
+                ) from error
         time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""`manage.py createadmin NAME`: an account with the root role Admin, for whoever has a shell on the server."""
+"""`manage.py createadmin NAME`: creates an account with the root role Admin."""
 
 import getpass
 import sys
@@ -13,7 +13,7 @@ from groups.login.links import create_first_admin
 
 
 class Command(BaseCommand):
-    help = "Make an account with the root role Admin. Asks for the password, which is never an argument."
+    help = "Create an account with the root role Admin. The password is prompted for or read from standard input."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
@@ -30,14 +30,14 @@ class Command(BaseCommand):
             )
         except ValidationError as error:
             raise CommandError("\n".join(p.message for p in error.details) or error.message) from error
-        self.stdout.write(f"{user} may do everything now. Log in at /login/.")
+        self.stdout.write(f"{user} is an admin now. Log in at /login/.")
 
 
 def asked_for_password() -> str:
-    """Typed twice. Raises CommandError where nobody can type."""
+    """Prompts twice. Raises CommandError without a terminal."""
     if not sys.stdin.isatty():
-        raise CommandError("There is no terminal to ask for the password: use --password-stdin.")
+        raise CommandError("No terminal to prompt for the password. Use --password-stdin.")
     password = getpass.getpass("Password: ")
     if getpass.getpass("Once more: ") != password:
-        raise CommandError("These are two different passwords. No account was made.")
+        raise CommandError("The passwords do not match. No account was created.")
     return password

@@ -1,4 +1,4 @@
-"""`manage.py demo`: a filled installation, served, with everything a newcomer needs printed."""
+"""`manage.py demo`: loads demo data, prints how to log in, and serves it."""
 
 import os
 from argparse import ArgumentParser
@@ -20,26 +20,29 @@ BODY = '{"environment": "production", "projects": ["storefront"], "context": {"u
 
 
 class Command(BaseCommand):
-    help = "Fill an installation with demo data (once), print how to log in, and serve it."
+    help = "Load demo data (once), print how to log in, and serve it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument(
-            "--port", type=int, default=int(os.environ.get("PORT", "8000")), help="else PORT, else 8000"
+            "--port",
+            type=int,
+            default=int(os.environ.get("PORT", "8000")),
+            help="port to listen on (PORT, or 8000)",
         )
         parser.add_argument("--workers", type=int, default=2)
-        parser.add_argument("--no-serve", action="store_true", help="fill and print only")
+        parser.add_argument("--no-serve", action="store_true", help="load and print only")
 
     def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
         if not no_serve:
-            check_free(host, port)  # before a login link is printed that another server would get
+            check_free(host, port)  # before printing a login link for a server that cannot start
         call_command("migrate", verbosity=0)
         admin = load_demo()
         address = settings.PUBLIC_URL or local_url(host, port)
         visit = f"{reverse('playground')}?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )
-        password = fresh_password(admin)  # first: it ends the account's links and tokens
+        password = fresh_password(admin)  # first, because it invalidates the account's links and tokens
         self.stdout.write(
             GREETING.format(
                 address=address,

@@ -9,13 +9,11 @@ from flagadmin.db.backup import BackupError, check_archive, holds_data, restore
 
 
 class Command(BaseCommand):
-    help = "Put a backup in place of everything in the database: `restore FILE`."
+    help = "Replace everything in the database with a backup: `restore FILE`."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
-        parser.add_argument(
-            "--force", action="store_true", help="also when there is something in the database"
-        )
+        parser.add_argument("--force", action="store_true", help="even if the database is not empty")
 
     def handle(self, *args: Any, file: Path, force: bool, **options: Any) -> None:
         if not file.is_file():
@@ -30,6 +28,6 @@ class Command(BaseCommand):
             restore(file)
         except BackupError as error:
             raise CommandError(str(error)) from error
-        # A backup of an older version comes up to this one; this one's seed rows are added.
+        # Migrates a backup of an older version and adds missing seed rows.
         call_command("migrate", verbosity=0, interactive=False)
         self.stdout.write(f"Restored {file}.")

@@ -1,4 +1,4 @@
-"""`manage.py serve`: migrate, then answer requests until told to stop."""
+"""`manage.py serve`: migrates the database, then serves until SIGTERM or Ctrl+C."""
 
 import multiprocessing
 import os
@@ -25,24 +25,24 @@ from flagadmin.server import background_tasks
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 
-# Any number: servers that start at once on one database migrate one after the other.
+# An arbitrary key for an advisory lock: servers that start together migrate one after the other.
 MIGRATION_LOCK = 7_325_002
-HEADER_TIMEOUT_MS = 10_000  # and for which an idle connection is kept
-MAX_RESPAWNS = 20  # of workers in a minute; after that something is wrong that starting again does not mend
-MAX_WAIT = 1.0  # seconds until the serving loop looks by itself
+HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
+MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
+MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
-# For the C library of the workers (mallopt(3)). An answer may be megabytes: by default such a block is given back to
-# the system when freed, and mapped and cleared anew, page by page, for the next answer. That was a quarter of the time.
+# For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a response of
+# megabytes maps and clears its pages again each time. That took a quarter of the time of a request.
 KEEP_FREED_MEMORY = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; glibc takes no more
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; the maximum of glibc
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
-    "MALLOC_ARENA_MAX": "1",  # the interpreter lets one thread at a time allocate anyway
+    "MALLOC_ARENA_MAX": "1",  # threads allocate one at a time anyway, because of the GIL
 }
 
 
 class Command(BaseCommand):
-    help = "Bring the database up to date, then serve. Stops cleanly on SIGTERM and Ctrl+C."
+    help = "Migrate the database, then serve. Stops cleanly on SIGTERM and Ctrl+C."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
@@ -61,7 +61,7 @@ class Command(BaseCommand):
             raise CommandError(f"The database is not available: {error}") from error
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from error
-        # The workers make their own; none may be shared.
+        # Workers open their own connections; none may be shared.
         connections.close_all()
         self.serve(server(host, port, workers))
 
@@ -72,7 +72,7 @@ class Command(BaseCommand):
         try:
             granian.serve()
         except SystemExit:
-            # On Ctrl+C the workers may end before they are asked to: nothing went wrong.
+            # On Ctrl+C the workers may exit first, which is not an error.
             if not granian.interrupt_signal:
                 raise
         finally:
@@ -85,7 +85,7 @@ class Command(BaseCommand):
 
 
 def check_free(host: str, port: int) -> None:
-    """Raises CommandError if nothing can listen there."""
+    """Raises CommandError if the address is not available."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with closing(socket.socket(family, kind)) as probe:
@@ -94,12 +94,12 @@ def check_free(host: str, port: int) -> None:
             probe.listen(1)
     except OSError as error:
         raise CommandError(
-            f"Cannot listen on {host_in_url(host)}:{port}: {error.strerror}. Give another --port or --host."
+            f"Cannot listen on {host_in_url(host)}:{port}: {error.strerror}. Choose another --port or --host."
         ) from error
 
 
 def local_url(host: str, port: int) -> str:
-    """Where a browser on this machine finds it: every address is none that a link can have."""
+    """The URL for a browser on this machine."""
     return f"http://{'localhost' if host in ALL_INTERFACES else host_in_url(host)}:{port}"
 
 
@@ -108,7 +108,7 @@ def host_in_url(host: str) -> str:
 
 
 def check_database() -> None:
-    """Raises OperationalError with the server's own words; a pool would only tell that it got no connection."""
+    """Raises OperationalError with the reason, which the error of a connection pool lacks."""
     with connection.wrap_database_errors, psycopg.connect(**connection.get_connection_params()):
         pass
 
@@ -164,7 +164,7 @@ class RespawnLimit(dict[int, float]):
 
 
 def server(host: str, port: int, workers: int) -> Any:
-    # Forked workers would share open connections and locks with this process.
+    # Forked workers would inherit open connections and locks.
     multiprocessing.set_start_method("spawn", force=True)
     for name, value in KEEP_FREED_MEMORY.items():
         os.environ.setdefault(name, value)
@@ -174,16 +174,16 @@ def server(host: str, port: int, workers: int) -> Any:
         port=port,
         interface=Interfaces.RSGI,
         workers=workers,
-        # HTTP/2 comes through a proxy if at all, and looking which one it is has no deadline.
+        # Detecting HTTP/2 has no timeout in Granian; HTTP/2 clients come through a proxy.
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_MS),
         websockets=False,
         respawn_failed_workers=True,
-        # A worker ends by itself before, and says so. Granian's own warnings are left out: it takes one that has just
-        # ended for one that had to be killed, now and then.
+        # Workers end and log before this timeout. Granian's warnings are suppressed, because it sometimes takes a
+        # worker that has just ended for one that had to be killed.
         workers_kill_timeout=SHUTDOWN_TIMEOUT + 5,
         log_level=LogLevels.error,
-        # Through our own log, as everything else.
+        # Granian's messages go to the application's log.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
     granian.main_loop_interrupt = Wakeup()  # type: ignore[assignment]
@@ -192,7 +192,7 @@ def server(host: str, port: int, workers: int) -> Any:
 
 
 def close_connections() -> None:
-    """Including the pools, whose connections would keep the bundled server busy while it stops."""
+    """Also closes the pools, whose connections would delay stopping the bundled server."""
     connections.close_all()
     for wrapper in connections.all():
         if hasattr(wrapper, "close_pool"):

@@ -60,10 +60,10 @@ def refused_with(sqlstate: str) -> OperationalError:
 def test_a_full_disk_is_named_and_the_server_not_ready(client: Client, nothing_refused: None) -> None:
     error = as_app_error(refused_with("53100"))
     assert (error.status, error.name) == (503, "ServiceUnavailableError")
-    assert "disk of the database is full" in error.message
+    assert "database disk is full" in error.message
     answer = client.get("/readyz")
     assert answer.status_code == 503
-    assert "disk of the database is full" in answer.json()["message"]
+    assert "database disk is full" in answer.json()["message"]
 
 
 @pytest.mark.django_db
@@ -78,4 +78,4 @@ def test_not_ready_when_the_bundled_databases_disk_is_nearly_full(
 ) -> None:
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "data_dir", "/")
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1000, f_frsize=4096))
-    assert "disk of the database is full" in client.get("/readyz").json()["message"]
+    assert "database disk is full" in client.get("/readyz").json()["message"]
