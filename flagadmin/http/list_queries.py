@@ -1,4 +1,4 @@
-"""Reading the query of a paged list: every fault at once, naming the choices. An empty value is none."""
+"""The query parameters of paged lists. All errors are reported at once; an empty value counts as not given."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,7 +23,7 @@ class IntegerFilter(django_filters.Filter):
 
 
 class KnownChoiceField(django_filters.fields.ChoiceField):
-    """An unknown value counts as none given."""
+    """An unknown value counts as not given."""
 
     def clean(self, value: Any) -> Any:
         return super().clean(value if self.valid_value(value) else None)
@@ -91,7 +91,7 @@ class ListFilter(django_filters.FilterSet):
         return self.form.cleaned_data["limit"] or self.default_limit
 
     def page(self, rows: QuerySet) -> list[Any]:
-        """The rows of the page that is asked for, none beyond the end."""
+        """The rows of the requested page, none beyond the end."""
         return list(rows[self.start : self.start + self.length])
 
     def _misnamed(self) -> Iterator[Problem]:
@@ -100,19 +100,19 @@ class ListFilter(django_filters.FilterSet):
             if name not in self.filters:
                 yield Problem(name, f"is not a valid parameter. Available: {choices(self.filters)}.")
             elif len(data.getlist(name)) > 1:
-                yield Problem(name, "Give it once.")
+                yield Problem(name, "must be given only once")
 
     def _misread(self) -> Iterator[Problem]:
         for name in self.form.errors:
-            yield Problem(name, f"{self.data[name]!r} is {self._expected(name)}.")
+            yield Problem(name, f"must be {self._expected(name)}, not {self.data[name]!r}")
         if len(terms_of(self.data.get("query", ""))) > MOST_TERMS:
-            yield Problem("query", f"At most {MOST_TERMS} terms.")
+            yield Problem("query", f"Must have at most {MOST_TERMS} terms.")
 
     def _expected(self, name: str) -> str:
         offered = self.filters[name].extra.get("choices")
         if offered:
-            return "none of: " + ", ".join(key for key, _ in offered)
-        return f"no whole number from 1 to {MOST}" if name == "limit" else "no whole number from 0 on"
+            return "one of " + ", ".join(key for key, _ in offered)
+        return f"a whole number from 1 to {MOST}" if name == "limit" else "a whole number, 0 or greater"
 
 
 def terms_of(query: str) -> list[str]:
@@ -121,7 +121,7 @@ def terms_of(query: str) -> list[str]:
 
 
 def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list[OpenApiParameter]:
-    """The OpenAPI of such a list: what its search is over, and what its sort keys mean."""
+    """The OpenAPI parameters of such a list. ``query`` and ``sort_by`` describe what it searches and sorts by."""
     keys = [key for key, _ in kind.base_filters["sortBy"].extra["choices"]]
     limit = f"Number of applications per page, 1 to {MOST}."
     return [

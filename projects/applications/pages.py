@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.http.list_queries import terms_of
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.applications import queries as documents
+from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs
 from projects.models import Environment, ProjectApplication
@@ -72,7 +72,7 @@ class ApplicationsPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[ProjectApplication]:
         lines = documents.project_applications(self.project.pk)
-        lines = documents.search(lines, terms_of(values["q"]))
+        lines = ProjectApplicationFilter({"query": values["q"]}, lines).qs
         environment = values["environment"]
         return documents.in_environment(lines, environment) if environment else lines
 
