@@ -107,7 +107,7 @@ def test_what_an_action_refuses_is_told_on_the_page(browse, cart):
     page = browser.post(f"{FLAG}tags", {"type": "simple", "value": "x"}, follow=True)
 
     assert page.redirect_chain == [(FLAG, 302)]
-    assert "a tag's value has 2 to 50 characters" in page_text(page)
+    assert "must have 2 to 50 characters, not 1" in page_text(page)
 
 
 def test_dependencies(browse, cart):
