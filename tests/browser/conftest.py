@@ -188,3 +188,8 @@ def check_accessible() -> Callable[[Page], None]:
         assert results.violations_count == 0, results.generate_report()
 
     return check
+
+
+def fits(page):
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 360, f"{page.url} is {wide} px wide"

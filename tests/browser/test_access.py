@@ -10,8 +10,7 @@ from playwright.sync_api import expect
 
 from groups.models import Grant, Group, GroupMembership, Role
 from groups.permissions import BuiltIn
-from tests.browser.conftest import make_narrow, stop_clock
-from tests.browser.test_every_page import fits
+from tests.browser.conftest import fits, make_narrow, stop_clock
 from tests.support.cast import make_token, make_user
 
 pytestmark = pytest.mark.usefixtures("scenery")

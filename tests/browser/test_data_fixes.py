@@ -6,8 +6,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from tests.browser.conftest import make_narrow
-from tests.browser.test_every_page import fits
+from tests.browser.conftest import fits, make_narrow
 
 pytestmark = pytest.mark.usefixtures("scenery")
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
-from tests.browser.conftest import make_narrow, person
+from tests.browser.conftest import fits, make_narrow, person
 from tests.browser.pages import PAGES, filled, meant_status
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -43,8 +43,3 @@ def test_so_is_the_login_page(visit, check_accessible):
     check_accessible(page)
     make_narrow(page)
     fits(page)
-
-
-def fits(page):
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= 360, f"{page.url} is {wide} px wide"

@@ -3,8 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import make_narrow, stop_clock
-from tests.browser.test_every_page import fits
+from tests.browser.conftest import fits, make_narrow, stop_clock
 
 pytestmark = pytest.mark.usefixtures("scenery")
 EDITOR = "**/strategies/edit?*"

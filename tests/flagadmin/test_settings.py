@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from flagadmin.db.data_dir import kept_secret_key, make_data_dir
-from tests.flagadmin.server.test_serve import environment
 from tests.support.paths import ROOT
+from tests.support.serve import environment
 
 SHOW = """
 import django

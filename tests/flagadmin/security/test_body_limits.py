@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
+from tests.flagadmin.security.sending import bodies
+
 # These are bounded as a whole: in bytes and in entries.
 IMPORTS = ("/api/admin/features-batch/import", "/api/admin/features-batch/validate")
 
@@ -13,13 +15,6 @@ IMPORTS = ("/api/admin/features-batch/import", "/api/admin/features-batch/valida
 @pytest.fixture(scope="module")
 def document() -> Any:
     return SchemaGenerator().get_schema(request=None, public=True)
-
-
-def bodies(document: Any) -> Iterator[tuple[str, Any]]:
-    for path, item in document["paths"].items():
-        for method, operation in item.items():
-            for media in operation.get("requestBody", {}).get("content", {}).values():
-                yield f"{method} {path}", media["schema"]
 
 
 def unbounded(document: Any, schema: Any, place: str = "body") -> Iterator[str]:

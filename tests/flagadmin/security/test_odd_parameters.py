@@ -7,7 +7,7 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from tests.flagadmin.security.routes import Route
-from tests.flagadmin.security.test_odd_bodies import caller, is_sound, known_routes, send
+from tests.flagadmin.security.sending import caller, is_sound, known_routes, send
 from tests.flagadmin.security.world import address, build
 
 pytestmark = pytest.mark.exhaustive

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from tests.flagadmin.security.test_body_limits import bodies
-from tests.flagadmin.security.test_odd_bodies import caller, known_routes, replaced, send, world  # noqa: F401
+from tests.flagadmin.security.sending import bodies, caller, known_routes, replaced, send
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address
 
@@ -75,7 +74,7 @@ def judged(response: Any) -> Any:
 
 
 @pytest.mark.parametrize("operation", VALID)
-def test_neighbouring_types(operation: str, document: Any, world: Any, api: Any) -> None:  # noqa: F811
+def test_neighbouring_types(operation: str, document: Any, world: Any, api: Any) -> None:
     who, path = caller(operation, api), address(known_routes()[operation], world)
     body = valid_body(operation, world)
     different = {}

@@ -6,51 +6,19 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.management.commands.serve import local_url
-from tests.support.live_server import PATIENCE, PATIENT, descendants, is_ready, reserved_port, wait_until
-from tests.support.paths import ROOT
+from tests.support.live_server import PATIENCE, descendants, reserved_port, wait_until
+from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
-
-
-def environment(data_dir: Path, **more: str) -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("FLAGADMIN_", "INIT_", "DJANGO_"))
-        and name not in ("DATABASE_URL", "SECRET_KEY")
-    }
-    own = {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"}
-    return kept | PATIENT | own | more
-
-
-@contextmanager
-def serve(data_dir: Path, port: int, command: str = "serve", **more: str) -> Iterator[subprocess.Popen[str]]:
-    """Leads a group of its own, of which nothing is left at the end, whatever went wrong."""
-    with subprocess.Popen(
-        [sys.executable, "manage.py", command, "--port", str(port), "--workers", "2"],
-        cwd=ROOT,
-        env=environment(data_dir, **more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    ) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -67,11 +35,6 @@ def get(port: int, path: str, **headers: str) -> tuple[int, dict[str, str], byte
     except urllib.error.HTTPError as refusal:
         with refusal:
             return refusal.code, dict(refusal.headers), refusal.read()
-
-
-def wait_until_it_answers(port: int, process: subprocess.Popen[str]) -> None:
-    wait_until(lambda: is_ready(port) or process.poll() is not None)
-    assert process.poll() is None, process.stdout and process.stdout.read()
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:

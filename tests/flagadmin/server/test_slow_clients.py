@@ -14,8 +14,8 @@ import pytest
 from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.server.sockets import drop_stalled_readers
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
-from tests.flagadmin.server.test_serve import serve, wait_until_it_answers
 from tests.support.live_server import Client, held_sockets, reserved_port
+from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
 

@@ -10,15 +10,8 @@ from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.explanation import State, explain
 from playground.engine.reasons import Reasons
+from tests.support.definitions import NORWAY, SEGMENTS, flag, needs, rollout, strategy
 from tests.support.engine import NOW
-
-SEGMENTS = {
-    1: {
-        "id": 1,
-        "name": "beta-testers",
-        "constraints": [{"contextName": "userId", "operator": "IN", "values": ["42"]}],
-    }
-}
 
 
 def evaluation_of(
@@ -28,37 +21,12 @@ def evaluation_of(
     return evaluate(snapshot, Context(sent), now=NOW, random=lambda: chance)
 
 
-def flag(*strategies: dict[str, Any], name: str = "f", **fields: Any) -> dict[str, Any]:
-    return {"name": name, "project": "shop", "enabled": True, "strategies": list(strategies), **fields}
-
-
-def strategy(name: str = "default", /, *constraints: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    parameters = {key: fields.pop(key) for key in list(fields) if key in PARAMETERS}
-    return {"name": name, "parameters": parameters, "constraints": list(constraints), **fields}
-
-
-PARAMETERS = ("rollout", "stickiness", "groupId", "percentage", "userIds", "IPs")
-
-
-def rollout(
-    percentage: str, *constraints: dict[str, Any], stickiness: str = "userId", group: str = "g"
-) -> dict[str, Any]:
-    return strategy("flexibleRollout", *constraints, rollout=percentage, stickiness=stickiness, groupId=group)
-
-
-def needs(field: str, operator: str, *values: str, **fields: Any) -> dict[str, Any]:
-    if operator in ("IN", "NOT_IN", "IN_CIDR") or operator.startswith("STR_"):
-        return {"contextName": field, "operator": operator, "values": list(values), **fields}
-    return {"contextName": field, "operator": operator, "value": values[0], **fields}
-
-
 def reason(*flags: dict[str, Any], sent: dict[str, Any] | None = None) -> str:
     """The reason of the first of these flags."""
     evaluation = evaluation_of(*flags, sent=sent)
     return Reasons(evaluation).flag(*evaluation.pair(flags[0]["name"]))
 
 
-NORWAY = needs("country", "IN", "NO")
 USER = {"userId": "42"}
 
 

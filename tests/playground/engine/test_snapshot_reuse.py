@@ -11,7 +11,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
-from tests.playground.engine.test_sentences import NORWAY, flag, rollout, strategy
+from tests.support.definitions import NORWAY, flag, rollout, strategy
 from tests.support.engine import NOW
 from tests.support.examples import examples
 from tests.support.generators import contexts, states

@@ -11,7 +11,7 @@ from playground.engine.evaluator import evaluate
 from playground.engine.explanation import explain
 from playground.response.snapshot import compile_playground
 from playground.response.writer import render_each, render_features
-from tests.playground.engine.test_sentences import NORWAY, SEGMENTS, flag, needs, rollout, strategy
+from tests.support.definitions import NORWAY, SEGMENTS, flag, needs, rollout, strategy
 from tests.support.engine import NOW
 
 VARIANTS = [

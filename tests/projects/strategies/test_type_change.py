@@ -3,7 +3,7 @@
 import pytest
 
 from projects.models import StrategyType
-from tests.projects.strategies.test_constraint_forms import Form
+from tests.support.editor_form import Form
 from tests.support.flags import make_flag
 
 NEW = "/projects/shop/features/cart/strategies/new?environmentId=production"

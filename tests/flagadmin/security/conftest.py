@@ -1,0 +1,16 @@
+"""The installation in which the bodies of valid_bodies.py are valid."""
+
+from typing import Any
+
+import pytest
+
+from projects.models import Dependency, Environment
+from tests.flagadmin.security.world import build
+
+
+@pytest.fixture
+def world(shop: Any) -> Any:
+    made = build(shop)
+    Environment.objects.create(name="staging", type="test")
+    Dependency.objects.all().delete()  # it would stand against a move
+    return made

@@ -1,0 +1,66 @@
+"""Requests to every operation, each undone afterwards."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import transaction
+
+from tests.flagadmin.security.routes import Route, routes
+from tests.support.cast import client, make_token
+
+MISSING = object()
+
+
+ROUTES = [route for prefix in ("api/", "edge/") for route in routes(prefix)]
+
+
+def known_routes() -> dict[str, Route]:
+    return {f"{method} {route}": route for route in ROUTES for method in route.methods}
+
+
+def replaced(body: Any, path: tuple, odd: Any) -> Any:
+    if not path:
+        return odd
+    body = copy.deepcopy(body)
+    holder = body
+    for key in path[:-1]:
+        holder = holder[key]
+    if odd is MISSING:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = odd
+    return body
+
+
+def is_sound(response: Any) -> bool:
+    """Accepted, or refused with a record."""
+    if response.status_code < 400:
+        return True
+    record = json.loads(response.content)
+    return response.status_code < 500 and {"id", "name", "message"} <= record.keys()
+
+
+def caller(operation: str, api: Any) -> Any:
+    if " /api/client/" in operation:
+        return client(make_token("backend", environment="production"))
+    if " /api/frontend" in operation:
+        return client(make_token("frontend", environment="production"))
+    return api["admin"]
+
+
+def send(who: Any, operation: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body)
+    with transaction.atomic():
+        method = getattr(who, operation.partition(" ")[0])
+        response = method(path, data, content_type="application/json") if data is not None else method(path)
+        transaction.set_rollback(True)
+    return response
+
+
+def bodies(document: Any) -> Iterator[tuple[str, Any]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                yield f"{method} {path}", media["schema"]

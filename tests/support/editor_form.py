@@ -1,0 +1,51 @@
+"""Forms as a browser without JavaScript sends them."""
+
+from html.parser import HTMLParser
+
+
+class Form(HTMLParser):
+    """What a browser without JavaScript would send of the form #editor."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.sent: dict[str, list[str]] = {}
+        self.inside = False
+        self.select: str | None = None
+        self.area: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        name, value = given.get("name"), given.get("value") or ""
+        if tag == "form":
+            self.inside = given.get("id") == "editor"
+        elif not self.inside:
+            return
+        elif (
+            tag == "input" and name and (given.get("type") not in ("checkbox", "radio") or "checked" in given)
+        ):
+            hidden = given.get("type") == "hidden"
+            self.add(
+                name, value.replace("\n", "\r\n") if hidden else value.replace("\n", "").replace("\r", "")
+            )
+        elif tag == "select":
+            self.select = name
+        elif tag == "option" and self.select and "selected" in given:
+            self.add(self.select, value)
+        elif tag == "textarea":
+            self.area, self.text = name, ""
+
+    def handle_endtag(self, tag):
+        if tag == "textarea" and self.area:
+            lines = self.text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\n")
+            self.add(self.area, lines.replace("\n", "\r\n"))
+            self.area = None
+        elif tag == "form":
+            self.inside = False
+
+    def handle_data(self, data):
+        if self.area:
+            self.text += data
+
+    def add(self, name, value):
+        self.sent.setdefault(name, []).append(value)

@@ -1,0 +1,47 @@
+"""The command serve in a process of its own, as an operator starts it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.live_server import PATIENT, is_ready, wait_until
+from tests.support.paths import ROOT
+
+
+def environment(data_dir: Path, **more: str) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FLAGADMIN_", "INIT_", "DJANGO_"))
+        and name not in ("DATABASE_URL", "SECRET_KEY")
+    }
+    own = {"FLAGADMIN_DATA_DIR": str(data_dir), "FLAGADMIN_DATABASE_DURABLE": "0"}
+    return kept | PATIENT | own | more
+
+
+@contextmanager
+def serve(data_dir: Path, port: int, command: str = "serve", **more: str) -> Iterator[subprocess.Popen[str]]:
+    """Leads a group of its own, of which nothing is left at the end, whatever went wrong."""
+    with subprocess.Popen(
+        [sys.executable, "manage.py", command, "--port", str(port), "--workers", "2"],
+        cwd=ROOT,
+        env=environment(data_dir, **more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_until_it_answers(port: int, process: subprocess.Popen[str]) -> None:
+    wait_until(lambda: is_ready(port) or process.poll() is not None)
+    assert process.poll() is None, process.stdout and process.stdout.read()
