@@ -247,9 +247,14 @@ def choices(names: Iterable[str], *, limit: int = 20) -> str:
     return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """``1 flag``, ``2 flags``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def named_flags(names: Collection[str]) -> str:
     """``1 flag: cart``, ``2 flags: cart, search``."""
-    return f"{len(names)} flag{'' if len(names) == 1 else 's'}: {choices(names)}"
+    return f"{counted(len(names), 'flag')}: {choices(names)}"
 
 
 def check_problems(problems: Iterable[Problem]) -> None:

@@ -1,6 +1,7 @@
 """What people lose with a group, in words."""
 
 from flagadmin.console.lists import SHOWN
+from flagadmin.errors import counted
 from groups.groups.actions import GroupDeletion
 
 NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
@@ -11,7 +12,7 @@ def deletion_sentence(plan: GroupDeletion) -> str:
     group, count = plan.group, len(plan.members)
     if not count:
         return f"{group.name} has no members. Nobody loses access."
-    has = f"{group.name} has {count} member{'' if count == 1 else 's'}."
+    has = f"{group.name} has {counted(count, 'member')}."
     return " ".join(filter(None, (has, _what(plan), _who_loses_all(plan))))
 
 

@@ -20,6 +20,7 @@ from flagadmin.errors import (
     RoleInUse,
     ValidationError,
     choices,
+    counted,
     raised_by,
 )
 from groups.access import Caller
@@ -135,7 +136,7 @@ def check_role_is_unused(role: Role) -> None:
         (use.service_accounts, "service account", "service accounts"),
         (use.groups, "group", "groups"),
     )
-    held = ", ".join(f"{n} {one if n == 1 else many}" for n, one, many in counts if n)
+    held = ", ".join(counted(n, one, many) for n, one, many in counts if n)
     raise RoleInUse(
         f"{role.name} is held by {held}. Take it from them first.",
         extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},

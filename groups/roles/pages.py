@@ -11,6 +11,7 @@ from django.urls import reverse, reverse_lazy
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import counted
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
@@ -240,7 +241,7 @@ class DeleteRolePage(ConfirmPage):
         number = role.permissions.count()
         return {
             "title": f"Delete role {role.name}",
-            "losses": [f"the role {role.name} with its {number} permission{'' if number == 1 else 's'}"],
+            "losses": [f"the role {role.name} with its {counted(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
             "blocked": actions.why_not_deleted(role),

@@ -13,7 +13,7 @@ from django.urls import reverse
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import choices
+from flagadmin.errors import choices, counted
 from groups.console import ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
@@ -250,7 +250,7 @@ class DeleteContextField(ConfirmPage):
             "title": f"Delete context field {name}",
             "consequences": consequences(name, uses),
             "uses": paged_uses(self.request, uses),
-            "losses": [f"context field {name} with its {count} legal value{'' if count == 1 else 's'}"],
+            "losses": [f"context field {name} with its {counted(count, 'legal value')}"],
             "button": f"Delete context field {name}",
             "cancel": field_url(name),
         }

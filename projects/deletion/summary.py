@@ -2,12 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from flagadmin.errors import counted
 from projects.deletion.plan import Access, DeletionPlan
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """``1 flag``, ``2 flags``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

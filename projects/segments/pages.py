@@ -15,7 +15,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import Column, Filter, curl_for
-from flagadmin.errors import AppError, NotFound, Problem, raised_by
+from flagadmin.errors import AppError, NotFound, Problem, counted, raised_by
 from flagadmin.http.path_ids import path_id
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
@@ -265,7 +265,7 @@ class DeleteSegment(ConfirmPage):
         blockers = raised_by(partial(actions.check_segment_is_unused, segment))
         return {
             "title": f"Delete segment {segment.name}",
-            "losses": [f"segment {segment.name} with its {count} condition{'' if count == 1 else 's'}"],
+            "losses": [f"segment {segment.name} with its {counted(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
             "uses": paged_uses(self.request, segment_uses(segment.pk, self.caller)),
             "button": f"Delete segment {segment.name}",

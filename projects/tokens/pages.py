@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from flagadmin.console.lists import Column, Filter, curl_for, curl_with_token
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.errors import NotFound, ValidationError, counted
 from groups.access import Caller
 from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken, ApiTokenProject
@@ -66,7 +66,7 @@ def scope_words(token: ApiToken, caller: Caller) -> str:
     scopes = [scope.project_id for scope in token.scopes.all()]
     shown = sorted(project for project in scopes if caller.can_read(project))
     if hidden := len(scopes) - len(shown):
-        shown.append(f"{hidden} other{'' if hidden == 1 else 's'}")
+        shown.append(counted(hidden, "other"))
     projects = "all projects" if token.all_projects else ", ".join(shown) or "no project"
     return f"{projects} · {token.environment_id or 'all environments'}"
 
