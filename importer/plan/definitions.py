@@ -34,8 +34,7 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
         "impression_data": after["impressionData"],
         "variants": after["variants"],
         "strategies": [
-            {key: value for key, value in strategy.items() if key != "sortOrder"}
-            | {"id": f"planned-{planned.name}-{index}"}
+            strategy | {"id": f"planned-{planned.name}-{index}"}
             for index, strategy in enumerate(after["strategies"])
         ],
         "dependencies": after["parents"],

@@ -1,4 +1,4 @@
-"""Measures the import run_isolated its floor: a bare COPY of the same rows into the same tables, in the same run.
+"""Measures the import beside its floor: a bare COPY of the same rows into the same tables, in the same run.
 
     python -m tests.benchmarks.bench_import [FLAGS ...]
 
