@@ -272,7 +272,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "The types are those to send. A number is taken for a string as well, a string of digits for a number, and "
         '`"true"`, `"false"`, 0 and 1 for a boolean. Every list, object and string of a body has a maximum.'
     ),
-    "VERSION": "1.0.0",
+    "VERSION": "1.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
