@@ -1,4 +1,4 @@
-"""The small forms of a flag's page: favourite, stale, tags, parents, links, the order of its strategies."""
+"""Handles the small forms on a flag's page: favourite, stale, tags, parents, links, strategy order."""
 
 from flagadmin.errors import ValidationError
 from projects.access import access_flag
@@ -14,7 +14,7 @@ from projects.strategies.actions import order_strategies
 
 
 class FlagAction(ActionPage):
-    """An action on the flag of the address."""
+    """An action on the flag named in the URL."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -42,7 +42,7 @@ class Stale(FlagAction):
 
 
 class Tags(FlagAction):
-    """``add`` or ``remove`` says which; a tag is its type and its value."""
+    """``do`` is "add" or "remove"; ``type`` and ``value`` identify the tag."""
 
     def act(self) -> str:
         project_id, name = self.place
@@ -56,7 +56,7 @@ class Tags(FlagAction):
 
 
 class Parents(FlagAction):
-    """``state``: on, off, or with ``variants`` between commas one of these."""
+    """Adds or removes a parent. ``state`` is "on" or "off"; ``variants`` are names separated by commas."""
 
     def act(self) -> str:
         name, parent = self.place[1], self.given("feature")
@@ -72,7 +72,7 @@ class Parents(FlagAction):
 
 
 class Links(FlagAction):
-    """``do``: save or remove the one of this ``id``; else add one."""
+    """``do`` is "save" or "remove" for the link with this ``id``; anything else adds a link."""
 
     def act(self) -> str:
         if self.given("do") == "remove":
@@ -92,7 +92,7 @@ class Links(FlagAction):
 
 
 class Order(FlagAction):
-    """``order``: all the ids of the strategies in the environment, between commas."""
+    """``order`` is a comma-separated list of the ids of all strategies in the environment."""
 
     def act(self) -> str:
         environment = self.given("environment")

@@ -1,4 +1,4 @@
-"""Creating flags and changing what belongs to the flag itself."""
+"""Creates flags and changes their metadata (type, description, stale, impression data)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ CHANGEABLE = frozenset({"type", "description", "stale", "impression_data"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFlag:
-    """What a flag is created with. ``tags`` are (type, value) pairs."""
+    """The values of a flag to be created. ``tags`` are (type, value) pairs."""
 
     name: str
     type: str = "release"
@@ -48,9 +48,9 @@ class NewFlag:
 
 @transactional
 def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
-    """A flag, off in all environments of the project.
+    """Creates a flag that is off in every environment of the project.
 
-    Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
+    Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation if the project is full.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
     check_problems(
@@ -71,7 +71,10 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
 
 
 def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
-    """The rows of a new flag; everything is checked but that the name is free. Raises NameExists."""
+    """Inserts the rows of a new flag. The caller has validated everything except whether the name is free.
+
+    Raises NameExists.
+    """
     now = timezone.now()
     flag = Flag(
         name=new.name,
@@ -100,7 +103,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
 
 
 def check_new_name(project: Project, name: str, *, caller: Caller) -> None:
-    """Whether a flag of this name could be created. Raises ValidationError, NameExists."""
+    """Checks that a flag with this name could be created. Raises ValidationError, NameExists."""
     check_problems(new_name_problems(name, project))
     if Flag.objects.filter(name=name).exists():
         raise name_taken(name, caller)
@@ -112,7 +115,7 @@ def new_name_problems(name: str, project: Project) -> Iterable[Problem]:
 
 
 def name_taken(name: str, caller: Caller) -> NameExists:
-    """Says where the flag of that name is, if the caller may see it."""
+    """The error for a name that is taken. It says where that flag is only if the caller may see it."""
     flag = Flag.objects.filter(name=name).only("project_id", "archived_at").first()
     if flag is None or not caller.can_read(flag.project_id):
         return NameExists(f"A flag named {name} already exists. Names are unique across all projects.")
@@ -137,9 +140,10 @@ def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
 def update_flag(
     project_id: str, name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Flag:
-    """Changes those of ``type description stale impression_data`` that are given.
+    """Updates the given fields out of ``type description stale impression_data``.
 
-    A type that an import brought stays until it is changed. Raises NotFound, NoAccess, EditConflict, ValidationError.
+    An imported flag may keep an unknown type until the type is changed. Raises NotFound, NoAccess,
+    EditConflict, ValidationError.
     """
     return edit_flag(project_id, name, lambda before: changes, expected=expected, caller=caller)
 
@@ -153,7 +157,7 @@ def edit_flag(
     expected: Expected = None,
     caller: Caller,
 ) -> Flag:
-    """Like ``update_flag``, with changes that ``edit`` derives from the metadata, read under the lock."""
+    """Like ``update_flag``, but ``edit`` computes the changes from the metadata of the locked flag."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     before = metadata_document(flag)
     check_expected(expected, before)
@@ -191,7 +195,7 @@ def _stale_event(stale: bool) -> EventType:
 
 @transactional
 def set_stale(project_id: str, names: Iterable[str], stale: bool, *, caller: Caller) -> list[Flag]:
-    """Marks flags as stale or not; unknown and archived ones are passed over. Raises NotFound, NoAccess."""
+    """Marks flags as stale or not stale, skipping unknown and archived flags. Raises NotFound, NoAccess."""
     flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
     changed = [flag for flag in flags if not flag.is_archived and flag.stale != stale]
     Flag.objects.filter(pk__in=[flag.pk for flag in changed]).update(stale=stale)

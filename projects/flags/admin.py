@@ -1,4 +1,4 @@
-"""Flags with their environments, strategies, tags, parents and links, changed through the actions of the API."""
+"""Admin site pages for flags and strategies. All changes go through the same actions as the API."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -31,7 +31,7 @@ from projects.strategies.variant_rules import variants_problems
 
 
 class OfFlag(ActionInline):
-    """Archived flags are only shown: whoever wants to change one revives it first."""
+    """Base inline for a flag's rows. An archived flag is read-only until it is revived."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_add_permission(request, obj) and not is_archived(obj)
@@ -71,7 +71,7 @@ class FlagEnvironmentInline(OfFlag):
 
 
 class StrategyForm(ActionModelForm):
-    """With the strategy's segments, which are rows of their own."""
+    """Adds a field for the strategy's segments, which are stored in separate rows."""
 
     used_segments = forms.ModelMultipleChoiceField(
         Segment.objects.all(), required=False, label="Segments", help_text="All of them must hold."
@@ -256,7 +256,7 @@ class FlagAdmin(ActionModelAdmin):
 
 @admin.register(Strategy)
 class StrategyAdmin(StrategyActions, ActionModelAdmin):
-    """Strategies by themselves, for finding them; their flag's page has them too."""
+    """A list for finding strategies. Each flag's page shows its strategies too."""
 
     list_display = ("flag", "environment", "name", "title", "disabled", "sort_order")
     list_filter = ("name", "environment", "disabled")

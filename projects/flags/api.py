@@ -1,4 +1,4 @@
-"""/api/admin/projects/:projectId/features: flags, and /api/admin/features/validate."""
+"""/api/admin/projects/:projectId/features: list, create, change, archive, move and clone flags."""
 
 from typing import Any
 
@@ -136,7 +136,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
 
 
 def _patch_changes(before: dict[str, Any], operations: Any) -> dict[str, Any]:
-    """What a patch changes, by model field. Raises ValidationError."""
+    """The changes made by a JSON Patch, by model field. Raises ValidationError."""
     after = patched_object(before, operations, PATCHABLE)
     changed = [key for key in PATCHABLE if before.get(key) != after.get(key)]
     return validated(FlagChanges(data={key: after.get(key) for key in changed}))

@@ -1,4 +1,7 @@
-"""Archiving flags, reviving them, and deleting archived ones. All take many at once, in few statements."""
+"""Archives and revives flags, and deletes archived ones.
+
+Each action handles many flags with few queries.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,10 +27,11 @@ ARCHIVED = LifecycleStage.Stage.ARCHIVED
 def archive_flags(
     project_id: str, names: Iterable[str], *, expected: Expected = None, caller: Caller
 ) -> list[Flag]:
-    """Archives those of these flags that are active; unknown and archived ones are passed over.
+    """Archives the active flags among ``names``, skipping unknown and archived ones.
 
-    ``expected`` is about the metadata. Raises NotFound, NoAccess, EditConflict, and InvalidOperation while an active
-    flag outside the list depends on one of them, or when one of them is in another project.
+    ``expected`` refers to the metadata document. Raises NotFound, NoAccess, EditConflict, and
+    InvalidOperation if an active flag that is not being archived depends on one of these flags, or if one of
+    them is in another project.
     """
     flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
     active = [flag for flag in flags if not flag.is_archived]
@@ -50,9 +54,10 @@ def archive_flags(
 
 @transactional
 def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[Flag]:
-    """Brings archived flags back, switched off in every environment. Unknown and active ones are passed over.
+    """Revives archived flags, off in every environment. Skips unknown and active flags.
 
-    Raises NotFound, NoAccess, and the refusals of a full project or installation.
+    Raises NotFound, NoAccess, InvalidOperation if the project is full, and ValidationError if the
+    installation is.
     """
     flags = _access(project_id, names, Permission.UPDATE_FEATURE, caller=caller)
     archived = [flag for flag in flags if flag.is_archived]
@@ -68,16 +73,16 @@ def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
 
 
 def check_archived(flag: Flag) -> None:
-    """Raises InvalidOperation: an active flag is not deleted."""
+    """Raises InvalidOperation if the flag is active: only archived flags can be deleted."""
     if not flag.is_archived:
         raise InvalidOperation(f"Flag {flag.name} is still active. Archive it first.")
 
 
 @transactional
 def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> list[str]:
-    """Deletes those of these flags that are archived, for good; answers their names. Others are passed over.
+    """Permanently deletes the archived flags among ``names``, skipping all others, and returns their names.
 
-    Raises NotFound, NoAccess, and InvalidOperation while an active flag depends on one of them.
+    Raises NotFound, NoAccess, and InvalidOperation if an active flag depends on one of them.
     """
     flags = _access(project_id, names, Permission.DELETE_FEATURE, caller=caller)
     archived = [flag for flag in flags if flag.is_archived]
@@ -86,9 +91,9 @@ def delete_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
 
 
 def check_archive(project_id: str, names: Iterable[str]) -> tuple[list[str], bool]:
-    """Those of these active flags that keep the rest from being archived, and whether any of them has a parent.
+    """The active flags among ``names`` that block archiving, and whether any of the flags has a parent.
 
-    The caller may read the project. Reads only.
+    Read-only. The caller has checked that the project may be read.
     """
     flags = Flag.objects.filter(project_id=project_id, name__in=list(names), archived_at=None)
     parents = {parent for parent, _ in children_outside(flags)}

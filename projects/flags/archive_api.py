@@ -1,4 +1,4 @@
-"""/api/admin/archive: archived flags."""
+"""/api/admin/archive: list, revive and delete archived flags."""
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema

@@ -1,6 +1,7 @@
-"""Archiving flags, reviving them, and deleting archived ones: one flag, or those ticked in the list.
+"""Console pages that archive, revive and delete one flag or the flags selected in a list.
 
-What applications still ask for is said before it is archived; what cannot be undone is asked for on a page of its own.
+Before archiving, the page lists the applications that still use the flags. Deleting cannot be undone and
+always needs confirmation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,12 +22,12 @@ from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag
 
-MOST_TOLD = 20  # flags that are named one by one
+MOST_TOLD = 20  # flags listed individually
 
 
 @dataclass(frozen=True, slots=True)
 class UsedFlag:
-    """A flag that applications evaluate: the last one, and how many others."""
+    """A flag that applications evaluate: its most recent user, and the number of other applications."""
 
     name: str
     last: FlagUser
@@ -34,7 +35,7 @@ class UsedFlag:
 
 
 def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
-    """The flags that applications evaluate."""
+    """Those of these flags that applications evaluate."""
     names = {flag.pk: flag.name for flag in flags}
     users = users_of(names)
     return [
@@ -44,19 +45,22 @@ def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
 
 
 def counted(names: Sequence[str]) -> str:
-    """``flag dark-theme`` or ``3 flags``: what stands on the button."""
+    """``flag dark-theme`` or ``3 flags``, as button text."""
     return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"
 
 
 class ChosenFlags(ConsolePage):
-    """A page about the flags of ``?name=…&name=…``, or with ``all`` every one; its form sends the same."""
+    """Base page for the flags given as ``?name=…&name=…``, or for all flags with ``?all``.
+
+    The form posts the same parameters.
+    """
 
     permission = Permission.DELETE_FEATURE
     archived = False
     verb = ""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """With no flag selected back to where one came from."""
+        """Redirects back with an error message if no flag is selected."""
         try:
             return super().dispatch(request, *args, **kwargs)
         except NothingSelected as error:
@@ -64,7 +68,7 @@ class ChosenFlags(ConsolePage):
             return HttpResponseRedirect(self.back())
 
     def flags(self, given: QueryDict) -> list[Flag]:
-        """Raises NotFound, NoAccess, NothingSelected."""
+        """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
         project = access_project(self.caller, self.kwargs["project_id"])
         self.caller.check(self.permission, project=project.pk)
         found = Flag.objects.filter(project=project, archived_at__isnull=not self.archived).order_by("name")
@@ -92,7 +96,7 @@ class ChosenFlags(ConsolePage):
 
 
 class NothingSelected(ValidationError):
-    """None of the flags that a form names is there, or it names none."""
+    """The form names no flag, or none that exists in the expected state."""
 
     def __init__(self, archived: bool = False) -> None:
         state = "an archived flag" if archived else "an active flag"
@@ -100,9 +104,10 @@ class NothingSelected(ValidationError):
 
 
 class ArchivePage(ChosenFlags):
-    """Shows who still asks for the flags and what depends on them; where there is neither, one POST archives them.
+    """Lists the applications that use the flags and the flags that depend on them.
 
-    All flags of a project are archived after this page alone, and only those that it counted.
+    If there are none, the flags are archived without confirmation. Archiving all flags of a project always
+    needs confirmation, and archives exactly the flags that were shown.
     """
 
     template_name = "flags/archive.html"
@@ -157,12 +162,12 @@ class ArchivePage(ChosenFlags):
 
 
 def digest(flags: Iterable[Flag]) -> str:
-    """Tells one set of flags from another."""
+    """A hash of the set of flag names, used to detect that the set has changed."""
     return sha256("\n".join(sorted(flag.name for flag in flags)).encode()).hexdigest()
 
 
 class DeletePage(ChosenFlags):
-    """Archived flags, for good."""
+    """Permanently deletes archived flags."""
 
     template_name = "flags/delete.html"
     archived = True

@@ -24,7 +24,7 @@ ACTIVATE = OpenApiParameter(
 
 
 class ArchiveCheck(serializers.Serializer):
-    """What prevents archiving some flags together."""
+    """What prevents these flags from being archived together."""
 
     parentsWithChildFeatures = serializers.ListField(
         child=serializers.CharField(), help_text="Flags that an active flag outside the list depends on."
@@ -35,7 +35,7 @@ class ArchiveCheck(serializers.Serializer):
 
 
 class BulkFlagViewSet(InProjectViewSet):
-    """Unknown names are skipped."""
+    """Actions on several flags of a project. Unknown names are skipped."""
 
     tags = ("Features",)
     permissions = {
@@ -56,7 +56,7 @@ class BulkFlagViewSet(InProjectViewSet):
 
     @property
     def names(self) -> list[str]:
-        """The flags that the body names. Raises ValidationError."""
+        """The flag names in the request body. Raises ValidationError."""
         return self.validated(NamesBody)["features"]
 
     @extend_schema(operation_id="archiveFeatures", request=NamesBody, responses={202: None}, examples=[NAMES])

@@ -1,4 +1,4 @@
-"""Removing archived flags for good: one function for the API, the console, the admin site and project deletion."""
+"""Deletes the rows of archived flags, for the API, the console, the admin site and project deletion."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,18 +14,19 @@ from projects.models import Dependency, Flag
 
 
 def remove_flags(flags: Sequence[Flag], *, caller: Caller) -> None:
-    """Removes these flags with everything on them, and records each. The number of statements is fixed.
+    """Deletes these flags with all their data and records an event for each, in a fixed number of queries.
 
-    The flags are archived and locked with their project by the caller, who has checked the permission. Raises
-    InvalidOperation, naming both, while an active flag depends on one of them. An archived flag elsewhere that
-    depended on one loses that parent.
+    The caller must have archived the flags, locked them and their project, and checked the permission.
+    Archived flags elsewhere that depend on a deleted flag lose that parent.
+
+    Raises InvalidOperation naming both flags if an active flag depends on one of them.
     """
     if flags:
         remove_flag_rows(Flag.objects.filter(pk__in=[flag.pk for flag in flags]), caller=caller)
 
 
 def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
-    """The same for any number of flags, none of which is fetched."""
+    """Like ``remove_flags``, but for a queryset: the flags are not loaded into memory."""
     check_no_children(flags, "deleted")
     record_selected(EventType.FEATURE_DELETED, *removed_flags(flags), actor=caller)
     remove_rows(Dependency.objects.filter(parent__in=flags.order_by().values("pk")))
@@ -33,7 +34,7 @@ def remove_flag_rows(flags: QuerySet[Flag], *, caller: Caller) -> None:
 
 
 def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None:
-    """Raises InvalidOperation naming every active flag outside these that depends on one of them."""
+    """Raises InvalidOperation naming every active flag, other than these, that depends on one of them."""
     if not (pairs := children_outside(flags)):
         return
     parents = choices({parent for parent, _ in pairs})
@@ -45,14 +46,14 @@ def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None
 
 
 def children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
-    """(parent, child) names, in order: the active flags outside these that depend on one of them."""
+    """Sorted (parent, child) names, where the child is an active flag that is not among ``flags``."""
     ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
     held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
     return list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
 
 
 def remove_rows(rows: QuerySet) -> None:
-    """Deletes rows and what belongs to them, table by table, without fetching any: one statement a table."""
+    """Deletes rows and the rows that cascade from them, with one query per table and without fetching any."""
     for relation in rows.model._meta.related_objects:
         if getattr(relation, "on_delete", None) is CASCADE:
             owner = f"{relation.field.name}__in"

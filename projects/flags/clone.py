@@ -1,4 +1,4 @@
-"""Making a flag like another one."""
+"""Clones a flag under a new name in the same project."""
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
@@ -18,10 +18,11 @@ from projects.strategies.fields import assign, of_object
 def clone_flag(
     project_id: str, name: str, new_name: str, *, replace_group_id: bool = True, caller: Caller
 ) -> Flag:
-    """A new flag, off in every environment, with the other's metadata, strategies, variants, tags and parents.
+    """Creates a copy of a flag, off in every environment.
 
-    With ``replace_group_id`` its strategies are grouped by its own name, whatever the other's were grouped by.
-    Raises NotFound, NoAccess, ValidationError, NameExists, and InvalidOperation for a full project.
+    Metadata, strategies, variants, tags and parents are copied. With ``replace_group_id``, the ``groupId`` of
+    every copied strategy becomes the new flag's name. Raises NotFound, NoAccess, ValidationError, NameExists,
+    and InvalidOperation if the project is full.
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
     source = access_flag(caller, project_id, name, archived=False)

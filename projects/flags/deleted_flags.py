@@ -1,7 +1,7 @@
-"""What is kept of flags that are deleted: one document each, made by the database itself.
+"""Builds the documents that audit events keep of deleted flags, entirely in SQL.
 
-A project may have ten thousand archived flags. Their documents go from table to table in one statement, so that
-deleting them takes little memory here and no round trips.
+A project may have ten thousand archived flags. Copying their documents from table to table in one statement
+keeps memory use low and avoids round trips.
 """
 
 from typing import Any
@@ -58,12 +58,12 @@ SELECT gone.project_id, gone.name, json_build_object(
   LEFT JOIN parents ON parents.flag_id = gone.id
  ORDER BY gone.name COLLATE "C"
 """
-# As flagadmin.http.timestamps.iso writes it.
+# Same format as flagadmin.http.timestamps.iso.
 _ISO = "to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
 
 
 def removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:
-    """A SELECT of (project, flag, document) of these flags by name, and its parameters."""
+    """A SELECT of (project, flag, document) for these flags, ordered by name, and its parameters."""
     inner, params = flags.order_by().values("pk").query.sql_with_params()
     select = _DOCUMENTS.format(
         flags=inner,

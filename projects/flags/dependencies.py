@@ -1,4 +1,4 @@
-"""What a flag depends on: adding, removing, and which flags could be parents."""
+"""Adds and removes the dependencies of a flag on parent flags, and finds possible parents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,13 @@ from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
 
 @transactional
 def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, caller: Caller) -> None:
-    """Makes the flag depend on ``feature``, or changes how it does. Raises NotFound, NoAccess, ValidationError."""
+    """Makes the flag depend on the parent ``feature``, or updates an existing dependency.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     document = dependency_document(given)
-    # Held until commit by the project's lock: every change of a flag in the project takes it.
+    # Every change to a flag takes the project lock, which keeps the parent unchanged until commit.
     parent = readable_flags(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     assert parent is not None
@@ -57,7 +60,7 @@ def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
 
 @transactional
 def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
-    """Raises NotFound, also where the flag does not depend on it, and NoAccess."""
+    """Raises NotFound (also if the flag does not depend on ``parent``) and NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     found = Dependency.objects.filter(flag=flag, parent__name=parent).select_related("parent").first()
     if found is None:
@@ -67,14 +70,14 @@ def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller
 
 @transactional
 def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess."""
+    """Removes all parents of the flag. Raises NotFound, NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     found = list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
     _remove(flag, found, caller=caller)
 
 
 def possible_parents(flag: Flag) -> list[str]:
-    """Names of the active flags of its project that the flag could depend on."""
+    """Names of the active flags in the same project that the flag could depend on."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
     others = Flag.objects.filter(project=flag.project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
@@ -82,12 +85,12 @@ def possible_parents(flag: Flag) -> list[str]:
 
 
 def uses_dependencies(project: Project) -> bool:
-    """Whether a flag of the project depends on another one."""
+    """Whether any flag of the project depends on another flag."""
     return Dependency.objects.filter(flag__project=project).exists()
 
 
 def variant_names(flag: Flag) -> list[str]:
-    """Names of the flag's variants in all environments, those of its strategies too, in order."""
+    """Sorted names of the flag's variants in all environments, including the variants of its strategies."""
     lists = [
         *FlagEnvironment.objects.filter(flag=flag).values_list("variants", flat=True),
         *Strategy.objects.filter(flag=flag).values_list("variants", flat=True),

@@ -1,4 +1,4 @@
-"""…/features/:name/dependencies: the parents that a flag depends on."""
+"""…/features/:name/dependencies: the parent flags that a flag depends on."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action

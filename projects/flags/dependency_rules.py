@@ -1,4 +1,7 @@
-"""Which flag may depend on which. Judged together, so that a list of wishes cannot build what one wish could not."""
+"""Validates dependencies between flags: which flag may depend on which.
+
+A list of requested dependencies is checked as a whole, so that together they cannot form a chain or a cycle.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +13,7 @@ from flagadmin.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class FlagPlace:
-    """Where a flag is: what its dependencies need to know of it."""
+    """The project of a flag and whether it is archived."""
 
     project: str
     archived: bool = False
@@ -18,7 +21,7 @@ class FlagPlace:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """``child`` shall depend on ``parent``; ``path`` is where that was asked for."""
+    """A requested dependency of ``child`` on ``parent``; ``path`` is its position in the request."""
 
     child: str
     parent: str
@@ -26,7 +29,7 @@ class Wish:
 
 
 def dependency_document(given: Mapping[str, Any]) -> dict[str, Any]:
-    """``feature enabled variants`` as stored: on by default, and variants only of a parent that must be on."""
+    """``feature enabled variants`` as stored: enabled by default; variants only if the parent must be on."""
     enabled = given.get("enabled") is not False
     return {
         "feature": given["feature"],
@@ -42,11 +45,11 @@ def dependency_problems(
     flags: Mapping[str, FlagPlace],
     existing: Iterable[tuple[str, str]] = (),
 ) -> Iterator[Problem]:
-    """What is wrong with wishes for dependencies in ``project``.
+    """Problems with requested dependencies in ``project``.
 
-    ``flags`` are the flags named (those visible to the caller, as they will be), ``existing`` the (child, parent)
-    pairs that stay. A parent must be an active flag of the same project that has no parent itself: chains and
-    circles are refused, whether stored or asked for. Several parents for one child are allowed.
+    ``flags`` holds the named flags that the caller can see, in their future state; ``existing`` holds the
+    (child, parent) pairs that remain. A parent must be an active flag of the same project that has no parent
+    itself: chains and cycles are rejected, whether stored or requested. A child may have several parents.
     """
     parents: dict[str, set[str]] = defaultdict(set)
     children: dict[str, set[str]] = defaultdict(set)

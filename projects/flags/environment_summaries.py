@@ -1,6 +1,6 @@
-"""Flags in the environments of their projects, as lists show them.
+"""Summaries of flags in each environment of their project, as shown in lists.
 
-Every function takes any number of flags and runs a fixed number of statements.
+Every function accepts any number of flags and runs a fixed number of queries.
 """
 
 from collections import defaultdict
@@ -16,13 +16,13 @@ from projects.models import Flag, FlagEnvironment, FlagLastSeen, ProjectEnvironm
 
 Document = dict[str, Any]
 Place = tuple[int, str]
-"""A flag's id and an environment."""
+"""A flag's id and an environment name."""
 
 NEVER_ASKED = {"yes": 0, "no": 0}
 
 
 def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
-    """Every flag in every environment of its project, in the environments' order. Four queries."""
+    """For each flag, one summary per environment of its project, in sort order. Four queries."""
     ids = [flag.pk for flag in flags]
     switches = _switches(ids)
     counts = _strategy_counts(ids)
@@ -55,7 +55,7 @@ def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
 
 
 def times_asked(ids: Sequence[int]) -> dict[Place, Document]:
-    """How often SDKs asked for each flag in each environment within the last hour, and what they got."""
+    """How often SDKs evaluated each flag in each environment in the last hour, and the results."""
     rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
     summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))
     return {
@@ -87,7 +87,7 @@ def _switches(ids: Sequence[int]) -> dict[Place, tuple[bool, int]]:
 
 
 def _strategy_counts(ids: Sequence[int]) -> dict[Place, tuple[int, int]]:
-    """(all, enabled) strategies of each flag in each environment."""
+    """The number of (all, enabled) strategies of each flag in each environment."""
     rows = Strategy.objects.filter(flag_id__in=ids).order_by().values("flag_id", "environment_id")
     counted = rows.annotate(total=Count("id"), active=Count("id", filter=Q(disabled=False)))
     return {(row["flag_id"], row["environment_id"]): (row["total"], row["active"]) for row in counted}

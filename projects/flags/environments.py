@@ -1,4 +1,4 @@
-"""A flag in an environment: its switch and its variants."""
+"""Turns flags on and off in an environment, and sets their variants there."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -25,10 +25,13 @@ Variants = Sequence[Mapping[str, Any]]
 def enable_flag(
     project_id: str, name: str, environment: str, *, activate_disabled: bool = False, caller: Caller
 ) -> None:
-    """Switches the flag on. Without an enabled strategy it gets the project environment's default strategy, or one
-    for everyone; with ``activate_disabled`` its disabled strategies are enabled instead, if it has any.
+    """Turns the flag on in an environment.
 
-    Raises NotFound, NoAccess, and ValidationError where the default strategy has become invalid or is one too many.
+    If the flag has no enabled strategy, it gets the project environment's default strategy, or one that is on
+    for everyone. With ``activate_disabled``, its disabled strategies are enabled instead, if it has any.
+
+    Raises NotFound, NoAccess, and ValidationError if the default strategy is no longer valid or the flag has
+    too many strategies.
     """
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
     _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
@@ -43,7 +46,7 @@ def enable_flags(
     activate_disabled: bool = False,
     caller: Caller,
 ) -> None:
-    """The same for those of these flags that are active in the project: all of them or none."""
+    """Turns on the active flags among ``names``, all or none of them; see ``enable_flag``."""
     flags, place = _access_many(project_id, names, environment, caller=caller)
     for flag in flags:
         _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
@@ -51,14 +54,14 @@ def enable_flags(
 
 @transactional
 def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess."""
+    """Turns the flag off in an environment. Raises NotFound, NoAccess."""
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
     set_switch(flag, place, False, caller=caller)
 
 
 @transactional
 def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> None:
-    """Switches off those of these flags that are active in the project. Raises NotFound, NoAccess."""
+    """Turns off the active flags among ``names``. Raises NotFound, NoAccess."""
     flags, place = _access_many(project_id, names, environment, caller=caller)
     for flag in flags:
         set_switch(flag, place, False, caller=caller)
@@ -73,9 +76,9 @@ def set_variants(
     expected: Expected = None,
     caller: Caller,
 ) -> list[dict[str, Any]]:
-    """Replaces the flag's variants in the environment; answers them as stored. An empty list clears them.
+    """Replaces the flag's variants in the environment and returns them as stored.
 
-    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    An empty list removes all variants. Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
     return edit_variants(
         project_id, name, environment, lambda before: given, expected=expected, caller=caller
@@ -92,7 +95,7 @@ def edit_variants(
     expected: Expected = None,
     caller: Caller,
 ) -> list[dict[str, Any]]:
-    """The same with variants that depend on those there: ``edit`` is given the list, read under the lock."""
+    """Like ``set_variants``, but ``edit`` computes the new list from the one stored for the locked flag."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
     row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
@@ -171,7 +174,7 @@ def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Call
 
 
 def _activate_strategies(flag: Flag, environment: str, *, caller: Caller) -> bool:
-    """Enables the flag's strategies there, with an event each. Whether there were any."""
+    """Enables the flag's strategies in the environment, with an event for each. False if it has none."""
     strategies = list(Strategy.objects.filter(flag=flag, environment_id=environment))
     if not strategies:
         return False

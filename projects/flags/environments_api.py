@@ -1,4 +1,4 @@
-"""…/features/:name/environments/:environment: a flag in an environment, and its variants there."""
+"""…/features/:name/environments/:environment: turn a flag on or off there, and set its variants."""
 
 from collections.abc import Callable
 from functools import cached_property

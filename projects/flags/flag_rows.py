@@ -1,4 +1,4 @@
-"""Flags with their switches, as lists and a flag's own page show them."""
+"""Rows for lists of flags in the console, with a toggle for each environment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,15 @@ from projects.console import flag_url
 from projects.flags.queries import flag_summaries
 from projects.models import Flag
 
-PRODUCTION = "production"  # the type of an environment, whatever its name
+PRODUCTION = "production"  # an environment type; the environment may have any name
 
 
 @dataclass(frozen=True, slots=True)
 class Toggle:
-    """A flag in an environment. ``locked``: this caller may not switch it; ``asks``: a page confirms it first."""
+    """The toggle of a flag in an environment.
+
+    ``locked``: the caller may not use it. ``asks``: a confirmation page comes first.
+    """
 
     environment: str
     enabled: bool
@@ -25,7 +28,7 @@ class Toggle:
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """A line of the list."""
+    """A row in a list of flags."""
 
     flag: Flag
     url: str
@@ -35,7 +38,7 @@ class FlagRow:
 
 
 def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
-    """Six queries for any number of flags."""
+    """One row per flag, in six queries for any number of flags."""
     return [
         FlagRow(
             flag=flag,

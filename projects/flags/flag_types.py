@@ -1,4 +1,4 @@
-"""How long flags of a type are expected to live."""
+"""Sets the expected lifetime of a flag type."""
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
@@ -11,7 +11,7 @@ from projects.models import FlagType
 
 @transactional
 def set_lifetime(type_id: str, days: int | None, *, caller: Caller) -> FlagType:
-    """None for ever. Raises NoAccess, NotFound."""
+    """Sets the expected lifetime in days; None means unlimited. Raises NoAccess, NotFound."""
     caller.check(Permission.ADMIN)
     flag_type = FlagType.objects.select_for_update().filter(pk=type_id).first()
     if flag_type is None:

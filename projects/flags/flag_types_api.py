@@ -1,4 +1,4 @@
-"""/api/admin/feature-types: what flags are for, and how long they are expected to live."""
+"""/api/admin/feature-types: flag types and their expected lifetimes."""
 
 from typing import Any
 

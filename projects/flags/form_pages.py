@@ -1,4 +1,4 @@
-"""…/features/new and …/features/NAME/edit: what belongs to the flag itself."""
+"""Console forms that create a flag (…/features/new) and edit its metadata (…/features/NAME/edit)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from projects.models import FlagType, Project, TagType
 
 
 class MetadataForm(forms.Form):
-    """``here``: types that are in use beside the usual ones stay possible."""
+    """``here`` is the flag's current type, which stays selectable even if it is not a known flag type."""
 
     type = forms.ChoiceField()
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
@@ -58,7 +58,7 @@ class NewFlagForm(MetadataForm):
 
 
 def naming_help(project: Project) -> str:
-    """What names are allowed, with the project's own pattern and its example."""
+    """Help text on allowed names, including the project's naming pattern and example."""
     text = "Unique in the whole installation, and it never changes. Letters, digits, - . _ ~"
     if project.naming_pattern:
         text += f" Pattern of this project: {project.naming_pattern}"

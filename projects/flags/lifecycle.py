@@ -1,4 +1,4 @@
-"""Marking a flag as completed: its rollout or experiment is over, and it can be removed from the code."""
+"""Marks a flag as completed: its rollout or experiment is over, and it can be removed from the code."""
 
 from typing import Any
 
@@ -19,9 +19,10 @@ COMPLETED = LifecycleStage.Stage.COMPLETED
 def complete_flag(
     project_id: str, name: str, *, status: str, status_value: str | None = None, caller: Caller
 ) -> None:
-    """Enters the stage ``completed``; of a completed flag the outcome changes. Raises NotFound, NoAccess.
+    """Moves the flag to the stage ``completed``, or updates the outcome of a completed flag.
 
-    ``status`` is "kept" or "discarded", ``status_value`` the variant that was kept.
+    ``status`` is "kept" or "discarded"; ``status_value`` is the variant that was kept. Raises NotFound,
+    NoAccess.
     """
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     outcome = {"status": status, "status_value": status_value}
@@ -36,7 +37,10 @@ def complete_flag(
 
 @transactional
 def uncomplete_flag(project_id: str, name: str, *, caller: Caller) -> None:
-    """Returns the flag to the stage before; one that is not completed stays as it is. Raises NotFound, NoAccess."""
+    """Returns a completed flag to its previous stage. Other flags do not change.
+
+    Raises NotFound, NoAccess.
+    """
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     deleted, _ = LifecycleStage.objects.filter(flag=flag, stage=COMPLETED).delete()
     if deleted:

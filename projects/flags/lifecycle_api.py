@@ -1,4 +1,4 @@
-"""…/features/:name/lifecycle: the stages of a flag's life, and marking it as completed."""
+"""…/features/:name/lifecycle: list the lifecycle stages of a flag, and mark it as completed."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers

@@ -1,4 +1,4 @@
-"""The stages of flags' lives."""
+"""Reads the lifecycle stages of flags."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,12 @@ ORDER = LifecycleStage.Stage.values
 
 
 def lifecycle_document(flag: Flag) -> list[Document]:
-    """The stages of the flag's life so far, in their order."""
+    """All stages that the flag has entered, in lifecycle order."""
     return [_stage(row) for row in _in_order([flag.pk])]
 
 
 def current_stages(ids: Sequence[int]) -> dict[int, Document]:
-    """The stage each of these flags is in: the last of those it has entered. One query."""
+    """The current stage of each of these flags: the last one it entered. One query."""
     return {row.flag_id: _stage(row) for row in _in_order(ids)}
 
 

@@ -1,8 +1,10 @@
-"""Usage moves a flag on in its life: into pre-live, and into live once production asks for it.
+"""Database triggers that advance a flag's lifecycle when SDKs report usage.
 
-Done by the database, so that reports need no statement for it. Usage never enters a stage that comes before one the
-flag has already, and no stage is dated before the ones that come earlier: SDKs report usage late, and their clocks
-may be wrong.
+A flag enters pre-live when an SDK first uses it, and live when one does in a production environment. Triggers
+need no extra statement for each report.
+
+SDKs report usage late, and their clocks may be wrong. So usage never adds a stage that precedes one the flag
+already has, and no stage is dated before an earlier stage.
 """
 
 import pgtrigger
@@ -26,7 +28,7 @@ _ENTER_BY_USAGE = """
     RETURN NULL;
 """
 
-# For what was stored before these triggers kept the order.
+# Repairs rows written before these triggers enforced the order of stages.
 ORDER_SQL = """
 DELETE FROM projects_lifecyclestage s USING projects_lifecyclestage later
  WHERE s.stage = 'pre-live' AND later.flag_id = s.flag_id
@@ -40,7 +42,10 @@ UPDATE projects_lifecyclestage s SET entered_at = ordered.entered_at
 
 
 def lifecycle_triggers() -> list[pgtrigger.Trigger]:
-    """Of last-seen rows. On updates too: a flag that was revived or is no longer completed goes live again."""
+    """Triggers on last-seen rows.
+
+    They fire on updates too, so that a flag goes live again after it is revived or no longer completed.
+    """
     return [
         _trigger("lifecycle_stage", pgtrigger.Insert),
         _trigger("lifecycle_stage_again", pgtrigger.Update),

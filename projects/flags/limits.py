@@ -1,4 +1,4 @@
-"""How many flags a project and the whole installation may have."""
+"""Limits on the number of flags in a project and in the whole installation."""
 
 from flagadmin.errors import InvalidOperation, ValidationError
 from projects.limits import Limits
@@ -6,9 +6,10 @@ from projects.models import Flag, Project
 
 
 def check_room(project: Project, more: int) -> None:
-    """Whether this many active flags may be added; the project is locked. Archived flags do not count.
+    """Checks that ``more`` active flags can be added. Archived flags do not count.
 
-    Raises InvalidOperation for a full project, ValidationError for a full installation.
+    The caller must have locked the project. Raises InvalidOperation if the project is full, ValidationError
+    if the installation is.
     """
     if more <= 0:
         return

@@ -1,4 +1,4 @@
-"""Links of flags: addresses for people, opened from the console, so only http and https."""
+"""Validates the links of flags: http and https URLs only, because the console opens them in the browser."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def normalised_url(url: str) -> str | None:
-    """The address as it is stored, None when it is none.
+    """The URL as stored, or None if it is not a web URL.
 
-    ``example.com`` becomes ``https://example.com``; ``www.``, a default port and a slash at the end go, as in the
-    reference.
+    As in the reference, ``example.com`` becomes ``https://example.com``, and ``www.``, a default port and a
+    trailing slash are removed.
     """
     text = url.strip()
     if "://" not in text and not text.lower().startswith(("javascript:", "data:", "mailto:")):
@@ -46,7 +46,7 @@ def _is_web_address(parts: SplitResult, text: str) -> bool:
 
 
 def link_problems(links: Sequence[Mapping[str, Any]], path: str, *, limits: Limits) -> Iterator[Problem]:
-    """What is wrong with all the links of one flag."""
+    """Problems with the links of one flag."""
     if len(links) > limits.links:
         yield Problem(path, f"must have at most {limits.links} links, not {len(links)}")
     for index, link in enumerate(links):

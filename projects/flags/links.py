@@ -1,4 +1,4 @@
-"""Links of a flag: its ticket, its design."""
+"""Adds, changes and removes the links of a flag, for example to its ticket or its design."""
 
 import uuid
 
@@ -17,7 +17,7 @@ from projects.models import Flag, FlagLink
 
 @transactional
 def add_link(project_id: str, name: str, url: str, title: str | None, *, caller: Caller) -> FlagLink:
-    """Raises NotFound, NoAccess, ValidationError."""
+    """Adds a link to the flag. Raises NotFound, NoAccess, ValidationError."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     limit = Limits.from_settings().links
     if FlagLink.objects.filter(flag=flag).count() >= limit:
@@ -31,7 +31,7 @@ def add_link(project_id: str, name: str, url: str, title: str | None, *, caller:
 def update_link(
     project_id: str, name: str, link_id: str, url: str, title: str | None, *, caller: Caller
 ) -> FlagLink:
-    """Raises NotFound, NoAccess, ValidationError."""
+    """Changes the URL and the title of a link. Raises NotFound, NoAccess, ValidationError."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     link = _access_link(flag, link_id)
     before = FlagLink(pk=link.pk, flag=flag, url=link.url, title=link.title)
@@ -43,7 +43,7 @@ def update_link(
 
 @transactional
 def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess."""
+    """Removes a link from the flag. Raises NotFound, NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     link = _access_link(flag, link_id)
     _record(EventType.FEATURE_LINK_REMOVED, flag, before=link, caller=caller)
@@ -51,7 +51,7 @@ def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> 
 
 
 def checked_url(url: str) -> str:
-    """The address as it is stored. Raises ValidationError."""
+    """The URL as stored. Raises ValidationError."""
     normalised = normalised_url(url)
     if normalised is None:
         raise ValidationError.at("url", f"{url} is not a web URL")

@@ -1,4 +1,4 @@
-"""Moving a flag to another project."""
+"""Moves a flag to another project."""
 
 from collections.abc import Iterable
 
@@ -26,14 +26,14 @@ from projects.project_scope import hold_segments
 
 @transactional
 def move_flag(project_id: str, name: str, new_project_id: str, *, caller: Caller) -> Flag:
-    """The flag, now in the other project with everything on it; the permission is needed in both.
+    """Moves the flag, with all its data, to another project; the caller needs the permission in both.
 
-    Raises NotFound, NoAccess, ValidationError for an unknown new project, and InvalidOperation where something on
-    the flag cannot come along: dependencies, segments of the old project, an environment that the new project has
-    not got and in which the flag is on; and where the new project is full.
+    Raises NotFound, NoAccess, ValidationError if the new project does not exist, and InvalidOperation if the
+    new project is full or something on the flag prevents the move: a dependency, a segment of the old
+    project, or being on in an environment that the new project does not use.
     """
     check_project(caller, new_project_id, "newProjectId")
-    # Both at once and in id order, so that two moves in opposite directions do not wait for each other.
+    # Locks both projects at once, in id order, so that two moves in opposite directions cannot deadlock.
     lock_projects(caller, [project_id, new_project_id])
     flag = access_flag_for_update(caller, project_id, name, Permission.MOVE_FEATURE_TOGGLE)
     target = access_project_for_update(caller, new_project_id, Permission.MOVE_FEATURE_TOGGLE)

@@ -1,4 +1,4 @@
-"""Names of flags: safe in an address, and in the project's own pattern."""
+"""Validates flag names: they must be safe in a URL and match the project's naming pattern."""
 
 import re
 from typing import Protocol
@@ -11,7 +11,7 @@ _FORBIDDEN = re.compile(r"[^A-Za-z0-9._~-]")
 
 
 class NamingRules(Protocol):
-    """A project, or whatever else knows its naming pattern."""
+    """A project, or any other object that has a naming pattern."""
 
     @property
     def naming_pattern(self) -> str: ...
@@ -22,7 +22,7 @@ class NamingRules(Protocol):
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with a name, None when nothing is: 1 to 100 of letters, digits, ``- . _ ~``."""
+    """The problem with a name, or None if it is valid: 1 to 100 letters, digits and ``- . _ ~``."""
     if not name:
         return "a name is required"
     if len(name) > MAX_LENGTH:
@@ -37,7 +37,7 @@ def name_problem(name: str) -> str | None:
 
 
 def pattern_problem(name: str, rules: NamingRules) -> str | None:
-    """Whether a new flag's name matches the project's pattern as a whole; existing flags keep their names."""
+    """The problem if a new flag's whole name does not match the pattern. Existing flags keep their names."""
     if not rules.naming_pattern:
         return None
     pattern = patterns.compiled(rules.naming_pattern)

@@ -1,4 +1,4 @@
-"""/projects/ID/features/NAME/: one flag with everything on it."""
+"""/projects/ID/features/NAME/: the console page of one flag."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,15 +25,18 @@ from projects.models import Flag, Segment, TagType
 from projects.sentences import Saying, strategy_saying, variants_sentence
 
 SHOWN_EVENTS = 10
-MOST_STRATEGIES = 30  # of all environments; where there are more, each shows its first few
+MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3
-SHOWN_ROWS = 20  # of parents, children, applications
+SHOWN_ROWS = 20  # parents, children or applications on one page
 SHOWN_TAGS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyLine:
-    """``moves``: the ids in the order that a step up or down would make ("" at the end)."""
+    """A strategy in the list.
+
+    ``up`` and ``down`` are all the ids in the order after moving it one step, or "" if it cannot move.
+    """
 
     id: str
     number: int
@@ -114,7 +117,7 @@ class FlagPage(ConsolePage):
         return possible_parents(flag)[:OFFERED]
 
     def targets(self) -> list[str]:
-        """Other projects into which this caller may move flags."""
+        """The other projects to which this caller may move flags."""
         ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
         may = Permission.MOVE_FEATURE_TOGGLE
         own = self.kwargs["project_id"]
@@ -176,7 +179,7 @@ def strategy_lines(
 
 
 def swapped(ids: Sequence[str], index: int) -> str:
-    """The ids with the one at ``index`` and its successor changing places, between commas."""
+    """The ids, separated by commas, with the one at ``index`` and the next one swapped."""
     order = list(ids)
     order[index], order[index + 1] = order[index + 1], order[index]
     return ",".join(order)

@@ -1,6 +1,6 @@
-"""Flags and what hangs on them, as the API shows them and as events keep them.
+"""Reads flags and their related rows into the documents used by the API and by audit events.
 
-Every function takes any number of flags and runs a fixed number of statements.
+Every function accepts any number of flags and runs a fixed number of queries.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 
 def metadata_document(flag: Flag) -> Document:
-    """What belongs to the flag itself: the form of its events, and of the answer to its creation."""
+    """The flag's own fields, as in its audit events and in the response to its creation."""
     document = {
         "name": flag.name,
         "description": flag.description,
@@ -45,7 +45,7 @@ def metadata_document(flag: Flag) -> Document:
 
 
 def strategy_documents(strategies: Iterable[Strategy]) -> list[Document]:
-    """Strategies in the order given; one query for all their segments."""
+    """The strategies in the given order. One query loads all their segments."""
     strategies = list(strategies)
     segments: dict[Any, list[int]] = defaultdict(list)
     links = StrategySegment.objects.filter(strategy_id__in=[strategy.pk for strategy in strategies])
@@ -66,7 +66,7 @@ def link_document(link: FlagLink) -> Document:
 
 
 def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
-    """The parents of each of these flags, in the order they were added."""
+    """The parents of each flag, in the order in which they were added."""
     found: dict[int, list[Document]] = defaultdict(list)
     rows = Dependency.objects.filter(flag_id__in=list(flag_ids)).order_by("id")
     for flag_id, parent, enabled, variants in rows.values_list(
@@ -77,7 +77,7 @@ def dependency_documents(flag_ids: Iterable[int]) -> dict[int, list[Document]]:
 
 
 def flag_document(flag: Flag, *, caller: Caller) -> Document:
-    """One flag with everything on it: the answer to ``GET …/features/:name``. A dozen queries."""
+    """The response to ``GET …/features/:name``: one flag with all its data. About twelve queries."""
     environments = environment_summaries([flag])[flag.pk]
     by_environment = _strategies(flag)
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
@@ -110,7 +110,7 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
 
 
 def flag_environment_document(flag: Flag, environment: str) -> Document:
-    """A flag in one of its project's environments; ``name`` is the flag's. Raises NotFound."""
+    """A flag in one environment of its project; ``name`` is the flag's. Raises NotFound."""
     found = [item for item in environment_summaries([flag])[flag.pk] if item["name"] == environment]
     if not found:
         raise NotFound(f"Project {flag.project_id} has no environment {environment}.")
@@ -123,7 +123,7 @@ def flag_environment_document(flag: Flag, environment: str) -> Document:
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
-    """Flags as lists show them: counts for strategies and variants. Six queries."""
+    """Flags as shown in lists, with the number of variants instead of the variants. Six queries."""
     ids = [flag.pk for flag in flags]
     environments = environment_summaries(flags)
     tags = _tags(ids)
@@ -145,8 +145,10 @@ def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
 
 
 def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
-    """Flags as the search shows them: summaries, and what tells flags of several projects apart. Ten queries;
-    ``created_by`` is fetched with the flags."""
+    """Flags as shown in search results: summaries plus project, segments, usage and lifecycle. Ten queries.
+
+    The caller must fetch ``created_by`` with the flags.
+    """
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
     stages = current_stages(ids)
@@ -207,12 +209,12 @@ def _detail(environment: Document, variants: dict[str, list], strategies: list[D
 
 
 def creator_document(flag: Flag) -> Document:
-    """Clients read the members of ``createdBy`` without asking whether there is one."""
+    """The creator, or a placeholder: clients read the members of ``createdBy`` without checking for null."""
     return person_document(flag.created_by) if flag.created_by else {"id": 0, "name": "unknown"}
 
 
 def _lifecycle(flag: Flag, stages: dict[int, Document]) -> Document:
-    """Flags written before there were stages have none."""
+    """The current stage; flags created before lifecycle stages existed have none."""
     return {"lifecycle": stages[flag.pk]} if flag.pk in stages else {}
 
 

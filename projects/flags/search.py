@@ -1,6 +1,6 @@
-"""Searching flags: the parameters of ``GET /api/admin/search/features``. Pages use single filters of it.
+"""Flag search: the filters of ``GET /api/admin/search/features``; console pages reuse some of them.
 
-A filter is written ``OPERATOR:value`` or ``OPERATOR:value, value``, as the reference's clients do.
+A filter has the form ``OPERATOR:value`` or ``OPERATOR:value, value``, as sent by clients of the reference.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,13 +42,17 @@ TRUE = sorted(value for value in BooleanField.TRUE_VALUES if isinstance(value, s
 
 
 def few_values(text: str) -> None:
-    """Raises a form's ValidationError."""
+    """Limits the number of values. Raises a form ValidationError."""
     if text.count(",") >= MOST_VALUES:
         raise forms.ValidationError(f"must have at most {MOST_VALUES} values")
 
 
 class OperatorFilter(django_filters.CharFilter):
-    """``condition`` selects flags for one of ``operators`` and the values, each of which ``reads`` accepts."""
+    """A filter written as an operator and values.
+
+    ``condition`` builds the query from the operator, one of ``operators``, and the values, each of which
+    ``reads`` must accept. ``wants`` describes a valid value in error messages.
+    """
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class OperatorFilter(django_filters.CharFilter):
         return flags.filter(self.condition(*parts(text))) if text else flags
 
     def check(self, text: str) -> None:
-        """Raises a form's ValidationError with everything that is wrong."""
+        """Raises a form ValidationError listing every problem."""
         operator, values = parts(text)
         if operator not in self.operators:
             known = choices(self.operators)
@@ -79,7 +83,7 @@ class StatusWidget(forms.Widget):
 
 
 class StatusField(forms.Field):
-    """``environment:enabled`` or ``environment:disabled``, several times, as ``status`` or ``status[]``."""
+    """``environment:enabled`` or ``environment:disabled``, repeatable, sent as ``status`` or ``status[]``."""
 
     widget = StatusWidget
 
@@ -100,10 +104,11 @@ class StatusFilter(django_filters.Filter):
 
 
 class FlagFilter(django_filters.FilterSet):
-    """Terms of ``query`` and statuses are or-ed, the filters and-ed. Parameters with other names are ignored.
+    """Filters combined with AND; the terms of ``query`` and the values of ``status`` are combined with OR.
 
-    ``sortBy``: one of SORT_KEYS, or "environment:production" for off before on there; anything else counts as
-    createdAt, because clients send keys of their own.
+    Unknown parameters are ignored. ``sortBy`` is one of SORT_KEYS, or for example "environment:production" to
+    list flags that are off there first. Any other value means createdAt, because clients send sort keys of
+    their own.
     """
 
     query = django_filters.CharFilter(method="matching", validators=[few_values])
@@ -155,9 +160,9 @@ class FlagFilter(django_filters.FilterSet):
         return found if self._asks_for_archived() else found.filter(archived_at=None)
 
     def page(self, user_id: int | None) -> tuple[list[Flag], int]:
-        """The page of the flags that match, with this user's favourites first if asked for, and how many match.
+        """One page of the matching flags, and the total number of matches.
 
-        Two queries. Raises ValidationError.
+        The user's favourites come first if requested. Two queries. Raises ValidationError.
         """
         errors = self.form.errors.items()
         check_problems(Problem(name, message) for name, messages in errors for message in messages)
@@ -171,7 +176,10 @@ class FlagFilter(django_filters.FilterSet):
         return list(page.select_related("created_by")), total
 
     def _asks_for_archived(self) -> bool:
-        """``archived`` decides, or the stage of that name: the reference's archive asks for the stage alone."""
+        """Whether archived flags are requested, by ``archived`` or by the lifecycle stage "archived".
+
+        The archive page of the reference sends only the stage.
+        """
         asked = self.form.cleaned_data
         operator, stages = parts(asked["lifecycle"])
         return bool(asked["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)

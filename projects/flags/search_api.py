@@ -1,4 +1,4 @@
-"""/api/admin/search/features: flags across projects."""
+"""/api/admin/search/features: search flags across projects."""
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -23,7 +23,7 @@ class FoundEnvironment(EnvironmentSummary):
 
 
 class FoundFlag(FlagSummary):
-    """A flag as the search shows it."""
+    """A flag in the search results."""
 
     environments = FoundEnvironment(many=True)
     project = serializers.CharField()

@@ -1,4 +1,4 @@
-"""What the search parameters select: conditions on flags, and keys to sort them by."""
+"""Query conditions and sort keys for each parameter of the flag search."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -63,7 +63,7 @@ def parts(text: str) -> tuple[str, list[str]]:
 
 
 def is_one_of(one: Callable[[str], Q]) -> Condition:
-    """One of the values, or with a negative operator none of them."""
+    """Matches one of the values, or none of them if the operator is negative."""
     return lambda operator, values: _signed(operator, reduce(or_, map(one, values)))
 
 
@@ -83,7 +83,7 @@ def created(operator: str, values: list[str]) -> Q:
 
 
 def last_seen(operator: str, values: list[str]) -> Q:
-    """Last asked for before that day, or since. Flags nobody asked for were neither."""
+    """Last seen before that day, or on or after it. Flags that were never seen match neither."""
     seen = FlagLastSeen.objects.order_by().values("flag").annotate(last=Max("seen_at"))
     day = parse_date(values[0])
     when = Q(last__date__lt=day) if operator == "IS_BEFORE" else Q(last__date__gte=day)
@@ -100,7 +100,7 @@ def with_segment(name: str) -> Q:
 
 
 def in_stage(stage: str) -> Q:
-    """It has entered the stage and none after it; whether it is archived is the flag's own to say."""
+    """The flag's current stage. "archived" is read from the flag itself, not from its stages."""
     if stage == ARCHIVED:
         return Q(archived_at__isnull=False)
     order = LifecycleStage.Stage.values
@@ -117,7 +117,7 @@ def is_day(text: str) -> bool:
 
 
 def text_query(text: str) -> Q:
-    """Name, description or a tag (``type:value``) contains one of the terms."""
+    """The name, the description or a tag (``type:value``) contains one of the comma-separated terms."""
     terms = [term.strip() for term in text.split(",") if term.strip()]
     tags = FlagTag.objects.annotate(whole=Concat("tag_type_id", Value(":"), "value"))
     matches = (

@@ -1,4 +1,7 @@
-"""Bodies and answers about flags. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+"""Request and response bodies of the flag API.
+
+Serializers check JSON types only; validation rules are in ``name_rules``, ``link_rules`` and similar modules.
+"""
 
 from rest_framework import serializers
 
@@ -82,7 +85,7 @@ class FlagBody(FlagChanges):
 
 
 class FlagMetadata(serializers.Serializer):
-    """What belongs to the flag itself."""
+    """The flag's own fields."""
 
     name = serializers.CharField()
     description = serializers.CharField(allow_null=True)
@@ -181,7 +184,7 @@ class OwnedStrategyRecord(StrategyRecord):
 
 
 class FlagEnvironmentRecord(EnvironmentDetail):
-    """What is asked for by flag and environment: ``name`` is the flag's."""
+    """A flag in one environment, requested by flag and environment; ``name`` is the flag's."""
 
     name = serializers.CharField(help_text="Name of the flag.")
     environment = serializers.CharField()
@@ -195,7 +198,7 @@ class StageRecord(serializers.Serializer):
 
 
 class FlagRecord(FlagMetadata):
-    """A flag with everything on it."""
+    """A flag with all its data."""
 
     environments = EnvironmentDetail(many=True)
     favorite = serializers.BooleanField()

@@ -1,4 +1,4 @@
-"""Tags of flags: adding and removing, for one flag or for many flags of a project."""
+"""Adds and removes tags, on one flag or on several flags of a project."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,14 +14,14 @@ from projects.strategies.known_names import Vocabulary
 from projects.tag_types.tag_rules import tag_problems
 
 Tag = tuple[str, str]
-"""A tag type's name and a value."""
+"""A tag type and a value."""
 
 
 @transactional
 def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller) -> Flag:
-    """Adds and removes tags of one flag, named without its project as the tags' addresses are.
+    """Adds and removes tags of one flag, found by name alone because the API's tag URLs contain no project.
 
-    A tag that is there already, or is not there to be removed, is no error. Raises NotFound, NoAccess,
+    Adding a tag that is present or removing one that is not is not an error. Raises NotFound, NoAccess,
     ValidationError.
     """
     check_tags(add)
@@ -35,7 +35,7 @@ def change_tags(name: str, add: Sequence[Tag], remove: Sequence[Tag] = (), *, ca
 def change_tags_of_many(
     project_id: str, names: Iterable[str], add: Sequence[Tag], remove: Sequence[Tag] = (), *, caller: Caller
 ) -> list[Flag]:
-    """The same for those of these flags that are active in the project, in a fixed number of statements."""
+    """Like ``change_tags``, for the active flags among ``names``, in a fixed number of queries."""
     check_tags(add, "tags.addedTags[{}]")
     flags = access_flags_for_update(caller, project_id, names, Permission.UPDATE_FEATURE)
     active = [flag for flag in flags if not flag.is_archived]
@@ -44,7 +44,7 @@ def change_tags_of_many(
 
 
 def access_named_flag(caller: Caller, name: str, permission: Permission | None = None) -> Flag:
-    """A flag by its name alone, archived or not, to read or with ``permission`` to change.
+    """Finds a flag by name alone, archived or not, and checks ``permission`` if given.
 
     Raises NotFound, NoAccess.
     """
@@ -57,7 +57,7 @@ def access_named_flag(caller: Caller, name: str, permission: Permission | None =
 
 
 def check_tags(tags: Sequence[Tag], place: str = "") -> None:
-    """Raises ValidationError. ``place`` is the path of a tag, with its index for ``{}``."""
+    """Raises ValidationError. ``place`` is the path of a tag in the request, with ``{}`` for its index."""
     vocabulary = Vocabulary(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
     check_problems(
         problem
@@ -67,7 +67,7 @@ def check_tags(tags: Sequence[Tag], place: str = "") -> None:
 
 
 def apply_tags(flags: Sequence[Flag], add: Sequence[Tag], remove: Sequence[Tag], *, caller: Caller) -> None:
-    """Adds and removes tags of flags that are locked, with an event for each change."""
+    """Adds and removes tags of locked flags, recording an event for each change."""
     there = set(
         FlagTag.objects.filter(flag__in=flags).values_list("flag__name", "tag_type_id", "value").order_by()
     )

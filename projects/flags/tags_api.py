@@ -34,7 +34,7 @@ class OneTag(serializers.Serializer):
 
 
 class FlagTagViewSet(ViewSet):
-    """The tags of one flag, named without its project."""
+    """The tags of one flag, which is found by name without its project."""
 
     tags = ("Tags",)
     permissions = {
@@ -74,7 +74,10 @@ class FlagTagViewSet(ViewSet):
 
 
 class BulkTagViewSet(InProjectViewSet):
-    """Tags of many flags of a project. Version 1 of the API sent POST for PUT."""
+    """The tags of several flags of a project.
+
+    POST works like PUT, for clients of version 1 of the API.
+    """
 
     tags = ("Tags",)
     permissions = {"replace": Permission.UPDATE_FEATURE, "create": Permission.UPDATE_FEATURE}
@@ -94,13 +97,13 @@ class BulkTagViewSet(InProjectViewSet):
 
 
 class TagViewSet(ViewSet):
-    """Tags to choose from."""
+    """The tags that can be chosen, whether or not a flag has them."""
 
     tags = ("Tags",)
     permissions = {"create": Permission.UPDATE_FEATURE, "delete_tag": Permission.UPDATE_FEATURE}
 
     def authorise(self, **kwargs: str) -> None:
-        """Whoever may tag flags somewhere may create tags. Raises NoAccess."""
+        """Changing tags needs ``UPDATE_FEATURE`` in at least one project. Raises NoAccess."""
         if self.needed_permissions:
             self.caller.check_anywhere(self.needed_permissions)
 

@@ -1,7 +1,7 @@
-"""A flag's switch in an environment, and what keeps it sound.
+"""Switches a flag on or off in an environment.
 
-An SDK takes a flag without strategies as on for everyone. So switching on a flag that has no enabled strategy gives
-it one, and a flag that loses its last enabled strategy is switched off.
+SDKs treat a flag without strategies as on for everyone. So a flag without an enabled strategy gets one when
+it is turned on, and is turned off when it loses its last enabled strategy.
 """
 
 from flagadmin.audit.events import EventType
@@ -12,7 +12,7 @@ from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
 
 
 def project_environment(project_id: str, environment: str) -> ProjectEnvironment:
-    """An environment that is in use in the project, by the name in a path. Raises NotFound."""
+    """The project's link to an environment that it uses. Raises NotFound."""
     rows = ProjectEnvironment.objects.filter(project_id=project_id, environment_id=environment)
     found = rows.select_related("project").first()
     if found is None:
@@ -21,7 +21,10 @@ def project_environment(project_id: str, environment: str) -> ProjectEnvironment
 
 
 def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: Caller) -> bool:
-    """Switches, and records the change if it is one. The flag is locked, the permission checked."""
+    """Turns the flag on or off and records an event; False if nothing changed.
+
+    The caller must have locked the flag and checked the permission.
+    """
     row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=place.environment_id)
     if row.enabled == enabled:
         return False
@@ -36,7 +39,7 @@ def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: 
 
 
 def keep_off_without_strategies(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:
-    """Switches the flag off where no enabled strategy is left."""
+    """Turns the flag off if it has no enabled strategy left in the environment."""
     if not has_enabled_strategy(flag, place.environment_id):
         set_switch(flag, place, False, caller=caller)
 

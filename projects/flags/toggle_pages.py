@@ -1,4 +1,4 @@
-"""Flags with their switches: what a list and a flag's own page show of each environment."""
+"""Turns a flag on or off from the console, with a confirmation page for production environments."""
 
 from typing import Any
 from urllib.parse import quote
@@ -22,11 +22,11 @@ from projects.sentences import Saying, strategy_saying
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
 MOST_TOLD = 5
-FEW_TOLD = 10  # strategies that are told one by one
+FEW_TOLD = 10  # strategies listed individually
 
 
 class ToggleFlag(ActionPage):
-    """Turns a flag on or off in one environment: at once, or in production after a page that says what changes."""
+    """Turns a flag on or off in one environment: directly, or in production after a confirmation page."""
 
     http_method_names = ["get", "post"]
     template_name = "flags/toggle_confirm.html"
@@ -52,7 +52,10 @@ class ToggleFlag(ActionPage):
         return f"Turned {self.turned} {name} in {self.environment}."
 
     def tell(self, done: str) -> None:
-        """With a button that undoes it, for scripts too: their part of the page is not the one that says so."""
+        """Adds a success message with an Undo button.
+
+        HTMX requests get it too, because the part of the page they replace does not show the result.
+        """
         undo = {
             "done": done,
             "url": flag_url(self.kwargs["project_id"], self.kwargs["name"], "flag-toggle"),
@@ -72,7 +75,7 @@ class ToggleFlag(ActionPage):
         return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Raises NotFound, NoAccess."""
+        """The context of the confirmation page. Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
         project_environment(project_id, self.environment)
@@ -97,7 +100,7 @@ class ToggleFlag(ActionPage):
         return user.environment == self.environment
 
     def sayings(self) -> list[Saying]:
-        """What its strategies in use say; what it would get where it has none."""
+        """Describes the enabled strategies or, without any, the one that turning the flag on would add."""
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":

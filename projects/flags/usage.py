@@ -1,4 +1,4 @@
-"""Who uses which flag: what people want to know before they archive one."""
+"""Reads which applications use a flag, and how often. Users check this before they archive a flag."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SELECT a.name, h.environment, h.hour, h.yes, h.no, h.variants
 
 @dataclass(frozen=True, slots=True)
 class FlagUser:
-    """An application that asked for a flag in an environment, and when it last did."""
+    """An application that evaluated a flag in an environment, and when it last did so."""
 
     application: str
     environment: str
@@ -40,7 +40,7 @@ class FlagUser:
 
 
 def users_of(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
-    """The users of each of these flags that has any, the latest first. One statement."""
+    """The users of each flag that has any, most recent first. One query."""
     found: dict[int, list[FlagUser]] = {}
     for flag_id, *user in _rows(_USERS, list(flag_ids)):
         found.setdefault(flag_id, []).append(FlagUser(*user))
@@ -48,7 +48,7 @@ def users_of(flag_ids: Iterable[int]) -> dict[int, list[FlagUser]]:
 
 
 def flag_usage_document(flag: Flag) -> Document:
-    """Counts of the last hour, and who asked at any time."""
+    """Counts for the last hour, and all applications that ever used the flag."""
     users = users_of([flag.pk]).get(flag.pk, [])
     return {
         "version": 1,
@@ -71,7 +71,7 @@ def user_documents(users: Sequence[FlagUser]) -> list[Document]:
 
 
 def raw_usage_document(flag: Flag, *, hours_back: int) -> Document:
-    """The counts by application and hour."""
+    """Counts by application, environment and hour."""
     since = timezone.now() - timedelta(hours=hours_back)
     return {
         "version": 1,
