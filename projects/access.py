@@ -1,7 +1,7 @@
-"""Fetch, lock and permission in one call: there is no other door to a row that will be changed.
+"""Finds, locks and authorises projects and flags. Every action gets the rows that it changes from here.
 
-What a caller may not read answers as unknown (NotFound); what it may read but not change is NoAccess.
-Locks are taken in one order everywhere: projects by id, then flags by name.
+A row that the caller may not read raises NotFound; one that it may read but not change raises NoAccess.
+Locks are always taken in the same order, which prevents deadlocks: projects by id, then flags by name.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ def readable_flags(caller: Caller) -> QuerySet[Flag]:
 
 
 def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:
-    """A project to read, or with ``permission`` one that may be changed. Raises NotFound, NoAccess."""
+    """A project that the caller may read and, with ``permission``, may change. Raises NotFound, NoAccess."""
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
         raise no_project(project_id)
@@ -47,9 +47,9 @@ def access_project_for_update(
 ) -> Project:
     """The project, locked until the end of the transaction. Raises NotFound, NoAccess.
 
-    Every change in a project takes this lock, so changes to one project happen one after the other;
-    deletion takes the stronger one, which also waits for rows that refer to the project. An archived project
-    is changed only where ``archived`` says so.
+    Every change in a project takes this lock, so changes to one project happen one after the other. Deletion
+    takes a stronger lock, which also waits for transactions that insert rows referring to the project. An
+    archived project raises NotFound unless ``archived`` is true.
     """
     if not caller.can_read(project_id):
         raise no_project(project_id)
@@ -68,13 +68,13 @@ def access_project_for_update(
 
 
 def check_not_archived(project: Project) -> None:
-    """Raises NotFound."""
+    """Raises NotFound if the project is archived."""
     if project.archived_at is not None:
         raise NotFound(f"Project {project.pk} is archived. Revive it first.")
 
 
 def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
-    """Several projects, locked in id order; those unknown to the caller are left out. Checks no permission."""
+    """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission."""
     wanted = {project_id for project_id in project_ids if caller.can_read(project_id)}
     locked = Project.objects.select_for_update(no_key=True).filter(id__in=wanted).order_by("id")
     return {project.id: project for project in locked}
@@ -89,10 +89,10 @@ def access_flag(
     permission: Permission | None = None,
     environment: str | None = None,
 ) -> Flag:
-    """A flag of the project. ``archived`` narrows to archived (True) or active (False) ones.
+    """A flag of the project. ``archived`` restricts to archived (True) or active (False) flags.
 
-    With ``permission`` one that may be changed (in ``environment``): what a view asks before it looks at the body.
-    Raises NotFound, NoAccess.
+    Views call this with ``permission`` (and ``environment``) before they read the body, so that permission
+    errors come first. Raises NotFound, NoAccess.
     """
     access_project(caller, project_id)
     flag = _one(Flag.objects.filter(project_id=project_id, name=name), project_id, name, archived)
@@ -110,7 +110,7 @@ def access_flag_for_update(
     environment: str | None = None,
     archived: bool | None = False,
 ) -> Flag:
-    """The flag, locked together with its project. Raises NotFound, NoAccess."""
+    """The flag, locked with its project. Raises NotFound, NoAccess."""
     access_project_for_update(caller, project_id, permission, environment=environment)
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
     return _one(flags, project_id, name, archived)
@@ -124,7 +124,10 @@ def access_flags_for_update(
     *,
     environment: str | None = None,
 ) -> list[Flag]:
-    """Those flags of the project that have one of these names, locked, by name. Raises NotFound, NoAccess."""
+    """The project's flags with these names, locked and sorted by name. Ignores unknown names.
+
+    Raises NotFound, NoAccess for the project.
+    """
     access_project_for_update(caller, project_id, permission, environment=environment)
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name__in=list(names))
     return list(flags.order_by("name"))
@@ -141,7 +144,7 @@ def _one(flags: QuerySet[Flag], project_id: str, name: str, archived: bool | Non
 
 
 def access_environment(name: str) -> Environment:
-    """An environment named in a path. Raises NotFound."""
+    """An environment named in a URL path. Raises NotFound."""
     environment = Environment.objects.filter(name=name).first()
     if environment is None:
         raise NotFound(unknown_environment(name))
@@ -149,7 +152,7 @@ def access_environment(name: str) -> Environment:
 
 
 def check_environment(name: str, path: str = "environment") -> Environment:
-    """An environment named in a body or query. Raises ValidationError naming the choices."""
+    """An environment named in a body or query. Raises ValidationError with the available names."""
     environment = Environment.objects.filter(name=name).first()
     if environment is None:
         raise ValidationError.at(path, unknown_environment(name))
@@ -157,7 +160,10 @@ def check_environment(name: str, path: str = "environment") -> Environment:
 
 
 def environment_problems(places: Mapping[str, str], known: Collection[str]) -> Iterator[Problem]:
-    """Those environments, by their JSON paths, that are not among the known, each once and naming the choices."""
+    """A problem for each unknown environment.
+
+    ``places`` maps JSON paths to names; each name is reported once.
+    """
     told = set(known)
     for path, name in places.items():
         if name not in told:
@@ -166,7 +172,7 @@ def environment_problems(places: Mapping[str, str], known: Collection[str]) -> I
 
 
 def check_project(caller: Caller, project_id: str, path: str = "project") -> Project:
-    """A project named in a body or query. Raises ValidationError naming the readable ones."""
+    """A project named in a body or query. Raises ValidationError with the ids that the caller can read."""
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
         raise ValidationError.at(path, unknown_project(caller, project_id))

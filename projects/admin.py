@@ -1,4 +1,4 @@
-"""The admin site's pages about projects, flags and what they are made of."""
+"""Registers the admin classes of every package in this app; Django autodiscovers only this module."""
 
 from projects.applications import admin as applications
 from projects.context_fields import admin as context_fields

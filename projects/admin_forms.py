@@ -1,4 +1,4 @@
-"""Values of the admin site's forms, as the actions take them."""
+"""Converts the cleaned data of an admin form to the values that actions take."""
 
 from typing import Any
 
@@ -6,7 +6,10 @@ TEXTS = ("description", "title", "icon", "color")
 
 
 def values(form: Any, *, blank: bool = False) -> dict[str, Any]:
-    """What the form gives by model field, projects by id. ``blank``: texts that are empty are so, and not null."""
+    """Cleaned data by model field, with ``project_id`` for ``project``.
+
+    Empty strings become None unless ``blank``.
+    """
     given = dict(form.cleaned_data)
     if "project" in given:
         project = given.pop("project")

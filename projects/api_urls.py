@@ -1,6 +1,6 @@
-"""Everything below /api/admin/ that is about projects.
+"""URL patterns below /api/admin/ for projects, flags and related subjects.
 
-The first URL that matches counts: ``projects/archive/features`` are the flags of a project that is called archive.
+Order matters: ``projects/archive/features`` must list the flags of a project whose id is ``archive``.
 """
 
 from flagadmin.http.routers import Router

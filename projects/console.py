@@ -1,4 +1,4 @@
-"""What the pages about projects and flags share: addresses and what one may do."""
+"""Helpers for console pages about projects and flags: URLs, breadcrumbs and permissions."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -15,36 +15,36 @@ PROJECTS = ("Projects", reverse_lazy("projects"))
 
 
 def project_url(project_id: str, page: str = "project") -> str:
-    """The URL of a project, or of another page about it."""
+    """The URL of a project's page; ``page`` is the URL name."""
     return reverse(page, args=[project_id])
 
 
 def flag_url(project_id: str, name: str, page: str = "flag") -> str:
-    """The URL of a flag, or of another page about it."""
+    """The URL of a flag's page; ``page`` is the URL name."""
     return reverse(page, args=[project_id, name])
 
 
 def application_url(name: str) -> str:
-    # `reverse` leaves slashes and dots as they are, and a browser would resolve "../".
+    # `reverse` does not escape slashes and dots, and a browser would resolve "../".
     return reverse("application", args=["NAME"]).replace("NAME", quote(name, ""))
 
 
 def api_path(project_id: str, name: str = "") -> str:
-    """Of a project, or of one of its flags, in the admin API."""
+    """The path of a project in the admin API, or of one of its flags."""
     path = f"/api/admin/projects/{quote(project_id, '')}"
     return f"{path}/features/{quote(name, '')}" if name else path
 
 
 def project_crumbs(project: Project) -> Crumbs:
-    """The pages above one of the project's."""
+    """Breadcrumbs for a page below a project."""
     return (PROJECTS, (project.name, project_url(project.pk)))
 
 
 def flag_crumbs(flag: Flag) -> Crumbs:
-    """The pages above one of the flag's."""
+    """Breadcrumbs for a page below a flag."""
     return (*project_crumbs(flag.project), (flag.name, flag_url(flag.project_id, flag.name)))
 
 
 def allowed(caller: Caller, project_id: str, **wanted: Permission) -> Mapping[str, bool]:
-    """What a template asks before it offers something: ``{% if may.archive %}``."""
+    """Permissions for templates, by name: ``{% if may.archive %}``."""
     return {name: caller.can(permission, project=project_id) for name, permission in wanted.items()}

@@ -1,4 +1,4 @@
-"""The console's pages about projects and what is in them."""
+"""URL patterns of the console pages for projects, flags and related subjects."""
 
 from django.urls import path
 
@@ -39,7 +39,7 @@ urlpatterns = [
     path(f"{PROJECT}access/give", members.GiveRole.as_view(), name="project-access-grant"),
     path(f"{PROJECT}access/take", members.TakeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
-    # A path: names of applications may contain slashes.
+    # Application names may contain slashes.
     path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),
 
     path(f"{PROJECT}features/new", form_pages.NewFlagPage.as_view(), name="flag-new"),

@@ -1,6 +1,6 @@
-"""Rows → the plain documents that the evaluation engine reads (``playground.engine.definitions``).
+"""Reads flags from the database as the documents that the evaluation engine takes.
 
-A fixed number of statements whatever the number of flags.
+The number of SQL statements does not depend on the number of flags.
 """
 
 from collections import defaultdict
@@ -18,13 +18,13 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """``flags`` by name in code-point order; ``segments`` (those used by them) by id."""
+    """``flags`` by name in code-point order, and the ``segments`` that they use, by id."""
 
     flags: list[Document]
     segments: dict[int, Document]
 
 
-# Raw cursors give jsonb as text, which orjson reads fastest. Strategies and parents come in their stored order.
+# A raw cursor returns jsonb as text, which orjson parses fastest. Strategies and parents keep their order.
 _FLAGS = """
 SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]')
   FROM projects_flag f
@@ -51,7 +51,7 @@ SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
 
 
 def definitions(projects: Iterable[str], environment: str) -> Definitions:
-    """The active flags of these projects as they are in this environment. Four statements."""
+    """The active flags of the projects, as configured in the environment. Four SQL statements."""
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connection.cursor() as cursor:
         strategies, used = read_strategies(cursor, where)

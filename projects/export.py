@@ -1,4 +1,7 @@
-"""Flags as the export document, which the import takes. A fixed number of statements whatever the number of flags."""
+"""Builds export documents of flags, which the import accepts.
+
+The number of SQL statements does not depend on the number of flags.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -69,13 +72,14 @@ def export_flags(
     archived: bool = False,
     full_segments: bool = False,
 ) -> Document:
-    """Flags as they are in an environment, as the reference exports them, and each strategy's ``sortOrder``.
+    """Flags as configured in an environment, in the reference's export format plus strategies' ``sortOrder``.
 
-    Segments are ``{id, name}``: the reference refuses a file with more. ``full_segments`` adds their ``constraints``,
-    from which an import here can create them.
+    Segments are ``{id, name}``, because the reference rejects other members. ``full_segments`` adds their
+    ``constraints``, from which this server's import can create them.
 
-    ``tag`` (a tag's value, of any type) goes before ``names``, those before ``project``. Archived flags come when
-    they are named, or with ``archived``. Only flags of ``readable`` projects; None means of all.
+    ``tag`` (a tag value, of any type) takes precedence over ``names``, and ``names`` over ``project``.
+    Archived flags are included if ``names`` lists them or ``archived`` is true. Only flags of ``readable``
+    projects are exported; None means all projects.
     """
     chosen, values = _choice(names, tag, project, archived)
     if readable is not None:
@@ -87,8 +91,7 @@ def export_flags(
 
 
 def project_backup(project: str) -> dict[str, Document]:
-    """Everything of a project's flags, archived ones and segments' constraints too: one export document for each of
-    its environments."""
+    """An export document for each environment, with archived flags and segments' constraints."""
     environments = _rows(
         "SELECT environment_id FROM projects_projectenvironment WHERE project_id = %s ORDER BY environment_id",
         [project],
@@ -203,7 +206,7 @@ def _context_field(
 
 
 def _used_fields(strategies: list[Document], switches: list[Document]) -> set[str]:
-    """Fields of constraints, of stickiness (of strategies and of variants) and of overrides."""
+    """The context fields that constraints, stickiness (of strategies and variants) and overrides use."""
     used = {constraint["contextName"] for strategy in strategies for constraint in strategy["constraints"]}
     used |= {
         strategy["parameters"]["stickiness"]

@@ -5,7 +5,10 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much of everything there may be. The defaults are the reference's."""
+    """Maximum numbers of flags, strategies, constraints and so on.
+
+    The defaults are those of the reference.
+    """
 
     strategies: int = 30
     constraints: int = 30

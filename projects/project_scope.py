@@ -1,4 +1,4 @@
-"""Things that are global or belong to one project: who sees them, who changes them, what is locked."""
+"""Visibility, permissions and locks of rows that are global or belong to one project, such as segments."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ M = TypeVar("M", bound=Model)
 
 
 def visible(rows: "QuerySet[M, Any]", caller: Caller) -> "QuerySet[M, Any]":
-    """Those of no project, and those of the projects this caller may read."""
+    """Global rows, and rows of projects that the caller may read."""
     allowed = caller.readable_projects
     return rows if allowed is None else rows.filter(Q(project=None) | Q(project_id__in=allowed))
 
@@ -26,15 +26,17 @@ def visible(rows: "QuerySet[M, Any]", caller: Caller) -> "QuerySet[M, Any]":
 def check_scope(
     caller: Caller, everywhere: Permission, in_project: Permission, project_id: str | None
 ) -> None:
-    """The root permission, or for what belongs to a project that project's own. Raises NoAccess."""
+    """Requires the root permission or, for a row of a project, the project permission. Raises NoAccess."""
     if caller.can(everywhere) or (project_id and caller.can(in_project, project=project_id)):
         return
     raise missing([in_project, everywhere] if project_id else [everywhere], project=project_id)
 
 
 def lock_scope(*project_ids: str | None) -> None:
-    """The locks of these projects (None: of none), before that of anything in them. Raises NotFound for one that was
-    deleted meanwhile, or is archived: nothing in an archived project changes."""
+    """Locks projects in id order; None is ignored. Call this before locking rows that belong to them.
+
+    Raises NotFound for projects that do not exist or are archived.
+    """
     wanted = {project_id for project_id in project_ids if project_id is not None}
     rows = Project.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("id")
     locked = {project.pk: project for project in rows}
@@ -45,9 +47,10 @@ def lock_scope(*project_ids: str | None) -> None:
 
 
 def hold_segments(ids: Iterable[int]) -> None:
-    """Keeps segments where they are until the end of the transaction: none is moved to a project or deleted.
+    """Prevents these segments from being moved or deleted until the end of the transaction.
 
-    Taken before anyone reads which segments a strategy may have. Shared, so that strategies do not wait for each other.
+    Call this before reading which segments a strategy may use. The lock is shared, so changes to strategies
+    do not wait for each other.
     """
     if wanted := sorted({pk for pk in ids if 0 < pk < 2**63}):
         with connection.cursor() as cursor:
@@ -59,7 +62,7 @@ def hold_segments(ids: Iterable[int]) -> None:
 
 @contextmanager
 def name_is_free(message: str) -> Iterator[None]:
-    """Around an insert: what breaks a unique name becomes NameExists, also when two come at the same moment."""
+    """Turns a unique violation into NameExists, which also covers two concurrent inserts of the same name."""
     try:
         with transaction.atomic():
             yield
@@ -70,5 +73,8 @@ def name_is_free(message: str) -> Iterator[None]:
 
 
 def one_held(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
-    """The first of these that the caller holds in the project, else the first: what a refusal names."""
+    """The first of the permissions that the caller has in the project, or else the first of them all.
+
+    The error message names it.
+    """
     return next((p for p in permissions if caller.can(p, project=project_id)), permissions[0])

@@ -1,10 +1,11 @@
-"""What changed since: one number per project, set by database triggers.
+"""A revision number for each project, increased by database triggers when flags would evaluate differently.
 
-Every statement that changes a column an evaluation reads, from wherever it comes, gives the projects concerned a
-new number from one sequence, in its own transaction. Caches and ETags are keyed by (project, revision) pairs.
+Every statement that changes a column used in evaluation gives the affected projects a new number from one
+sequence, in the same transaction. Caches and ETags are keyed by (project, revision) pairs.
 
-PostgreSQL allows transition tables only for triggers of one event each, without a column list, so every table has
-three triggers, and an update is told apart from a touch by comparing the columns themselves.
+PostgreSQL allows transition tables only for triggers on a single event without a column list. Each table
+therefore has three triggers, and the update trigger compares the columns to ignore updates that change none
+of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +41,10 @@ OF_SELF = "SELECT r.id AS project_id FROM {rows} r"
 
 
 def revision_triggers(columns: Sequence[str], projects_of: str) -> list[pgtrigger.Trigger]:
-    """The three triggers of a table. ``projects_of`` selects the project ids of the rows in ``{rows}``."""
+    """The three triggers of a table.
+
+    ``projects_of`` is SQL that selects the project ids of the rows in ``{rows}``.
+    """
     listed = ", ".join(columns)
     return [
         _trigger(
@@ -83,7 +87,7 @@ def _trigger(
 
 
 def project_triggers() -> list[pgtrigger.Trigger]:
-    """A project has a revision from its first moment to its last."""
+    """Triggers that create a project's revision with the project and delete it with the project."""
     forget = pgtrigger.Trigger(
         name="revision_forget",
         level=pgtrigger.Statement,
@@ -101,12 +105,15 @@ _ENVIRONMENTS = " UNION ALL SELECT name, NULL FROM projects_environment"
 
 
 def revisions(projects: Iterable[str] | None = None) -> dict[str, int]:
-    """The revision of each of these projects that exists (all of them for None), by id. One indexed read."""
+    """Revisions by project id; None means all projects. Unknown ids are left out. One indexed read."""
     return dict(sorted(_read(projects)))
 
 
 def revisions_and_environments(projects: Iterable[str] | None) -> tuple[dict[str, int], set[str]]:
-    """The same with the names of all environments: every question to the playground needs both."""
+    """Revisions by project id, and the names of all environments.
+
+    One statement, as the playground needs both.
+    """
     rows = _read(projects, _ENVIRONMENTS)
     known = sorted((project, revision) for project, revision in rows if revision is not None)
     return dict(known), {name for name, revision in rows if revision is None}

@@ -1,4 +1,4 @@
-"""What a fresh database has, made after every migrate, so that a flushed one has it too."""
+"""Creates the initial rows, such as the default project, after every ``migrate`` and ``flush``."""
 
 from typing import Any
 
@@ -61,10 +61,10 @@ CONTEXT_FIELDS = (
 
 
 def seed_projects(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
-    """Adds what has never been there; what people changed or removed since stays as they left it."""
+    """Adds rows that have never existed. Rows that users have changed or deleted are left alone."""
     try:
         models = {name: apps.get_model("projects", name) for name in _MODELS}
-    except LookupError:  # migrated back to before there were projects
+    except LookupError:  # migrated back to before this app existed
         return
     with transaction.atomic(using=using):
         _seed_vocabulary(using, models)

@@ -1,6 +1,7 @@
-"""What a stored strategy says, as a sentence: "On for 50 % by userId, where country is one of US, DE".
+"""Describes a strategy in a sentence: "On for 50 % by userId, where country is one of US, DE".
 
-Before any evaluation; what comes of it for a context is told by ``playground.engine.reasons``, in the same words.
+These sentences describe the configuration. ``playground.engine.reasons`` explains the result for a context
+and uses the same phrases.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +15,12 @@ from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
 MOST_IN_A_SENTENCE = 2
-MOST_SAID = 10  # conditions of one strategy that are said one by one
+MOST_SAID = 10  # conditions of a strategy that are listed individually
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What a strategy or a segment says: ``whom`` ("On for 50 % by userId") and under which conditions."""
+    """The description of a strategy or segment: ``whom`` ("On for 50 % by userId") and the conditions."""
 
     whom: str
     conditions: Sequence[str] = ()
@@ -30,12 +31,12 @@ class Saying:
 
     @property
     def is_long(self) -> bool:
-        """Whether the conditions are better read one below the other."""
+        """Whether to show the conditions as a list instead of in a sentence."""
         return len(self.conditions) > MOST_IN_A_SENTENCE
 
 
 def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Saying:
-    """``segments``: names by id, of those the strategy may have."""
+    """The description of a strategy. ``segments`` are names by id."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
@@ -43,7 +44,10 @@ def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Sayin
 
 
 def shortened(conditions: Sequence[str]) -> list[str]:
-    """The first MOST_SAID conditions, and how many others there are."""
+    """The first MOST_SAID conditions and the number of the others.
+
+    A single extra condition is not abbreviated.
+    """
     more = len(conditions) - MOST_SAID
     return [*conditions[:MOST_SAID], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
@@ -61,7 +65,7 @@ def constraint_sentence(constraint: Document) -> str:
 
 
 def variants_sentence(variants: Iterable[Document]) -> str:
-    """``Variants: blue 50 %, green 50 %``; empty where there are none."""
+    """``Variants: blue 50 %, green 50 %``; empty without variants."""
     shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
     if (more := len(shares) - MOST_SAID) > 1:
         shares[MOST_SAID:] = [f"and {more:,} more"]
@@ -69,7 +73,7 @@ def variants_sentence(variants: Iterable[Document]) -> str:
 
 
 def percent(weight: Any) -> str:
-    """A weight of 1000 in percent: 333 is "33.3", 500 is "50"."""
+    """A weight out of 1000 in percent: 333 is "33.3", 500 is "50"."""
     return f"{weight / 10:g}" if isinstance(weight, int | float) else "0"
 
 

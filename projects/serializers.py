@@ -1,4 +1,4 @@
-"""Fields of request bodies: texts that may come as numbers, and members that nobody knows."""
+"""A string field that accepts numbers, and a base serializer that rejects unknown members."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -10,7 +10,7 @@ from projects.text_values import text_of
 
 
 class TextField(serializers.CharField):
-    """A text; numbers and booleans become one, as the reference takes them. Blanks around it are kept."""
+    """A string. Numbers and booleans are converted, as in the reference. Surrounding spaces are kept."""
 
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
@@ -22,7 +22,7 @@ class TextField(serializers.CharField):
 
 
 class StrictSerializer(Body):
-    """A body in which an unknown member is an error that names the nearest known one."""
+    """Rejects unknown members. The error suggests the most similar known name."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := [key for key in data if key not in self.fields]):

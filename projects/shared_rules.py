@@ -1,4 +1,4 @@
-"""Rules that several subjects share: names, colours, lists of objects. Every function yields all problems it finds."""
+"""Validation rules for several models: names, colours, lists of objects. They yield every problem found."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ COLOR = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 
 
 def name_problems(name: str, path: str = "name", *, shortest: int = 1) -> Iterator[Problem]:
-    """A name that stands in addresses: letters, digits and ``- . _ ~``, so that it needs no escape there."""
+    """Rules for a name that is used in URLs: letters, digits and ``- . _ ~``, which need no escaping."""
     if problem := name_problem(name):
         yield Problem(path, problem)
     elif len(name) < shortest:
@@ -24,5 +24,5 @@ def text_problems(value: Any, path: str) -> Iterator[Problem]:
 
 
 def tidy(items: Sequence[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
-    """The known keys that were given, in one order: what is stored of a list of objects."""
+    """The objects with only these keys, in this order, which is how they are stored."""
     return [{key: item[key] for key in keys if item.get(key) is not None} for item in items]

@@ -1,4 +1,4 @@
-"""Values that are stored as texts, whatever JSON type they came in."""
+"""Converts JSON values to the strings that are stored."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from playground.engine import coercion as reading
 
 
 def text_of(value: Any) -> str:
-    """A scalar as the text that is stored: ``true``, ``5`` (also for 5.0), and "" for null, as the reference does.
+    """A scalar as a string: ``true``, ``5`` (also for 5.0), and "" for null, as in the reference.
 
-    Numbers read as those of a context do, so that the same number on both sides is equal however large it is.
+    Numbers are converted in the same way as context values, so that equal numbers match whatever their size.
     """
     if isinstance(value, str):
         return value

@@ -1,4 +1,4 @@
-"""What uses a segment or a context field: strategies of flags, variants, default strategies, segments, projects."""
+"""Finds the strategies, variants, segments and projects that use a segment or a context field."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Uses = dict[str, list[Document]]
 
 
 def named_uses(strategies: QuerySet[Strategy], defaults: QuerySet[ProjectEnvironment]) -> str:
-    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty for no use."""
+    """``on 2 flags: cart, search, and in the default strategy of shop in production``; empty if unused."""
     flags = set(strategies.values_list("flag__name", flat=True))
     places = [
         f"{project} in {name}" for project, name in defaults.values_list("project_id", "environment_id")
@@ -30,7 +30,8 @@ def default_strategies_with(segment_id: int) -> QuerySet[ProjectEnvironment]:
 
 
 def segment_uses(segment_id: int, caller: Caller) -> Uses:
-    """``strategies`` of active flags and ``defaultStrategies`` of projects the caller may read."""
+    """The ``strategies`` of active flags and ``defaultStrategies`` that use the segment and the caller may
+    them."""
     return {
         "strategies": _strategies(Strategy.objects.filter(segments=segment_id), caller),
         "defaultStrategies": _default_strategies(default_strategies_with(segment_id), caller),
@@ -38,8 +39,8 @@ def segment_uses(segment_id: int, caller: Caller) -> Uses:
 
 
 def context_field_uses(name: str, caller: Caller) -> Uses:
-    """What reads the field: ``strategies`` and ``variants`` of active flags, ``defaultStrategies``, ``segments``,
-    and ``projects`` with it as their default stickiness. Of what the caller may read."""
+    """What uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
+    ``defaultStrategies``, ``segments``, and ``projects`` that have it as default stickiness."""
     segments = Segment.objects.filter(constraints__contains=[{"contextName": name}]).order_by("name")
     ids = list(segments.values_list("pk", flat=True))
     through = Q()
@@ -62,7 +63,10 @@ def context_field_uses(name: str, caller: Caller) -> Uses:
 
 
 def _reads(name: str, of: str = "") -> Q:
-    """A strategy that names the field, or whose type reads it. ``of``: where the strategy stands."""
+    """Matches strategies that name the field or whose type reads it.
+
+    ``of`` is the strategy's lookup prefix.
+    """
     types = [kind for kind, field in BUILT_IN_FIELDS.items() if field == name]
     return (
         Q(**{f"{of}constraints__contains": [{"contextName": name}]})
@@ -73,7 +77,7 @@ def _reads(name: str, of: str = "") -> Q:
 
 
 def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document]:
-    """Those of active flags in projects the caller may read, by project, flag and environment."""
+    """Strategies of active flags in projects the caller may read, sorted by project, flag and environment."""
     rows = _of_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
     rows = rows.order_by("flag__project_id", "flag__name", "environment_id", "sort_order", "id")
     columns = ("id", "flag__project_id", "flag__name", "name", "environment_id")
@@ -108,6 +112,6 @@ def _default_strategies(links: QuerySet[ProjectEnvironment], caller: Caller) -> 
 
 
 def _of_readable(rows: QuerySet[Any], caller: Caller, *, field: str = "project_id") -> QuerySet[Any]:
-    """Those of projects the caller may read."""
+    """Rows of projects that the caller may read. ``field`` is the lookup of the project id."""
     allowed = caller.readable_projects
     return rows if allowed is None else rows.filter(**{f"{field}__in": allowed})

@@ -1,4 +1,4 @@
-"""How many flags and projects use each segment and each context field."""
+"""Counts the flags and projects that use each segment and each context field."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ BUILT_IN_FIELDS = {
     "remoteAddress": "remoteAddress",
 }
 
-# Stored JSON may be odd: only lists are looked into, and only objects in them.
+# Stored JSON may have unexpected types: anything but lists of objects is ignored.
 _LIST = "CASE WHEN jsonb_typeof({0}) = 'array' THEN {0} ELSE '[]' END"
 _FLAG = "projects_flag f ON f.id = {0}.flag_id AND f.archived_at IS NULL"
-# The fields that a strategy with columns name, parameters, constraints and variants names itself.
+# The fields that a strategy names itself, from its columns name, parameters, constraints and variants.
 _OF_STRATEGY = f"""
     SELECT c ->> 'contextName' FROM jsonb_array_elements({_LIST.format("s.constraints")}) c
      WHERE jsonb_typeof(c) = 'object'
@@ -68,12 +68,12 @@ UNUSED = {"usedInFeatures": 0, "usedInProjects": 0}
 
 
 def context_field_usage(caller: Caller) -> Usage:
-    """By field name, counting active flags and projects the caller may read. One statement."""
+    """Counts by field name, of active flags and projects that the caller may read. One SQL statement."""
     return _usage(_CONTEXT_FIELDS, caller)
 
 
 def segment_usage(caller: Caller) -> Usage:
-    """By segment id, counting active flags and projects the caller may read. One statement."""
+    """Counts by segment id, of active flags and projects that the caller may read. One SQL statement."""
     return _usage(_SEGMENTS, caller)
 
 

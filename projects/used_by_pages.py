@@ -1,4 +1,4 @@
-"""What uses a segment or a context field, as lines with links: for its own page, and before it is deleted."""
+"""Lists what uses a segment or a context field, with links, for its page and its delete page."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from projects.used_by import Uses
 
 @dataclass(frozen=True, slots=True)
 class UseLine:
-    """``name`` links to ``url``; ``where`` follows it."""
+    """A list item: ``name``, which links to ``url``, followed by ``where``."""
 
     name: str
     url: str

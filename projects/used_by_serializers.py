@@ -1,4 +1,4 @@
-"""What uses a segment or a context field, as the API answers it."""
+"""Response serializers for the users of a segment or a context field."""
 
 from rest_framework import serializers
 

@@ -1,4 +1,4 @@
-"""Base classes for view sets below a project or a flag: they find what the URL names and check the permission."""
+"""Base view sets for URLs below a project or a flag: they load the objects and check the permission."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from projects.project_scope import check_scope
 
 
 class InProjectViewSet(ViewSet):
-    """Below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
+    """For URLs below ``projects/<str:project_id>``. A project that the caller cannot read is not found."""
 
     project: Project
 
@@ -21,7 +21,10 @@ class InProjectViewSet(ViewSet):
 
 
 class OnFlagViewSet(InProjectViewSet):
-    """Below ``projects/<str:project_id>/features``: an active flag, and the environment, where the URL names them."""
+    """For URLs below ``projects/<str:project_id>/features``.
+
+    Loads the active flag and environment that the URL names.
+    """
 
     flag: Flag
 
@@ -46,7 +49,8 @@ class OnFlagViewSet(InProjectViewSet):
 
 
 class ScopedViewSet(ViewSet):
-    """For what is global or belongs to one project, where ``permission_in_project`` is enough for every change."""
+    """For models that are global or belong to one project, in which ``permission_in_project`` allows all
+    changes."""
 
     permission_in_project: Permission
 
@@ -56,7 +60,8 @@ class ScopedViewSet(ViewSet):
 
     @property
     def named_project(self) -> str | None:
-        """The ``project`` of the body, read before the body is validated so that permission errors come first."""
+        """The ``project`` of the body, read before the body is validated so that permission errors come
+        first."""
         body = self.request.data
         named = body.get("project") if isinstance(body, dict) else None
         return named if isinstance(named, str) and named else None

@@ -1,8 +1,8 @@
-"""Who asks for flags: applications, their instances, and which flag they asked for where.
+"""Applications that use flags, their instances, and the usage that SDKs report.
 
-SDKs write these tables many times a second, so they carry no foreign keys in the database: a report never waits
-for whoever deletes a flag. What such a race leaves behind is joined to nothing and swept by ``cleanup_usage``.
-Flags take their usage with them by trigger (``projects.applications.usage_triggers``).
+SDKs write these tables many times a second. They have no foreign keys in the database, so that a report never
+waits for the deletion of a flag. Orphans that such a race leaves behind are deleted by ``cleanup_usage``.
+When a flag is moved or deleted, triggers update its usage (``projects.applications.usage_triggers``).
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -10,14 +10,14 @@ from django.db import models
 
 
 class Application(models.Model):
-    """What SDKs call ``appName``. ``folded_name`` is its case-folded form, for searching."""
+    """An application, ``appName`` in SDKs. ``folded_name`` is the case-folded name, for searching."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.TextField(unique=True, db_collation="C")
     folded_name = models.TextField(editable=False)
     strategies = ArrayField(models.TextField(), default=list, blank=True)
     created_at = models.DateTimeField()
-    # What people note about it; reports leave them alone.
+    # Entered by users; reports do not change these columns.
     description = models.TextField(null=True, blank=True)
     url = models.TextField(null=True, blank=True)
     color = models.CharField(max_length=50, null=True, blank=True)
@@ -31,9 +31,11 @@ class Application(models.Model):
 
 
 class ApplicationInstance(models.Model):
-    """A running SDK. ``sdk_version`` is as sent, ``unleash-node-sdk:6.12.1``; once known it never becomes empty.
+    """A running SDK.
 
-    ``sdk_flavor`` is what the SDK is wrapped in, with its version if one was sent: ``fastapi:1.2.0``.
+    ``sdk_version`` is as sent, ``unleash-node-sdk:6.12.1``; an empty one does not overwrite it.
+
+    ``sdk_flavor`` is the framework that wraps the SDK, with its version if one was sent: ``fastapi:1.2.0``.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -66,7 +68,10 @@ class ApplicationInstance(models.Model):
 
 
 class FlagUsage(models.Model):
-    """An application asked for a flag in an environment, last at that time. One narrow row that stays."""
+    """An application's use of a flag in an environment, with the time of the last one.
+
+    Kept without a time limit.
+    """
 
     pk = models.CompositePrimaryKey("application_id", "flag_id", "environment")
     application_id = models.BigIntegerField()
@@ -79,7 +84,10 @@ class FlagUsage(models.Model):
 
 
 class UsageHour(models.Model):
-    """How often it asked within an hour (``hour`` is its beginning). Kept for two days."""
+    """An application's counts for a flag in an environment in one hour, starting at ``hour``.
+
+    Kept for two days.
+    """
 
     pk = models.CompositePrimaryKey("flag_id", "environment", "hour", "application_id")
     flag_id = models.BigIntegerField()
@@ -95,9 +103,10 @@ class UsageHour(models.Model):
 
 
 class IgnoredReport(models.Model):
-    """How much of the reports of an hour was beyond a limit and not kept (``projects.applications.report_limits``).
+    """How many reported items of an hour exceeded a limit and were not stored.
 
-    Of a token, or of an application: the other one is 0 or empty.
+    See ``projects.applications.report_limits``. Counted for a token or for an application. The column that
+    does not apply is 0 or empty.
     """
 
     pk = models.CompositePrimaryKey("hour", "kind", "token_id", "application")
@@ -115,7 +124,7 @@ class IgnoredReport(models.Model):
 
 
 class ImpactSeries(models.Model):
-    """One series of an impact metric: a metric's name with labels. ``labels`` is JSON with sorted names."""
+    """A series of an impact metric: the metric's name with labels. ``labels`` is JSON with sorted names."""
 
     pk = models.CompositePrimaryKey("name", "labels")
     name = models.TextField(db_collation="C")
@@ -135,11 +144,11 @@ class ImpactSeries(models.Model):
 
 
 class ProjectApplication(models.Model):
-    """One line of a project's applications list, kept at write time by ``projects_refresh_applications``.
+    """A row of a project's applications list.
 
-    The counts and SDKs are those of the instances seen since a moment that is on or before ``oldest_seen_at``;
-    once that falls out of the window the line is made anew. ``search`` has the case-folded name, environments
-    and SDKs between unit separators.
+    The SQL function ``projects_refresh_applications`` maintains it. The counts and SDKs cover instances seen
+    at or after ``oldest_seen_at``. When that time leaves the window, the row is rebuilt. ``search`` contains
+    the case-folded name, environments and SDKs between unit separators.
     """
 
     pk = models.CompositePrimaryKey("project_id", "application_id")
@@ -157,7 +166,8 @@ class ProjectApplication(models.Model):
 
     class Meta:
         indexes = [
-            # With what lists are sorted by: sorting reads this alone, and in order of the names that break ties.
+            # Includes the columns that lists are sorted by, so that sorting needs only this index. Names
+            # break ties.
             models.Index(
                 fields=["project_id", "name"],
                 include=["application_id", "environment_count", "instance_count", "sdk_count"],

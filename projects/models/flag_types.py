@@ -1,10 +1,13 @@
-"""Flag types: what flags are for, and how long they are expected to live."""
+"""Flag types, such as release or experiment: the purpose of a flag and its expected lifetime."""
 
 from django.db import models
 
 
 class FlagType(models.Model):
-    """What a flag is for. ``lifetime_days``: how long such a flag is expected to live; null for ever."""
+    """The purpose of a flag.
+
+    ``lifetime_days`` is the expected lifetime of such flags; null means unlimited.
+    """
 
     id = models.CharField(max_length=100, primary_key=True)
     name = models.CharField(max_length=255)

@@ -10,7 +10,7 @@ from projects.revision import OF_FLAG, OF_PROJECT, revision_triggers
 
 
 class Flag(models.Model):
-    """A feature flag. Its name is unique across all projects; archived flags keep theirs until they are deleted."""
+    """A feature flag. Names are unique across all projects, archived flags included."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=100, unique=True)
@@ -55,7 +55,7 @@ class Flag(models.Model):
 
 
 class FlagEnvironment(models.Model):
-    """A flag's switch and variants in one environment."""
+    """Whether a flag is enabled in an environment, and its variants there."""
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="environments")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
@@ -71,7 +71,7 @@ class FlagEnvironment(models.Model):
 
 
 class Dependency(models.Model):
-    """``flag`` (the child) can be on only while ``parent`` is on, is off, or resolves to one of ``variants``."""
+    """``flag`` (the child) can be on only if ``parent`` is on, is off, or has one of ``variants``."""
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="parents")
     parent = models.ForeignKey(Flag, on_delete=models.RESTRICT, related_name="children")
@@ -91,9 +91,10 @@ class Dependency(models.Model):
 
 
 class FlagLastSeen(models.Model):
-    """When metrics last told of a flag in an environment. Its own table, so that it raises no revision.
+    """When metrics last reported a flag in an environment.
 
-    Usage moves the flag on in its life (``projects.flags.lifecycle_triggers``).
+    This is a separate table so that usage changes no revision. Usage advances the flag's lifecycle stage
+    (``projects.flags.lifecycle_triggers``).
     """
 
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="last_seen")
@@ -127,7 +128,7 @@ class FlagTag(models.Model):
 
 
 class FlagLink(models.Model):
-    """An address that belongs to a flag: its ticket, its design."""
+    """A URL attached to a flag, such as its ticket or design."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="links")
@@ -143,7 +144,10 @@ class FlagLink(models.Model):
 
 
 class LifecycleStage(models.Model):
-    """When a flag entered a stage of its life. The stage it is in is the last of those it has, as listed here."""
+    """When a flag entered a lifecycle stage.
+
+    Its current stage is the last one that it has, in the order below.
+    """
 
     class Stage(models.TextChoices):
         INITIAL = "initial"

@@ -7,7 +7,7 @@ from projects.revision import project_triggers
 
 
 class Environment(models.Model):
-    """Where flags are switched: development, production. The name is its identity and never changes."""
+    """An environment, such as development or production. The name is the primary key and never changes."""
 
     name = models.CharField(max_length=100, primary_key=True)
     type = models.CharField(max_length=100, default="production")
@@ -25,7 +25,10 @@ class Environment(models.Model):
 
 
 class Project(models.Model):
-    """A set of flags with its own settings, access and tokens. The id is chosen at creation and never changes."""
+    """A set of flags with its own settings, members and tokens.
+
+    The id is chosen at creation and never changes.
+    """
 
     id = models.CharField(max_length=100, primary_key=True)
     name = models.CharField(max_length=255)
@@ -56,7 +59,7 @@ class Project(models.Model):
 
 
 class ProjectEnvironment(models.Model):
-    """An environment that is in use in a project, with the strategy that a flag enabled without one gets."""
+    """An environment enabled in a project, with the default strategy for flags that have none there."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="environment_links")
     environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="project_links")
@@ -72,9 +75,10 @@ class ProjectEnvironment(models.Model):
 
 
 class ProjectRevision(models.Model):
-    """The number of a project's last change that can alter an evaluation. Written by database triggers only.
+    """The number of the project's last change that can affect an evaluation.
 
-    No foreign key: the triggers of a deletion remove the row themselves.
+    Written by database triggers only. There is no foreign key, because the delete trigger of the project
+    removes the row.
     """
 
     project_id = models.CharField(max_length=100, primary_key=True)

@@ -1,4 +1,4 @@
-"""Segments: conditions that strategies share."""
+"""Segments: named lists of constraints that strategies share."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,7 +8,10 @@ from projects.revision import OF_SEGMENT, revision_triggers
 
 
 class Segment(models.Model):
-    """A named list of constraints that strategies share: global, or (with a project) of that project alone."""
+    """A named list of constraints that strategies share.
+
+    Global without a project, otherwise for that project only.
+    """
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=255, unique=True)
@@ -23,7 +26,7 @@ class Segment(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [models.CheckConstraint(condition=~Q(name=""), name="segment_name_not_empty")]
-        # A segment can be removed only once no strategy has it, and that raises the revision.
+        # Only the update trigger: a new segment is unused, and only unused segments can be deleted.
         triggers = revision_triggers(["id", "name", "constraints"], OF_SEGMENT)[2:]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Strategies of flags, and their types."""
+"""Activation strategies of flags, and strategy types."""
 
 import secrets
 import time
@@ -13,7 +13,7 @@ from projects.strategies.fields import COLUMNS
 
 
 class StrategyType(models.Model):
-    """A kind of strategy. Built-in ones are evaluated here; of custom ones only the SDK knows how."""
+    """A strategy type. The server evaluates built-in types; only SDKs can evaluate custom ones."""
 
     name = models.CharField(max_length=255, primary_key=True)
     title = models.CharField(max_length=255, blank=True)
@@ -31,7 +31,7 @@ class StrategyType(models.Model):
 
 
 def time_ordered_id() -> uuid.UUID:
-    """A UUID of version 7 (RFC 9562): later ones are greater, so that equal sort orders mean order of creation."""
+    """A version 7 UUID (RFC 9562). It increases with time, which sorts equal sort orders by creation."""
     milliseconds = time.time_ns() // 1_000_000
     return uuid.UUID(
         int=milliseconds << 80 | 7 << 76 | secrets.randbits(12) << 64 | 2 << 62 | secrets.randbits(62)
@@ -39,7 +39,7 @@ def time_ordered_id() -> uuid.UUID:
 
 
 class Strategy(models.Model):
-    """One way a flag can be on in an environment. Strategies are tried in ``sort_order``, then by id."""
+    """An activation strategy of a flag in an environment. Evaluated in order of ``sort_order``, then id."""
 
     id = models.UUIDField(primary_key=True, default=time_ordered_id)
     flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies")

@@ -1,4 +1,4 @@
-"""Tag types, and tags to choose from."""
+"""Tag types and tags. The tags of flags are in ``projects.models.flags``."""
 
 from django.db import models
 from django.db.models import Q
@@ -23,7 +23,7 @@ class TagType(models.Model):
 
 
 class Tag(models.Model):
-    """A tag that was created on its own, to choose from. Flags need none: see ``FlagTag``."""
+    """A tag that was created separately, to be offered in forms. A flag's own tags are ``FlagTag`` rows."""
 
     tag_type = models.ForeignKey(TagType, on_delete=models.CASCADE, related_name="+")
     value = models.CharField(max_length=50)

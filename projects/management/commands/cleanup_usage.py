@@ -1,4 +1,4 @@
-"""manage.py cleanup_usage: what `serve` does by itself every ten minutes, for schedulers."""
+"""manage.py cleanup_usage: deletes old usage data. `serve` also does this, every ten minutes."""
 
 from typing import Any
 
