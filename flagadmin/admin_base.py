@@ -1,7 +1,8 @@
-"""Base classes of the Django admin site ("Raw records").
+"""Base classes for the Django admin site ("Raw records").
 
-A ``ModelAdmin`` here does not save or delete. Its ``create``, ``change`` and ``remove`` call the action functions, so
-that locks, rules, permissions, audit events and revisions are the same as in the API. One that is None is not offered.
+A ``ModelAdmin`` here does not save or delete rows itself. Its ``create``, ``change`` and ``remove``
+attributes are action functions, so that locks, rules, permissions, audit events and revisions are the same as
+in the API. An operation whose attribute is None is not offered.
 """
 
 import json
@@ -24,11 +25,11 @@ from flagadmin.http.error_responses import problems_of
 from groups.access import Caller
 from groups.authentication import caller_of
 
-MAX_NEW_ROWS = 50  # in one inline formset
+MAX_NEW_ROWS = 50  # rows per inline formset
 
 
 class PrettyJsonField(forms.JSONField):
-    """Indented JSON."""
+    """A form field that shows JSON indented."""
 
     widget = forms.Textarea(
         attrs={"rows": 8, "cols": 100, "class": "vLargeTextField json", "spellcheck": "false"}
@@ -45,7 +46,7 @@ class PrettyJsonField(forms.JSONField):
 
 
 class DateTimePicker(forms.DateTimeInput):
-    """A date and time (UTC) with the browser's own picker."""
+    """An input for a date and time (UTC) that uses the browser's own picker."""
 
     input_type = "datetime-local"
 
@@ -54,7 +55,7 @@ class DateTimePicker(forms.DateTimeInput):
 
 
 class ActionModelForm(forms.ModelForm):
-    """Also validates with the admin's ``check_values``, and shows every problem with its path."""
+    """A form that also runs the admin's ``check_values`` and shows every problem with its path."""
 
     page: ClassVar[Any] = None
 
@@ -72,14 +73,14 @@ class ActionModelForm(forms.ModelForm):
 
 
 def sentences(error: AppError) -> list[str]:
-    """The problems of an error with their paths, or its message."""
+    """The error's problems, each with its path if there are several; otherwise its message."""
     if len(error.details) > 1 and isinstance(error, ValidationError):
         return [f"{problem.path}: {problem.message}" for problem in error.details]
     return [error.message]
 
 
 def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", **kwargs: Any) -> Any:
-    """JSON from a form, validated by the API's serializer. Raises ValidationError with paths."""
+    """Validates JSON from a form with the API's serializer. Raises ValidationError with paths."""
     serializer = body(data=data, **kwargs)
     try:
         serializer.is_valid(raise_exception=True)
@@ -89,11 +90,11 @@ def checked_body(body: type[serializers.Serializer], data: Any, path: str = "", 
 
 
 class AdminActions:
-    """The actions of a ``ModelAdmin`` or inline: ``create(obj, form, caller)``, and the same for change and remove."""
+    """The actions of a ``ModelAdmin`` or inline, each called as ``create(obj, form, caller)``."""
 
-    extra_help_texts: ClassVar[dict[str, str]] = {}  # added to those of the model
+    extra_help_texts: ClassVar[dict[str, str]] = {}  # override the model's help texts
     readonly_always: ClassVar[tuple[str, ...]] = ()
-    readonly_on_change: ClassVar[tuple[str, ...]] = ()  # set on creation only
+    readonly_on_change: ClassVar[tuple[str, ...]] = ()  # can only be set on creation
     formfield_overrides: ClassVar[Any] = {
         JSONField: {"form_class": PrettyJsonField},
         # Django's split date and time inputs have no labels.
@@ -135,7 +136,7 @@ def is_admin(request: HttpRequest) -> bool:
 
 
 class ActionModelAdmin(AdminActions, admin.ModelAdmin):
-    """Creates, changes and deletes through actions."""
+    """Creates, changes and deletes rows through actions."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -145,7 +146,8 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
         form = super().get_form(request, obj, change=change, **kwargs)
         return type(form.__name__, (form,), {"page": self})
 
-    # A POST runs in one transaction, retried on deadlocks; an error is shown as a message on the same page.
+    # A POST runs in one transaction, which is retried on deadlocks. An error is shown as a message on the
+    # same page.
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         return self._in_transaction(request, super().changeform_view, *args, **kwargs)
@@ -211,14 +213,17 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
         self.delete_queryset(request, [obj])
 
     def delete_queryset(self, request: HttpRequest, queryset: Iterable[Any]) -> None:
-        """All or none."""
+        """Deletes all of the selected rows or none."""
         if self.remove is None:
             raise exceptions.PermissionDenied
         for obj in queryset:
             self.remove(obj, None, caller_of(request))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """(deleted objects, counts, missing permissions, blockers), without Django's search for related objects."""
+        """Returns (deleted objects, counts, missing permissions, blockers).
+
+        Unlike Django's version, it does not collect related objects.
+        """
         labels, blockers = [], []
         for obj in objs:
             labels.append(self.deletion_label(obj))
@@ -231,11 +236,11 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
         return f"{self.model._meta.verbose_name} {obj}".capitalize()
 
     def deletion_checks(self, obj: Any, caller: Caller) -> Iterable[Callable[[], object]]:
-        """The checks that the delete action runs first. They only read."""
+        """The checks that the delete action runs first. They must not write."""
         return ()
 
     def deletion_blockers(self, obj: Any, caller: Caller) -> list[str]:
-        """The reasons why this cannot be deleted, as sentences."""
+        """The reasons why ``obj`` cannot be deleted, as sentences."""
         errors = raised_by(*self.deletion_checks(obj, caller))
         return [sentence for error in errors for sentence in sentences(error)]
 
@@ -260,7 +265,7 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
 
 
 class BoundedInlineFormSet(BaseInlineFormSet):
-    """Limits the number of rows, whatever number a form claims to contain."""
+    """A formset with an upper limit on its rows, whatever number the submitted form claims to contain."""
 
     page: ClassVar[Any] = None
 
@@ -270,7 +275,7 @@ class BoundedInlineFormSet(BaseInlineFormSet):
 
 
 class ActionInline(AdminActions, admin.StackedInline):
-    """Related rows with their own actions."""
+    """An inline whose rows are created, changed and deleted through their own actions."""
 
     extra = 0
 
@@ -282,7 +287,7 @@ class ActionInline(AdminActions, admin.StackedInline):
 
 
 class ReadOnlyModelAdmin(ActionModelAdmin):
-    """Shows records without changing them."""
+    """Shows records but does not allow changes."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return tuple(field.name for field in self.model._meta.concrete_fields)
@@ -296,7 +301,7 @@ def show_error(request: HttpRequest, error: AppError) -> None:
 def bulk_action(
     name: str, description: str, act: Callable[[Any, Caller], Any]
 ) -> Callable[[admin.ModelAdmin, HttpRequest, QuerySet[Any]], None]:
-    """An admin action that runs ``act`` for each selected row, all or none."""
+    """Returns an admin action that runs ``act`` for all of the selected rows or none."""
 
     def run(page: admin.ModelAdmin, request: HttpRequest, selected: QuerySet[Any]) -> None:
         rows = list(selected)

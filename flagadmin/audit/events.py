@@ -1,4 +1,4 @@
-"""The types of audit events, with the reference's names."""
+"""The types of audit events. Their names are those of the reference server."""
 
 from enum import StrEnum
 

@@ -3,9 +3,10 @@ from django.db import models
 
 
 class AuditEvent(models.Model):
-    """Who did what, before and after. Append-only: database triggers prevent updates and deletions.
+    """Who changed what, with the values before and after.
 
-    No foreign keys: an event outlives its actor and its subjects, which it names by id and name.
+    The table is append-only: database triggers reject updates and deletions.
+    There are no foreign keys: an event outlives its actor and its subjects, so it stores their ids and names.
     """
 
     type = models.CharField(max_length=64)
@@ -35,7 +36,7 @@ class AuditEvent(models.Model):
                 level=pgtrigger.Statement,
                 when=pgtrigger.Before,
                 operation=pgtrigger.Truncate,
-                # Test databases are emptied between tests; no other ever is.
+                # The test runner empties its databases between tests, so the trigger does not apply to them.
                 func="IF current_database() NOT LIKE 'test%' THEN "
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
             ),

@@ -1,4 +1,4 @@
-"""Records audit events, in the transaction of the change that they describe."""
+"""Records audit events in the same transaction as the change that they describe."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from flagadmin.http.logs import request_id
 
 
 class Actor(Protocol):
-    """Who acts: a user, a service account, an API token or the system."""
+    """Who made the change: a user, a service account, an API token or the system."""
 
     @property
     def id(self) -> int | None: ...
@@ -35,12 +35,12 @@ class Event:
 
 
 def record(event: Event, *, actor: Actor) -> None:
-    """One event. ``before`` and ``after`` are JSON documents and must contain no secrets."""
+    """Records one event. ``before`` and ``after`` are JSON documents and must not contain secrets."""
     record_all([event], actor=actor)
 
 
 def record_all(events: Iterable[Event], *, actor: Actor) -> None:
-    """Many events in few statements, in the given order."""
+    """Records many events in few statements, in the given order."""
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."
@@ -67,9 +67,9 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
 
 
 def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
-    """Any number of events in one statement, in the given order. ``before`` and ``after`` may be JSON already (bytes).
+    """Records any number of events with one COPY, in the given order. Returns their number.
 
-    Answers how many they were.
+    ``before`` and ``after`` may also be JSON that is already encoded (bytes).
     """
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError(
@@ -120,9 +120,10 @@ def _json(document: Any) -> str | None:
 
 
 def record_selected(kind: EventType, select: str, params: Sequence[Any], *, actor: Actor) -> int:
-    """One event for each row of ``select``, in its order; the rows never leave the database. Returns their number.
+    """Records one event for each row of the query ``select``, in its order. Returns their number.
 
-    ``select`` gives project, feature and before (jsonb), in this order, and comes from our own code.
+    The rows are copied within the database. ``select`` returns project, feature and before (jsonb), in this
+    order. It must not contain user input.
     """
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError(
@@ -131,7 +132,7 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
     own = [kind.value, timezone.now(), actor.id, actor.name, request_id.get()]
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO audit_auditevent "  # noqa: S608 - parameters carry every value
+            "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters
             "(type, created_at, actor_id, actor_name, request_id, project, feature, before) "
             f"SELECT %s, %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
             [*own, *params],

@@ -1,4 +1,4 @@
-"""Describes an event as a sentence without its actor: "switched on apple-pay in production"."""
+"""Describes an audit event as a sentence without its actor: "switched on apple-pay in production"."""
 
 from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
@@ -67,7 +67,7 @@ _VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
 
 
 def sentence(event: AuditEvent) -> str:
-    """The sentence of an event. Types like ``tag-type-created`` get one from their name."""
+    """The event's sentence. Without a template, it is derived from the type, such as ``tag-type-created``."""
     written = _SENTENCES.get(event.type)
     if written is None:
         thing, _, verb = event.type.rpartition("-")

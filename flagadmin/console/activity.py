@@ -1,4 +1,4 @@
-"""/activity/: who did what, newest first."""
+"""The activity page (/activity/): who changed what, newest first."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from groups.console import ListPage
 from projects.access import readable_projects
 from projects.history.queries import readable_events
 
-# What the kinds of the filter stand for: the beginnings of event types.
+# The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
     "flags": ("feature-", "strategy-order"),
     "imports": ("features-", "feature-imported", "import-"),
@@ -23,7 +23,7 @@ KINDS = {
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
 }
 
-MOST_LINES, MOST_LETTERS = 12, 250  # of one event; the API has all of it
+MOST_LINES, MOST_LETTERS = 12, 250  # lines per event and characters per line; the API returns the whole event
 
 
 class ActivityPage(ListPage):
@@ -73,12 +73,15 @@ class ActivityPage(ListPage):
 
 
 def told(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
-    """Events with their sentences."""
+    """Pairs each event with its sentence."""
     return [(event, sentence(event)) for event in events]
 
 
 def change_of(event: AuditEvent) -> str:
-    """What was before and after, as far as it differs: one line a field, "-" before and "+" after. Cut where long."""
+    """The changed fields as a diff: a "-" line with the value before, a "+" line with the value after.
+
+    Long values and long diffs are truncated.
+    """
     before, after = (value if isinstance(value, dict) else {} for value in (event.before, event.after))
     lines = []
     for key in sorted(before.keys() | after.keys()):

@@ -9,5 +9,5 @@ class ConsoleConfig(AppConfig):
         from django.contrib import admin
 
         admin.site.index_title = "Data fixes"
-        # The lists need the room; the index and the breadcrumbs lead everywhere.
+        # The lists need the width; the index page and the breadcrumbs are enough for navigation.
         admin.site.enable_nav_sidebar = False

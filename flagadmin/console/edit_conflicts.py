@@ -1,4 +1,4 @@
-"""Edit forms: a form sends the version it was drawn from, so that nobody overwrites what somebody else saved since."""
+"""Optimistic locking for edit forms: a form sends the version that it was rendered from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ LONGEST_VALUE = 300  # characters
 
 @dataclass(frozen=True, slots=True)
 class FormVersion:
-    """Sent as the field ``expected``. ``event``: the id of the last event at the time, 0 for none, None if not sent."""
+    """The version sent in the form field ``expected``.
+
+    ``event`` is the id of the last audit event when the form was rendered: 0 if there was none, None if it
+    was not sent.
+    """
 
     fingerprint: str
     event: int | None
@@ -32,11 +36,11 @@ class FormVersion:
 
     @property
     def expected(self) -> Expected:
-        """A form without a version overwrites."""
+        """None if the form sent no version; it then overwrites what is stored."""
         return frozenset([self.fingerprint]) if self.fingerprint else None
 
     def events_since(self, events: QuerySet[AuditEvent]) -> list[tuple[AuditEvent, str]]:
-        """The latest of them, each with its sentence."""
+        """The latest events since the form was rendered, each with its sentence."""
         if self.event is None:
             return []
         since = events.filter(id__gt=self.event).order_by("-id")
@@ -52,14 +56,14 @@ def last_event(events: QuerySet[AuditEvent]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShownConflict:
-    """What the form shows when it was not saved: the events since it was drawn, and what is stored now."""
+    """What the form shows after a conflict: the events since it was rendered, and what is stored now."""
 
     events: Sequence[tuple[AuditEvent, str]]
     now: Sequence[Any]  # sentences
 
 
 def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
-    """``Root role: Viewer.`` for each field of a fresh form that holds something else than was entered."""
+    """A sentence (``Root role: Viewer.``) for each field whose stored value differs from the entered one."""
     return [
         f"{field.label}: {shown_value(field)}."
         for field in stored
@@ -78,10 +82,11 @@ def shown_value(field: BoundField) -> str:
 
 
 class EditConflictMixin:
-    """For a page with an edit form.
+    """Detects edit conflicts on a page with a form.
 
-    It calls ``note_version`` once it knows what is edited, hands ``version.expected`` to the action, and passes what
-    the action raises to ``show_conflict``. Saving the form again then replaces what is stored by that time.
+    The page calls ``note_version`` once it has loaded the object, passes ``version.expected`` to the action,
+    and passes errors of the action to ``show_conflict``. Submitting the form again then overwrites what was
+    stored at that time.
     """
 
     request: HttpRequest
@@ -89,15 +94,15 @@ class EditConflictMixin:
     conflict: ShownConflict | None = None
 
     def events(self) -> QuerySet[AuditEvent]:
-        """Those about what is edited here."""
+        """The audit events of the edited object."""
         raise NotImplementedError
 
     def current_document(self) -> Any:
-        """The document that the action compares."""
+        """The document that the action compares with the expected version."""
         raise NotImplementedError
 
     def sentences_now(self) -> Sequence[Any]:
-        """What is stored now, in words."""
+        """Describes what is stored now."""
         raise NotImplementedError
 
     def note_version(self) -> None:

@@ -1,31 +1,36 @@
-"""What pages are made of, below the apps that have them: lists, CSV, curl commands, problems in forms.
+"""Building blocks of console pages: lists, CSV, curl commands and form errors.
 
-How a page is written
----------------------
-1. The view, in ``APP/SUBJECT/pages.py``, with a route and its name in ``APP/console_urls.py``. It derives from one of
-   ``groups.console``:
+How to write a page:
 
-   * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and fill ``get_context_data``. ``self.caller`` is
-     the person. Raise what the API raises (NotFound, NoAccess, …): it is answered with an error page.
-   * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a list
-     narrowed by the filters; ``csv_cells(row)`` one CSV line. Filters, sorting and page are in the URL.
-   * ``FormPage``: a form. ``find()`` loads and authorises, ``submit(form) -> url`` calls the action; its errors are
-     shown beside the fields. ``EditPage`` also detects that somebody else saved in between.
-   * ``ActionPage``: a button. ``ConfirmPage``: a button that asks first, for whatever cannot be undone.
+1. Write the view in ``APP/SUBJECT/pages.py`` and add a named route to ``APP/console_urls.py``. The view
+   extends one of the classes in ``groups.console``:
 
-   All of them: ``crumbs()`` returns the ``[(label, url), …]`` of the pages above, ``curl()`` the API call of this page
-   (use :func:`curl_for`). The navigation follows from the URL (``flagadmin/console/navigation.py``).
-2. The template, in ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``; also
-   ``lead`` (a line below the title) and ``actions`` (buttons right of the title). Under 60 lines, no queries, no logic,
-   links by ``{% url %}``. Parts that several subjects include are in ``templates/includes/``; the first line of each
-   says what it takes.
-   Classes of ``app.css`` worth knowing: ``card``, ``cards``, ``row`` (things side by side), ``muted``, ``mono``,
-   ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell), ``danger``,
-   ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
-3. No ``style=`` and no ``on…=`` attributes, no inline script: the content security policy forbids them. Behaviour is
-   attached by data attributes, see ``static/flagadmin/app.js``. Everything must work without JavaScript.
-4. Tests: a view test in ``tests/APP/SUBJECT/test_pages.py``, and its URL in ``tests/browser/pages.py``, which checks it
-   for accessibility in both themes, requests to other hosts and policy reports.
+   * ``ConsolePage``: any page. Set ``template_name`` and ``title`` and override ``get_context_data``.
+     ``self.caller`` is the user. Raise the same errors as the API (NotFound, NoAccess, …); they are shown as
+     an error page.
+   * ``ListPage``: a table. Declare ``columns`` and ``get_filters``; ``rows(values)`` returns a queryset or a
+     list narrowed by the filters; ``csv_cells(row)`` returns one CSV line. Filters, sorting and page are in
+     the URL.
+   * ``FormPage``: a form. ``find()`` loads and authorises, ``submit(form) -> url`` calls the action; its
+     errors are shown beside the fields. ``EditPage`` also detects changes by others since the form was
+     rendered.
+   * ``ActionPage``: a button. ``ConfirmPage``: a button that asks for confirmation, for changes that cannot
+     be undone.
+
+   On all of them, ``crumbs()`` returns the ``[(label, url), …]`` of the parent pages, and ``curl()`` the
+   equivalent API call (use :func:`curl_for`). The URL decides which navigation entry is current
+   (``flagadmin/console/navigation.py``).
+2. Write the template ``templates/SUBJECT/NAME.html``: ``{% extends "base.html" %}``, ``{% block content %}``,
+   and optionally ``lead`` (a line below the title) and ``actions`` (buttons to the right of the title). Keep
+   it under 60 lines, without queries or logic, and write links with ``{% url %}``. Partials shared by several
+   subjects are in ``templates/includes/``; the first line of each lists its parameters.
+   Useful classes in ``app.css``: ``card``, ``cards``, ``row`` (elements side by side), ``muted``, ``mono``,
+   ``small``, ``pill on|off|unknown|info|warn``, ``note warn|error|success``, ``num`` (right-aligned cell),
+   ``danger``, ``diff`` with ``<del>``/``<ins>``, ``stack`` (a table that becomes a list on narrow screens).
+3. Do not use ``style=``, ``on…=`` attributes or inline scripts: the content security policy forbids them.
+   Data attributes attach behaviour, see ``static/flagadmin/app.js``. Every page must work without JavaScript.
+4. Add a view test to ``tests/APP/SUBJECT/test_pages.py``, and the page's URL to ``tests/browser/pages.py``,
+   which checks accessibility in both themes, requests to other hosts and policy violations.
 """
 
 import csv
@@ -47,9 +52,9 @@ from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from flagadmin.errors import AppError, ValidationError, choices
 
 Row = TypeVar("Row")
-OFFERED = 200  # choices that a page offers at once; the others are typed
-SHOWN = 100  # names in a sentence or a list that nobody pages through
-MOST_IN_CURL = 10_000  # characters of a body that a command brings itself
+OFFERED = 200  # the number of choices in a select; if there are more, the field is a text input
+SHOWN = 100  # the number of names in a sentence or in a list without pages
+MOST_IN_CURL = 10_000  # the longest body, in characters, that a curl command contains inline
 
 
 # Lists ------------------------------------------------------------------------------------------------------
@@ -57,10 +62,10 @@ MOST_IN_CURL = 10_000  # characters of a body that a command brings itself
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a list. ``key`` stands for it in the URL; ``by`` names the fields it is sorted by.
+    """A column of a list. ``key`` is its name in the URL; ``by`` names the fields to sort by.
 
-    Rows of a queryset are sorted by the database, rows of a list by their attributes of these names;
-    a column without ``by`` cannot be sorted.
+    The database sorts the rows of a queryset; rows of a list are sorted by their attributes of these names. A
+    column without ``by`` cannot be sorted.
     """
 
     key: str
@@ -71,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A field of the filter form. With ``options`` [(value, label)] a list to choose from, else a text."""
+    """A field of the filter form: a select if it has ``options`` [(value, label)], otherwise a text input."""
 
     name: str
     label: str
@@ -79,7 +84,7 @@ class Filter:
     any_label: str = "all"
 
     def value(self, given: QueryDict) -> str:
-        """What the URL asks for, "" for everything. Raises ValidationError naming the options."""
+        """The filter's value in the URL, "" for no filter. Raises ValidationError naming the options."""
         value = given.get(self.name, "").strip()
         if self.is_typed and self.options is not None:
             value = next((key for key, label in self.options if label == value), value)
@@ -90,7 +95,7 @@ class Filter:
 
     @property
     def is_typed(self) -> bool:
-        """Whether there are too many options for a list to choose from."""
+        """Whether the field is a text input because it has no options, or too many for a select."""
         return self.options is None or len(self.options) > OFFERED
 
     @property
@@ -103,7 +108,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A column's head: where a click on it leads, and how the list is sorted by it now."""
+    """A column header: the URL that sorts by the column, and the current sort direction."""
 
     column: Column
     href: str
@@ -111,7 +116,7 @@ class Header:
 
 
 class Listing(Generic[Row]):
-    """One list as the URL asks for it: sorted, one page of it, with the links that change either."""
+    """One list, sorted and paged as the URL requests, with links that change the sorting and the page."""
 
     def __init__(
         self,
@@ -165,7 +170,7 @@ class Listing(Generic[Row]):
             yield Header(column, href, "ascending" if ascending else "descending" if descending else "")
 
     def url(self, **changed: str | None) -> str:
-        """This list with something else of it changed; the page begins anew unless it is what changes."""
+        """The URL with some parameters changed. Without a page among them, it shows the first page."""
         return changed_query(self.given, **{self.page_name: None, **changed})
 
     @property
@@ -186,7 +191,7 @@ class Listing(Generic[Row]):
 
     @property
     def kept(self) -> Iterator[tuple[str, str]]:
-        """What the filter form has to carry along unseen."""
+        """The URL parameters that the filter form must submit as hidden inputs."""
         own = {self.page_name, "format", *(field.name for field, _ in self.filters)}
         for name, values in self.given.lists():
             if name not in own:
@@ -194,13 +199,13 @@ class Listing(Generic[Row]):
 
 
 def cut(names: Sequence[str], most: int = SHOWN) -> list[str]:
-    """The first names, and in their place how many others there are."""
+    """The first ``most`` names, followed by the number of the others: "and 240 more"."""
     more = len(names) - most
     return [*names[:most], f"and {more:,} more"] if more > 0 else list(names)
 
 
 def sorted_rows(rows: Any, sorting: Sequence[str]) -> Any:
-    """Sorted by these fields ("-" for descending), missing values last either way."""
+    """Sorts rows by these fields ("-" for descending). Missing values come last in both directions."""
     if not sorting:
         return rows
     if isinstance(rows, QuerySet):
@@ -219,7 +224,7 @@ def sorted_rows(rows: Any, sorting: Sequence[str]) -> Any:
 
 
 def changed_query(given: QueryDict, **changed: str | Sequence[str] | None) -> str:
-    """The query string with some parameters set, replaced or (None) taken away: ``?sort=name&page=2``."""
+    """The query string with some parameters set, replaced or (None) removed: ``?sort=name&page=2``."""
     query = given.copy()
     for name, value in changed.items():
         if value is None:
@@ -235,14 +240,14 @@ def changed_query(given: QueryDict, **changed: str | Sequence[str] | None) -> st
 
 
 class _Echo:
-    """What csv.writer writes to: gives each line back."""
+    """A file-like object for csv.writer: ``write`` returns the line."""
 
     def write(self, line: str) -> str:
         return line
 
 
 def csv_response(name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> StreamingHttpResponse:
-    """A CSV file, written as it is sent. Texts that a spreadsheet would run as a formula are quoted."""
+    """Streams a CSV file. Strings that a spreadsheet would run as a formula are quoted."""
     return StreamingHttpResponse(
         _csv_lines(header, rows),
         content_type="text/csv; charset=utf-8",
@@ -271,9 +276,10 @@ def _cell(value: Any) -> Any:
 
 
 def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> str:
-    """A curl command, ready for a shell: ``curl -H "Authorization: $API_KEY" 'http://…'``.
+    """A curl command, quoted for a shell: ``curl -H "Authorization: $API_KEY" 'http://…'``.
 
-    ``path`` begins with a slash and brings its own query; ``body`` becomes JSON, in a file where it is long.
+    ``path`` begins with a slash and includes the query string. ``body`` is sent as JSON; the command reads a
+    long one from a file.
     """
     parts = ["curl"]
     if method != ("GET" if body is None else "POST"):
@@ -291,10 +297,11 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
 
 
 def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] | None = None) -> None:
-    """Puts what an action refused beside the fields concerned, the rest above the form.
+    """Shows an action's errors beside the fields concerned, and the others above the form.
 
-    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness": "stickiness"}``). What is
-    wrong within a value (``tags[1].value``) stands beside the field of the whole.
+    ``fields`` maps JSON paths to form fields where the names differ (``{"defaultStickiness":
+    "stickiness"}``). An error inside a value (``tags[1].value``) is shown beside the field of the whole
+    value.
     """
     placed = 0
     for problem in error.details:
@@ -309,5 +316,5 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
 
 
 def curl_with_token(request: HttpRequest, path: str, secret: str) -> str:
-    """A curl command with the key itself in it, for the one page that shows it."""
+    """A curl command that contains the token itself, for the page that shows a new token once."""
     return curl_for(request, "GET", path).replace('"Authorization: $API_KEY"', f"'Authorization: {secret}'")

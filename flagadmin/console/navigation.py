@@ -1,6 +1,6 @@
-"""The navigation, theme and visitor of every page: a context processor.
+"""Context processor for the navigation, theme and visitor of every page.
 
-Nothing here reads the database: error pages are drawn with it while the database is away.
+Everything that needs the database is evaluated lazily, because error pages must also render while it is down.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ THEMES = ("light", "dark")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page that the navigation lists, to those alone who hold one of ``needs``."""
+    """A page listed in the navigation, for visitors who hold at least one of the permissions in ``needs``."""
 
     label: str
     url: str
@@ -30,11 +30,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """An entry of the navigation. Its pages are listed below it when there are several."""
+    """A navigation entry. If it has several pages, they are listed below it."""
 
     label: str
     pages: tuple[Page, ...]
-    more_prefixes: tuple[str, ...] = ()  # of URLs that belong to it beside those of its pages
+    more_prefixes: tuple[str, ...] = ()  # URL prefixes that belong to the section, besides those of its pages
     admins_only: bool = False
 
     @property
@@ -82,8 +82,11 @@ def all_sections() -> tuple[Section, ...]:
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """``theme`` ("", light, dark), ``visitor``, ``sections`` and ``subpages`` that they may open, ``section`` and
-    ``subpage`` of this page."""
+    """The variables for the templates.
+
+    ``theme`` ("", light, dark), ``visitor``, the ``sections`` and ``subpages`` that the visitor may open, and
+    the current ``section`` and ``subpage``.
+    """
     theme = request.COOKIES.get("theme", "")
     section = next((s for s in all_sections() if s.has(request.path)), None)
     visitor: Any = SimpleLazyObject(lambda: visitor_of(request))
@@ -117,13 +120,13 @@ def pages_of(section: Section, visitor: Caller) -> list[Page]:
 
 
 def _subpage(section: Section | None, path: str) -> Page | None:
-    """The listed page that this one belongs to: the one with the longest URL that its own begins with."""
+    """The listed page with the longest URL that is a prefix of ``path``."""
     pages = [page for page in section.pages if path.startswith(page.url)] if section else []
     return max(pages, key=lambda page: len(page.url), default=None)
 
 
 def visitor_of(request: HttpRequest) -> Caller | None:
-    inner = getattr(request, "_request", request)  # the API's page brings DRF's own
+    inner = getattr(request, "_request", request)  # in the API browser, this is a DRF request
     user = getattr(inner, "user", None)
     if user is None or isinstance(user, Caller):
         return user

@@ -1,4 +1,4 @@
-"""The start page, and the switch between light and dark."""
+"""The start page, and the switch between light and dark theme."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,7 +44,7 @@ class StartPage(ConsolePage):
         )
 
     def first_flag(self, projects: list[Project]) -> str:
-        """Where the first flag can be made, "" where this caller may not."""
+        """The URL for creating the first flag, "" if the caller may not create flags."""
         for project in projects:
             if self.caller.can(Permission.CREATE_FEATURE, project=project.pk):
                 return project_url(project.pk, "flag-new")
@@ -54,9 +54,9 @@ class StartPage(ConsolePage):
         return curl_for(self.request, "GET", "/api/admin/projects")
 
 
-@csrf_exempt  # it keeps a colour; the form stands on pages that have no session yet
+@csrf_exempt  # it only stores a colour, and the form is also on pages without a session
 def keep_theme(request: HttpRequest) -> HttpResponse:
-    """Keeps light or dark in a cookie and goes back to where one was. Raises MethodNotAllowed."""
+    """Stores the theme in a cookie and redirects to the previous page. Raises MethodNotAllowed."""
     if request.method != "POST":
         raise not_allowed(["POST"])
     back = request.POST.get("next", "/")

@@ -1,4 +1,4 @@
-"""The console's own pages. The other apps bring theirs in `console_urls.py`."""
+"""URLs of the console pages in this package. Each app has a `console_urls.py` for its own."""
 
 from django.urls import path
 

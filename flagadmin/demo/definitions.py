@@ -1,4 +1,4 @@
-"""Functions that build the demo's flags as parts of an import body."""
+"""Builds the demo's flags as parts of an import body."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ Document = dict[str, Any]
 
 
 def when(context_name: str, operator: str, *values: str, **extra: Any) -> Document:
-    """A constraint. Operators that compare with one value take it from ``value``, the others from ``values``."""
+    """A constraint. Some operators read ``value``, the others ``values``; this sets the right one."""
     several = operator in ("IN", "NOT_IN", "STR_CONTAINS", "STR_STARTS_WITH", "STR_ENDS_WITH", "IN_CIDR")
     compared = {"values": list(values)} if several else {"value": values[0], "values": []}
     return {"contextName": context_name, "operator": operator, **compared, **extra}
@@ -48,7 +48,7 @@ def variant(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A flag in one environment."""
+    """A flag's state in one environment."""
 
     enabled: bool
     strategies: list[Document]
@@ -80,7 +80,7 @@ class DemoFlag:
 def import_body(
     project: str, environment: str, flags: Iterable[DemoFlag], segment_ids: dict[str, int]
 ) -> Document:
-    """The import body with these flags for one environment of the project."""
+    """The import body that sets these flags in one environment of the project."""
     flags = list(flags)
     places = {flag.name: getattr(flag, environment) for flag in flags}
     return {

@@ -1,7 +1,7 @@
-"""The demo's flags: every strategy, operator and reason at least once.
+"""The demo's flags. They use every strategy, operator and reason at least once.
 
-For user 42 in production there is one flag of each reason: off by its bucket, off by a segment, off by its parent,
-one that only the SDK can tell, and one that is on with a variant.
+For user 42 in production, there is one flag for each reason: off because of its bucket, a segment or its
+parent, undecided until an SDK evaluates it, and on with a variant.
 """
 
 from flagadmin.demo.definitions import DemoFlag, everyone, off, on, rollout, strategy, variant, when

@@ -1,4 +1,4 @@
-"""Loads the demo data through the actions and the import. A second run changes nothing that exists."""
+"""Loads the demo data through the actions and the import. Running it again does not change existing data."""
 
 import secrets
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ KEY_NAME = "demo"
 
 
 def load_demo() -> User:
-    """Creates what is missing of the demo. Returns its admin."""
+    """Creates whatever demo data is missing. Returns the demo's admin."""
     caller = Caller.system()
     admin = _accounts(caller)
     _vocabulary(caller)
@@ -60,7 +60,7 @@ def fresh_password(admin: User) -> str:
 
 
 def fresh_key(admin: User) -> str:
-    """Replaces the API token of the demo's admin and returns the new one."""
+    """Replaces the API token of the demo's admin. Returns the new one."""
     caller = Caller.system()
     for token in admin.tokens.filter(name=KEY_NAME):
         delete_personal_token(admin, token.pk, caller=caller)
@@ -112,7 +112,8 @@ def _flags(caller: Caller) -> None:
 
 
 def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
-    """A second run must not undo changes made since the first."""
+    """The flags that do not exist yet. Importing the others again would undo changes made since the first
+    run."""
     there = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
     archived = set(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
     return (flag for flag in flags if flag.name not in there | archived)

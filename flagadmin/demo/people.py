@@ -18,7 +18,7 @@ ACCOUNTS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class DemoGroup:
-    """``grants``: role and project."""
+    """A group with its grants, as (role, project)."""
 
     name: str
     description: str

@@ -1,4 +1,5 @@
-"""Lists that may be long: ``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``."""
+"""Template filters for long lists: ``{% load lists %}{{ names|cut|join:", " }}``, ``{{
+field|label_of:value }}``."""
 
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ register = template.Library()
 
 @register.filter
 def cut(names: Sequence[str], most: int = pages.SHOWN) -> list[str]:
-    """The first names and "and 240 more"."""
+    """The first names, followed by "and 240 more"."""
     return pages.cut(names, most)
 
 

@@ -1,4 +1,4 @@
-"""Moments as people say them: ``{% load moments %}{{ event.created_at|ago }}``."""
+"""Template filter for relative times: ``{% load moments %}{{ event.created_at|ago }}``."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.filter
 def ago(moment: datetime | None) -> str:
-    """``3 minutes ago`` with the exact time when pointed at; "never" for None."""
+    """``3 minutes ago``, with the exact time as a tooltip; "never" for None."""
     if moment is None:
         return "never"
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Numbers as people read them: ``{% load numbers %}{{ count|grouped }}``."""
+"""Template filter for numbers: ``{% load numbers %}{{ count|grouped }}``."""
 
 from django import template
 
@@ -7,5 +7,5 @@ register = template.Library()
 
 @register.filter
 def grouped(number: int) -> str:
-    """``12,345``."""
+    """The number with thousands separators: ``12,345``."""
     return f"{number:,}"
