@@ -1,7 +1,7 @@
 """Backs up and restores the whole database with pg_dump, pg_restore and psql.
 
-The bundled server's tools are used for the bundled server, those on the PATH for a server given by DATABASE_URL.
-Restoring is all or nothing: everything happens in one transaction of psql.
+A bundled server is backed up with its own tools, a server given by DATABASE_URL with those on the PATH. psql restores
+everything in one transaction, so a failed restore changes nothing.
 """
 
 import os
@@ -51,7 +51,7 @@ UPDATE public.projects_projectrevision SET revision = nextval('public.projects_r
 
 
 class BackupError(Exception):
-    """The message says what is wrong and what to do."""
+    """A backup or restore failed. The message says what is wrong and what to do."""
 
 
 def backup(path: Path) -> None:
@@ -97,12 +97,12 @@ def check_archive(path: Path) -> None:
 
 
 def holds_data() -> bool:
-    """Whether the database has ever been used: every change leaves an audit event."""
+    """Whether the database has ever been used: every change creates an audit event."""
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))
         for table in ("audit_auditevent", "groups_user", "projects_flag"):
             if table in tables:
-                cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")  # noqa: S608 - our names
+                cursor.execute(f"SELECT EXISTS (SELECT FROM {table})")  # noqa: S608 - constant names
                 if cursor.fetchone()[0]:
                     return True
     return False

@@ -1,4 +1,4 @@
-"""Bulk inserts with COPY."""
+"""Bulk inserts with PostgreSQL's COPY."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from django.db import connection
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Inserts the rows with COPY and returns their number. JSON columns take text.
+    """Inserts the rows with COPY and returns their number. Values of JSON columns must be strings.
 
-    COPY asks none of Django's defaults: every column without a default in the database must be given.
+    COPY ignores Django's defaults: every column without a database default must be given.
     """
     written = 0
-    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"  # our own names
+    statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"  # constant names
     # Django's cursor does not convert psycopg errors for copy().
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
@@ -22,7 +22,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def allocate_ids(table: str, count: int) -> list[int]:
-    """Ids from the table's sequence, for rows that other new rows refer to."""
+    """Reserves ids from the table's sequence, for new rows that other new rows refer to."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)", [table, count]

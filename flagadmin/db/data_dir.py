@@ -1,8 +1,8 @@
-"""The data directory, its owner and its files.
+"""Creates the data directory and its files, with the right owner.
 
-It holds `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log. Started as
-root inside somebody's folder, everything in it is given to that folder's owner, so that a start as root
-never locks its owner out later. Only what is made here is ever given away or re-moded.
+It contains `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log. Files that
+root creates here are given to the owner of the parent folder, so that a start as root never locks the owner out. Only
+files created here change their owner or mode.
 """
 
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 def make_data_dir(path: Path) -> Path:
-    """Make the directory (and missing parents) if it is not there, and return its resolved path.
+    """Creates the directory (and missing parents) if it does not exist, and returns its resolved path.
 
-    Raises PermissionError, with a message for people, if it is there but belongs to somebody else.
+    Raises PermissionError, with a message for the user, if it exists but has another owner.
     """
     path = path.expanduser().resolve()
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    # An account that runs the database for root needs to pass through, but not to list files.
+    # The account that runs the database for root must traverse the directory, but not list its files.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
@@ -38,19 +38,18 @@ def _why_not(path: Path) -> str:
 
 
 def give_to_owner_of(folder: Path, made: Path) -> None:
-    """As root, gives a new file to the owner of its folder."""
+    """If this process runs as root, gives a new file to the owner of its folder."""
     if os.geteuid() == 0:
         owner = folder.stat()
         os.chown(made, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def kept_secret_key(data_dir: Path) -> str:
-    """The key kept in `secret_key`, generated on first use; all processes that start at once agree.
+    """The key in the file `secret_key`, generated on first use. Processes that start together get the same key.
 
     Raises ValueError if the file is empty, OSError if it cannot be read.
 
-    It is written whole under another name and then linked: the first link wins, and nobody ever reads
-    half a key.
+    The key is written to a temporary file and then linked: the first link wins, and no process reads a partial key.
     """
     kept = data_dir / "secret_key"
     if not kept.exists():

@@ -20,16 +20,16 @@ FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION = "23503", "23505"
 
 
 def sqlstate(exc: BaseException) -> str | None:
-    """PostgreSQL's five-character code behind a Django database error, or None."""
+    """PostgreSQL's five-character error code for a Django database error, or None."""
     return getattr(exc.__cause__, "sqlstate", None)
 
 
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
 
-    Inside an open transaction it simply runs: only the outermost caller can retry. A foreign key violation at commit
-    means that a referenced row was deleted concurrently: NotFound. After a unique violation the retry finds the name
-    taken, and its own check raises the error.
+    Inside an open transaction it is not retried: only the outermost caller can do that. A foreign key violation at
+    commit raises NotFound, because a referenced row was deleted concurrently. A unique violation is retried too: the
+    action's own check then finds the name in use and raises the error.
     """
 
     @wraps(action)
@@ -58,7 +58,7 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -> Iterator[None]:
-    """Reads everything from one database snapshot. Inside a larger transaction, that one's isolation level applies."""
+    """Reads everything from one database snapshot. Inside an open transaction, its isolation level applies."""
     with transaction.atomic(using):
         opened = connections[using]
         if not opened.savepoint_ids:

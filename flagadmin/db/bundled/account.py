@@ -1,4 +1,4 @@
-"""Which account runs the bundled server: PostgreSQL refuses to run as root."""
+"""Chooses the account that runs the bundled PostgreSQL server, which refuses to run as root."""
 
 import os
 import pwd
@@ -9,7 +9,7 @@ from typing import Any
 from flagadmin.db.bundled.errors import EmbeddedServerError
 
 OWN = "flagadmin"
-SHARED = "nobody"  # many services of a machine may run under it
+SHARED = "nobody"  # other services of the machine may run under it too
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,18 @@ class Account:
     gid: int
 
     def process_arguments(self) -> dict[str, Any]:
-        """The arguments of `subprocess.Popen` that change to this account."""
+        """The arguments of `subprocess.Popen` that run a program as this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
 
 def server_account(data_dir: Path) -> Account | None:
-    """The account to change to for running the server, or None to run it as ourselves.
+    """The account that runs the server, or None to run it under this process's own account.
 
-    Only root changes: to the owner of the data, so that root and the owner can take turns, else to
-    `flagadmin` if there is such an account, else to `nobody`, whose other processes could reach the files.
+    Only root switches accounts: to the owner of the data directory, so that both root and the owner can start the
+    server; if that is root, to `flagadmin` if the account exists; otherwise to `nobody`, whose other processes
+    could then access the files.
 
-    Raises EmbeddedServerError if this process's own user has no name, which `initdb` needs.
+    Raises EmbeddedServerError if this process's own user has no name, because `initdb` needs one.
     """
     if os.geteuid() != 0:
         _check_named(os.geteuid())
@@ -43,7 +44,7 @@ def server_account(data_dir: Path) -> Account | None:
 
 
 def accounts_let_in(account: Account | None) -> set[str]:
-    """Whose processes may connect to a server that ``account`` runs (None: this process's own)."""
+    """The accounts whose processes may connect to a server run by ``account`` (None: this process's own account)."""
     name = account.name if account else pwd.getpwuid(os.geteuid()).pw_name
     return {"root", name} - {SHARED}
 

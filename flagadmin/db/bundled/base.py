@@ -1,4 +1,4 @@
-"""Django's PostgreSQL backend on the bundled server: it runs before the first connection is made."""
+"""A Django database backend that starts the bundled PostgreSQL server before connecting to it."""
 
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,12 @@ class DatabaseClient(PostgresClient):
 
 
 class DatabaseWrapper(postgresql.DatabaseWrapper):
-    """OPTIONS takes `data_dir` (a path) and `durable` (False for tests) beside psycopg's own."""
+    """OPTIONS accepts `data_dir` (a path) and `durable` (False in tests) in addition to psycopg's options."""
 
     client_class = DatabaseClient
 
     def get_connection_params(self) -> dict[str, Any]:
-        # Asked for with every use, pooled or not: a killed server is started again before anybody waits for it.
+        # Called for every connection, pooled or not, so that a killed server is restarted before anything waits for it.
         server = server_of(self.settings_dict)
         parameters = super().get_connection_params()
         parameters.pop("data_dir")
@@ -38,7 +38,7 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
 
 
 def server_of(settings_dict: dict[str, Any]) -> ConnectionParameters:
-    """Make sure the server of these database settings runs; an OperationalError says why it does not."""
+    """Starts the server of these database settings if it is not running. Raises OperationalError with the reason."""
     options = settings_dict["OPTIONS"]
     try:
         return ensure_running(Path(options["data_dir"]), durable=options.get("durable", True))

@@ -1,4 +1,4 @@
-"""Where PostgreSQL's programs are: in the wheel, or in a copy where the wheel cannot be reached."""
+"""Finds PostgreSQL's programs: in the installed wheel, or in a copy if the server's account cannot read the wheel."""
 
 import functools
 import hashlib
@@ -21,7 +21,7 @@ _SERVING = ("postgres", "initdb")
 @functools.cache
 def wheel_root() -> Path:
     """The folder with PostgreSQL's bin, lib and share inside the installed wheel."""
-    # Found without importing it: the package's own modules bring psutil and a second supervisor.
+    # Located without importing the package, whose modules load psutil and another server manager.
     spec = importlib.util.find_spec(_PACKAGE)
     for folder in spec.submodule_search_locations or () if spec else ():
         root = Path(folder) / f"pginstall{MAJOR_VERSION}"
@@ -41,7 +41,7 @@ def tool_path(name: str) -> Path:
 
 
 def runnable_root(data_dir: Path, account: Account | None) -> Path:
-    """The installation that `account` (None: this process's own) can run, copied if need be."""
+    """An installation that `account` (None: this process's own) can run. Copies the wheel's if necessary."""
     root = wheel_root()
     if account is None or _runs(root, account):
         return root
@@ -72,7 +72,7 @@ def _runs(root: Path, account: Account) -> bool:
 
 
 def _places_for_a_copy(data_dir: Path) -> Iterator[Path]:
-    """Beside the data; else (below root's home nobody else can pass) where the system keeps such things."""
+    """The data directory, then a system directory, because other accounts cannot access root's home directory."""
     if all(folder.stat().st_mode & 0o001 for folder in (data_dir, *data_dir.parents)):
         yield data_dir
     yield Path("/var/lib/flagadmin")
@@ -80,14 +80,14 @@ def _places_for_a_copy(data_dir: Path) -> Iterator[Path]:
 
 
 def _copied(root: Path, folder: Path) -> Path | None:
-    """A copy of what serving needs inside `folder`; None if it cannot be made or cannot be trusted."""
+    """A copy, inside `folder`, of the files that a server needs; None if it cannot be created or trusted."""
     built = (root / "bin" / "postgres").stat()
     stamp = hashlib.sha256(f"{built.st_size} {built.st_mtime_ns}".encode()).hexdigest()[:12]
     copy = folder / f"postgresql-{MAJOR_VERSION}-{stamp}"
     try:
         if not folder.exists():
             folder.mkdir(parents=True)
-            folder.chmod(0o711)  # whatever the umask: the account must get through
+            folder.chmod(0o711)  # explicit, because the umask must not lock the account out
         if not copy.exists():
             _copy_whole(root, copy)
         trusted = all(_only_root_writes(path) for path in (folder, copy))
@@ -97,9 +97,9 @@ def _copied(root: Path, folder: Path) -> Path | None:
 
 
 def _copy_whole(root: Path, copy: Path) -> None:
-    """Copied under another name first: nobody ever sees half of it.
+    """Copies under another name and then renames, so that an incomplete copy is never used.
 
-    Laid out as in the wheel, since the programs find their libraries by the relative path.
+    The layout is that of the wheel, because the programs find their libraries by relative path.
     """
     draft = Path(tempfile.mkdtemp(dir=copy.parent, prefix="copying-"))
     try:

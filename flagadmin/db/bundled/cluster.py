@@ -1,9 +1,9 @@
-"""One PostgreSQL cluster in a data directory: made, started, probed and stopped. No counting of users.
+"""Creates, starts, probes and stops the bundled PostgreSQL cluster in a data directory.
 
-The server listens on a Unix socket inside its own folder (mode 0700) and nowhere else, and lets in root and the
-account that the data belong to. Started for root under another account it is given
-its folder as working directory and called with `-D /proc/self/cwd`: no parent folder has to be opened for
-that account, not even when the data is in root's home.
+The server listens only on a Unix socket in its own folder (mode 0700) and accepts connections from root and from the
+account that owns the data. When root starts it under another account, it runs with its folder as the working directory
+and `-D /proc/self/cwd`, so that the account needs no access to parent folders, even if the data is in root's home.
+Which processes use the server is tracked in `users.py`.
 """
 
 import contextlib
@@ -44,16 +44,16 @@ _ALWAYS = {
     "random_page_cost": "1.1",
     "jit": "off",
     "log_min_messages": "warning",
-    "log_min_error_statement": "panic",  # a statement in the log would carry people's data
+    "log_min_error_statement": "panic",  # statements contain user data, which must not be logged
     "log_timezone": "UTC",
     "timezone": "UTC",
 }
-# For tests: a crash of the machine may cost the data.
+# For tests: data may be lost if the machine crashes.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class Cluster:
-    """The cluster in `data_dir/postgres`. `durable=False` trades safety in a crash for speed (tests)."""
+    """The cluster in `data_dir/postgres`. `durable=False` is faster, but a crash of the machine may lose data."""
 
     def __init__(self, data_dir: Path, *, durable: bool) -> None:
         self.data_dir = data_dir
@@ -62,11 +62,11 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
         self._folder_descriptor: int | None = None
 
-    # -- where it is ------------------------------------------------------------------------------------
+    # -- location ---------------------------------------------------------------------------------------
 
     @cached_property
     def host(self) -> str:
-        """What to give libpq as host: the socket's folder, by a short name where its own will not do."""
+        """libpq's host parameter: the socket's folder, or a short alias if its path is too long or has a comma."""
         plain = str(self.folder)
         if len(os.fsencode(f"{plain}/{SOCKET_NAME}")) <= LONGEST_SOCKET_PATH and "," not in plain:
             return plain
@@ -82,13 +82,13 @@ class Cluster:
             self._folder_descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
         return self._folder_descriptor
 
-    # -- is it there ------------------------------------------------------------------------------------
+    # -- status -----------------------------------------------------------------------------------------
 
     def is_made(self) -> bool:
         return (self.folder / "PG_VERSION").exists()
 
     def is_listening(self) -> bool:
-        """Whether a server takes connections on the socket (it may still be starting up)."""
+        """Whether a server accepts connections on the socket (it may still be starting up)."""
         if not (self.folder / SOCKET_NAME).exists():
             return False
         with socket.socket(socket.AF_UNIX) as probe:
@@ -99,7 +99,7 @@ class Cluster:
         return True
 
     def postmaster_pid(self) -> int | None:
-        """The process that `postmaster.pid` names, if it lives and works in our folder."""
+        """The process named in `postmaster.pid`, if it is running and its working directory is the cluster's folder."""
         try:
             pid = int((self.folder / "postmaster.pid").read_text().split("\n", 1)[0])
             os.kill(pid, 0)
@@ -107,10 +107,10 @@ class Cluster:
             return None
         return pid if sys.platform != "linux" or _works_in(self.folder, Path(f"/proc/{pid}")) else None
 
-    # -- make -------------------------------------------------------------------------------------------
+    # -- create -----------------------------------------------------------------------------------------
 
     def make(self) -> None:
-        """Run initdb beside the final name and rename: a half-made cluster is never taken for one."""
+        """Runs initdb in a temporary folder and renames it, so that an incomplete cluster is never used."""
         self._check_version()
         if self.is_made():
             return
@@ -167,7 +167,7 @@ class Cluster:
     # -- start ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the server and return when it takes connections. The caller holds the start lock."""
+        """Starts the server and returns when it accepts connections. The caller must hold the start lock."""
         deadline = time.monotonic() + START_SECONDS
         self._forget_process()
         while not self.is_listening():
@@ -182,7 +182,7 @@ class Cluster:
             time.sleep(0.01)
 
     def _check_may_heal(self) -> None:
-        """A first failure passes by itself only while children of a killed server are still leaving."""
+        """Raises EmbeddedServerError unless a retry can succeed because a killed server's children are still exiting."""
         log = self._log_tail()
         if "is still in use" not in log and "still running" not in log:
             raise EmbeddedServerError(f"PostgreSQL did not start. Its log says:\n{log}")
@@ -207,12 +207,12 @@ class Cluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl+C in our terminal is ours to handle
+                start_new_session=True,  # Ctrl+C in the terminal must not reach the server
                 **_as(account),
             )
 
     def _write_access(self, account: Account | None) -> None:
-        """Written at each start, so that clusters made before have them too."""
+        """Writes the `hba` and `ident` files at each start, because clusters of earlier versions lack them."""
         for name, content in access_files(account).items():
             path = self.folder / f"flagadmin_{name}.conf"
             path.unlink(missing_ok=True)
@@ -220,10 +220,10 @@ class Cluster:
             give_to_owner_of(self.folder, path)
 
     def _drop_misleading_pid_files(self) -> None:
-        """PostgreSQL takes any process that now has the old server's number for that server.
+        """Removes stale pid files: PostgreSQL mistakes any process that now has the old pid for the old server.
 
-        Only if no process at all works in the folder are the files removed: a left-over child of a killed
-        server must still be seen by the next one.
+        Keeps them while any process works in the folder, because the next server must detect the remaining children
+        of a killed one.
         """
         if not any(_works_in(self.folder, process) for process in Path("/proc").glob("[0-9]*")):
             for name in ("postmaster.pid", f"{SOCKET_NAME}.lock"):
@@ -232,21 +232,21 @@ class Cluster:
     # -- stop -------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Stop the server, if one runs, and return when it is gone."""
+        """Stops the server if it is running, and returns when it has exited."""
         pid = self.postmaster_pid()
         if pid is None:
             return
-        _signal(pid, signal.SIGINT)  # "fast": sessions end, data are written
+        _signal(pid, signal.SIGINT)  # "fast" shutdown: ends sessions and writes the data
         deadline = time.monotonic() + STOP_SECONDS
         while self.postmaster_pid() == pid and not self._reaped(pid):
             if time.monotonic() > deadline:
-                _signal(pid, signal.SIGQUIT)  # at once; the next start recovers
+                _signal(pid, signal.SIGQUIT)  # immediate shutdown; the next start recovers
                 deadline = float("inf")
             time.sleep(0.01)
         self._forget_process()
 
     def _forget_process(self) -> None:
-        """If it was ours, it has ended or is about to: nothing of it must stay."""
+        """Reaps the server if this process started it. It has exited or is about to."""
         if self._process is not None:
             self._process.wait(timeout=STOP_SECONDS)
             self._process = None
@@ -282,21 +282,21 @@ def _as(account: Account | None) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours: other processes of the account that runs the server may read it, and it holds keys."""
+    """Omits this process's variables: they contain secrets, and other processes of the account could read them."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return kept | {"LC_ALL": "C"}
 
 
 def _shown(data_dir: Path) -> str:
-    """The directory as the process list may show it: printable ASCII, the last 60 characters."""
+    """The directory in the form shown in the process list: the last 60 characters, as printable ASCII."""
     return "".join(char if char.isascii() and char.isprintable() else "?" for char in str(data_dir))[-60:]
 
 
 def _works_in(folder: Path, process: Path) -> bool:
-    """Whether the folder is the working directory of a process, given as its place below /proc."""
+    """Whether the folder is the working directory of ``process``, a path such as /proc/123."""
     try:
         return os.path.samefile(process / "cwd", folder)
-    except OSError:  # gone, a zombie, or another user's
+    except OSError:  # it has exited, is a zombie, or belongs to another user
         return False
 
 

@@ -1,4 +1,4 @@
-"""A small process beside the server that stops it when its last user was killed.
+"""A small process that stops the bundled PostgreSQL server if the last process using it is killed.
 
 Started as `python -m flagadmin.db.bundled.guard DATA_DIR`.
 """

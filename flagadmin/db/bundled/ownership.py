@@ -1,7 +1,7 @@
-"""The application's database belongs to the application's role, which is no superuser.
+"""Creates the bundled server's application role, which is not a superuser, and makes it own the database.
 
-Data directories of earlier versions belong to the superuser in whole. They are handed over at the next start: each
-database in one transaction, so that a start that is killed leaves it as it was. The caller holds the start lock.
+In data directories of earlier versions, the superuser owns everything. The next start transfers ownership, one
+transaction per database, so that a killed start changes nothing. The caller must hold the start lock.
 """
 
 import psycopg
@@ -10,16 +10,16 @@ from psycopg import sql
 from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
 
 DATABASE = "flagadmin"
-LOCK_SECONDS = 5  # for which a table may be in use by a process of an earlier version; then it is tried again
+LOCK_SECONDS = 5  # to wait for a table that a process of an earlier version is using, before retrying
 
-# CREATEDB: test runs make databases of their own.
+# CREATEDB: test runs create their own databases.
 _CREATE_ROLE = f"CREATE ROLE {APPLICATION} LOGIN CREATEDB"
 _DATABASES_TO_HAND_OVER = """
 SELECT datname FROM pg_database
  WHERE datdba = %(superuser)s::regrole AND datallowconn AND NOT datistemplate
    AND datconnlimit >= -1 AND datname <> 'postgres'
 """
-# Sequences of a column follow their table.
+# Sequences of columns change owner with their table.
 _STATEMENTS = """
 SELECT format('ALTER TABLE %%s OWNER TO %%I', oid::regclass, %(application)s::text)
   FROM pg_class c
@@ -38,12 +38,12 @@ _ROLES = {"superuser": SUPERUSER, "application": APPLICATION}
 
 
 def prepare_databases(host: str) -> None:
-    """Make the application's role and database, and give the role what is not yet its own. Can be repeated."""
+    """Creates the application's role and database, and makes the role the owner of everything. Idempotent."""
     with _connect(host, "postgres", autocommit=True) as connection:
         there = connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE])
         if not there.rowcount:
             connection.execute(f"CREATE DATABASE {DATABASE}")
-    # The role comes to be together with its database: who can log in finds everything its own.
+    # Creates the role in the same transaction, so that a role that can log in already owns everything.
     _hand_over(host, DATABASE)
     with _connect(host, "postgres") as connection:
         others = connection.execute(_DATABASES_TO_HAND_OVER, _ROLES).fetchall()

@@ -1,15 +1,15 @@
-"""The two roles of the bundled server, and which accounts of this machine may use them."""
+"""The two database roles of the bundled PostgreSQL server, and the system accounts that may log in with them."""
 
 from flagadmin.db.bundled.account import Account, accounts_let_in
 
-SUPERUSER = "flagadmin"  # made by initdb; prepares the databases at each start
+SUPERUSER = "flagadmin"  # created by initdb; prepares the databases at each start
 APPLICATION = "flagadmin_app"  # owns its database; not a superuser
 
 
 def access_files(account: Account | None) -> dict[str, str]:
-    """The contents of PostgreSQL's `hba` and `ident` files for a server that ``account`` runs.
+    """The contents of PostgreSQL's `hba` and `ident` files for a server run by ``account``.
 
-    Connections are let in by the account of their process: root and whoever owns the data, never `nobody`.
+    Connections are authenticated by the account of their process: root and the owner of the data, never `nobody`.
     """
     allowed = sorted(accounts_let_in(account))
     ident = [f'flagadmin "{name}" {role}\n' for name in allowed for role in (SUPERUSER, APPLICATION)]

@@ -1,7 +1,7 @@
-"""Sharing the bundled server: the first user starts it, the last one out stops it.
+"""Shares the bundled PostgreSQL server between processes: the first one starts it, the last one stops it.
 
-The last process stops it at its exit; if that process was killed, the guard does
-(`flagadmin.db.bundled.guard`), which waits for the moment when nobody uses it.
+The last process stops the server when it exits. If that process is killed, `flagadmin.db.bundled.guard` stops the
+server as soon as no process uses it.
 """
 
 import atexit
@@ -29,7 +29,7 @@ READY_SECONDS = 120.0  # recovery after a crash may take a while
 
 
 class ConnectionParameters(TypedDict):
-    """What libpq needs; `host` is a folder, written so that child processes can use it too."""
+    """Connection parameters for libpq. `host` is a folder, in a form that child processes can use too."""
 
     host: str
     user: str
@@ -51,14 +51,14 @@ _registry = threading.Lock()
 
 
 def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
-    """Register this process as a user of the server in `data_dir`, starting it if it does not run.
+    """Registers this process as a user of the server in `data_dir`, and starts the server if it is not running.
 
-    Takes a few milliseconds when it runs, and some microseconds from the second time on, so that it can be
-    asked before every use: a server that was killed is started again. Raises EmbeddedServerError.
+    If the server is running, the first call takes a few milliseconds and later ones some microseconds. So it can be
+    called before every use, to restart a server that was killed. Raises EmbeddedServerError.
     """
     with _registry:
         use = _uses.get(data_dir)
-        if use is None or use.pid != os.getpid():  # a forked child counts for itself
+        if use is None or use.pid != os.getpid():  # a forked child must register separately
             use = _registered(data_dir, durable=durable)
             _uses[data_dir] = use
         postmaster = use.cluster.postmaster_pid()
@@ -70,12 +70,12 @@ def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParamet
 
 
 def release(data_dir: Path) -> None:
-    """End this process's use; stop the server if it was the last. Connections must be closed before."""
+    """Unregisters this process, and stops the server if no other uses it. Connections must already be closed."""
     with _registry:
         use = _uses.pop(data_dir, None)
         if use is None or use.pid != os.getpid():
             return
-        # Closed, not unlocked: a forked child may hold the same lock, and still needs it.
+        # Closed, not unlocked: a forked child may share the lock and still need it.
         os.close(use.users_lock)
         users.stop_if_unused(use.cluster)
 
@@ -97,7 +97,7 @@ def _start(cluster: Cluster) -> None:
                 _wait_until_ready(cluster)
                 return
             except EmbeddedServerError:
-                # One that is just being killed listens for a moment longer.
+                # A server that was just killed may have listened a little longer.
                 if cluster.is_listening():
                     raise
         cluster.make()
@@ -107,7 +107,7 @@ def _start(cluster: Cluster) -> None:
 
 
 def _is_ready(cluster: Cluster) -> bool:
-    """Whether our database answers; False as well while the server starts up or has no application's role yet."""
+    """Whether the database accepts connections: False while the server starts or the role does not exist yet."""
     if not cluster.is_listening():
         return False
     try:
@@ -140,5 +140,5 @@ def _spawn_guard(cluster: Cluster) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    # It outlives us by design: without this Python warns of a process left running.
+    # It outlives this process by design; otherwise Python would warn that it is still running.
     guard.returncode = 0

@@ -1,7 +1,7 @@
-"""Who uses the bundled server: each process holds a shared lock for as long as it lives.
+"""Tracks which processes use the bundled PostgreSQL server: each holds a shared file lock while it runs.
 
-The kernel lets go of it however the process ends, so killed processes are never counted. Who gets the lock
-exclusively knows that nobody uses the server. Imports little: the guard's memory is nobody's use.
+The kernel releases the lock however the process ends, so killed processes are not counted. A process that gets the
+exclusive lock knows that no process uses the server. This module imports little, to keep the guard process small.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ from flagadmin.db.data_dir import give_to_owner_of
 
 
 def register(data_dir: Path) -> int:
-    """The lock, as a file descriptor, that makes this process a user until it is closed.
+    """Registers this process as a user until the returned file descriptor is closed.
 
-    Waits for a process that is just stopping the server.
+    Waits if another process is stopping the server.
     """
     lock = _open_lock(data_dir, "lock.users")
     fcntl.flock(lock, fcntl.LOCK_SH)
@@ -25,7 +25,7 @@ def register(data_dir: Path) -> int:
 
 
 def stop_if_unused(cluster: Cluster) -> None:
-    """Stop the server unless somebody uses it; if somebody else is stopping it, wait until that is done."""
+    """Stops the server if no process uses it. If another process is stopping it, waits until it has stopped."""
     with _opened_lock(cluster.data_dir, "lock.users") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +36,7 @@ def stop_if_unused(cluster: Cluster) -> None:
 
 
 def stop_when_unused(cluster: Cluster) -> None:
-    """Wait until no process uses the server, and stop it."""
+    """Waits until no process uses the server, then stops it."""
     with _opened_lock(cluster.data_dir, "lock.users") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         cluster.stop()
@@ -44,7 +44,7 @@ def stop_when_unused(cluster: Cluster) -> None:
 
 @contextlib.contextmanager
 def starting(data_dir: Path) -> Iterator[None]:
-    """One process at a time makes and starts the server."""
+    """Holds the start lock, so that one process at a time creates and starts the server."""
     with _opened_lock(data_dir, "lock.start") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
