@@ -1,4 +1,4 @@
-"""What the product records of itself, on the admin site: only shown."""
+"""Read-only admin pages for audit events and import runs."""
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -18,7 +18,7 @@ class AuditEventAdmin(ReadOnlyModelAdmin):
 
 @admin.register(ImportRun)
 class ImportRunAdmin(ReadOnlyModelAdmin):
-    """Without the file and the documents of the flags, which may be large: /imports/ shows what came of them."""
+    """Omits the file and the flags' documents, which may be large. /imports/ shows the results."""
 
     list_display = ("created_at", "project", "environment", "caller_name", "source", "state", "file_name")
     list_filter = ("state", "source", "environment")

@@ -1,4 +1,4 @@
-"""A cache bounded in bytes: values are dropped, the least recently used first, once they take too much memory."""
+"""A least-recently-used cache whose limit is a number of bytes rather than of values."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -16,7 +16,7 @@ V = TypeVar("V", bound=Sized)
 
 
 class ByteCache(Generic[K, V]):
-    """Values that know their size. Threads may share it."""
+    """Holds values that know their size in bytes. Thread-safe."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[K, V] = OrderedDict()

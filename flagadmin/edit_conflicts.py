@@ -1,7 +1,7 @@
-"""Optimistic locking: an action that is given ``expected`` changes nothing but the version that its caller has read.
+"""Optimistic locking: an action with ``expected`` fails if the object has changed since the caller read it.
 
-A version is the fingerprint of the document that the action compares under its lock, in its transaction. Console
-forms send it in a hidden field, API clients as ``If-Match``.
+The version of an object is the fingerprint of its document, compared in the action's transaction while the
+object is locked. Console forms send the version in a hidden field, API clients in ``If-Match``.
 """
 
 import hashlib
@@ -19,6 +19,6 @@ def fingerprint(document: Any) -> str:
 
 
 def check_expected(expected: Expected, document: Any, message: str | None = None) -> None:
-    """Raises EditConflict where ``document``, read under the lock, is of no expected version."""
+    """Raises EditConflict if ``document``, read under the lock, has none of the expected versions."""
     if expected is not None and fingerprint(document) not in expected:
         raise EditConflict(document, message)

@@ -15,7 +15,10 @@ def text(name: str, default: str = "") -> str:
 
 
 def flag(name: str, *, default: bool = False) -> bool:
-    """1, true, yes, on are true; 0, false, no, off are false; other values raise ImproperlyConfigured."""
+    """1, true, yes and on are true; 0, false, no and off are false.
+
+    Other values raise ImproperlyConfigured.
+    """
     given = text(name).lower()
     if not given:
         return default

@@ -1,8 +1,8 @@
-"""The errors that a request can fail with, one class each.
+"""The errors that a request can fail with, one exception class each.
 
-An error has an HTTP status, a name for the error record, a message and optionally a list of problems. Actions raise
-them without knowing HTTP; ``flagadmin.http.error_responses`` converts them to responses. Names and statuses follow the
-specification of the API.
+An error has an HTTP status, a name for the error record, a message and optionally a list of problems. Actions
+raise errors; ``flagadmin.http.error_responses`` converts them to responses. Names and statuses follow the API
+specification.
 """
 
 import json
@@ -17,7 +17,7 @@ LONGEST_PATH, LONGEST_MESSAGE = 250, 4_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: ``path`` is a JSON path ("data.features[3].name") or a parameter's name."""
+    """One problem. ``path`` is a JSON path ("data.features[3].name") or a parameter's name."""
 
     path: str
     message: str
@@ -30,8 +30,8 @@ class AppError(Exception):
     """An error that is shown to the caller.
 
     ``details`` are problems with their paths: the first :data:`MOST_DETAILS`, and the number of further ones.
-    ``count`` is the number of all problems if only the first are given. ``extra`` are further keys of the record, for
-    example ``permissions`` of NoAccess.
+    ``count`` is the total number of problems if only the first are given. ``extra`` holds additional keys of
+    the record, for example ``permissions`` of NoAccess.
     """
 
     status: ClassVar[int] = 500
@@ -72,12 +72,12 @@ class ValidationError(AppError):
 
     @classmethod
     def at(cls, path: str, message: str) -> "ValidationError":
-        """One problem, whose path is part of the message too."""
+        """An error with one problem, whose path is also part of the message."""
         return cls(f"{path}: {message}" if path else message, details=[Problem(path, message)])
 
     @classmethod
     def of(cls, problems: Iterable[Problem], *, count: int | None = None) -> "ValidationError":
-        """All problems of a request. ``count`` is the number of all problems if only the first are given."""
+        """An error with several problems. ``count`` is their total number if only the first are given."""
         problems = list(problems)
         count = len(problems) if count is None else count
         if count == 1:
@@ -116,7 +116,7 @@ class NoAccess(AppError):
 
 
 class InvalidOperation(AppError):
-    """403: a rule prevents the operation, whoever the caller is."""
+    """403: a rule forbids the operation to every caller."""
 
     status = 403
     name = "InvalidOperationError"
@@ -147,14 +147,14 @@ class NameExists(AppError):
 
 
 class Conflict(AppError):
-    """409: what the request is based on has changed since."""
+    """409: the data that the request is based on has changed since it was read."""
 
     status = 409
     name = "ConflictError"
 
 
 class EditConflict(Conflict):
-    """409: what was to be changed is no longer what the caller has read. ``current``: its document now."""
+    """409: the object has changed since the caller read it. ``current`` is its current document."""
 
     default_message = "This has changed since you opened this page. Nothing was saved."
 
@@ -164,7 +164,7 @@ class EditConflict(Conflict):
 
 
 class PreconditionFailed(AppError):
-    """412: no tag of ``If-Match`` is that of what is there now, which the record has as ``current``."""
+    """412: no tag in ``If-Match`` is the current one. ``current`` in the record is the current document."""
 
     status = 412
     name = "PreconditionFailedError"
@@ -203,7 +203,7 @@ class ServiceUnavailable(AppError):
 
 
 def first_problems(problems: list[Problem], count: int | None = None) -> list[Problem]:
-    """The first problems, shortened, and one that gives the number of further ones."""
+    """The first problems, shortened, and a last one with the number of problems omitted."""
     listed = list(_within_bytes(problems[:MOST_DETAILS]))
     more = (len(problems) if count is None else count) - len(listed)
     if more > 0:
@@ -226,7 +226,7 @@ def clipped(text: str, limit: int) -> str:
 
 
 def raised_by(*checks: Callable[[], object]) -> list[AppError]:
-    """The errors that these checks raise: why something cannot be done, without trying to do it."""
+    """The errors that these checks raise, to show why an operation is not possible without trying it."""
     found = []
     for check in checks:
         try:
@@ -241,7 +241,7 @@ class DiskFull(ServiceUnavailable):
 
 
 def choices(names: Iterable[str], *, limit: int = 20) -> str:
-    """The valid choices of an error message, in code-point order: ``development, production``."""
+    """The valid choices for an error message, in code-point order: ``development, production``."""
     ordered = sorted(names)
     listed = ", ".join(ordered[:limit])
     return f"{listed} and {len(ordered) - limit} more" if len(ordered) > limit else listed

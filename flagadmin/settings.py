@@ -1,4 +1,4 @@
-"""Settings: from the environment, safe by default. docs/operations.md lists the variables."""
+"""Django settings, read from environment variables (see docs/operations.md) and safe by default."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +33,7 @@ except (OSError, ValueError) as error:
 
 # Hosts and URLs -----------------------------------------------------------------------------------------
 
-# The base URL for links in pages and logs, without a trailing slash. Empty: that of the request.
+# The base URL of links in pages and logs, without a trailing slash. If empty, links use the request's host.
 PUBLIC_URL = environment.origin("FLAGADMIN_PUBLIC_URL")
 ALLOWED_HOSTS = [
     *environment.names("FLAGADMIN_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]"),
@@ -56,7 +56,7 @@ SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) 
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag("FLAGADMIN_HSTS_SUBDOMAINS")
 # Off by default: it affects other hosts of the domain.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
-# Only behind a proxy that always sets X-Forwarded-Proto itself: otherwise anybody could claim HTTPS.
+# Only behind a proxy that always sets X-Forwarded-Proto itself: otherwise any client could claim HTTPS.
 BEHIND_PROXY = environment.flag("FLAGADMIN_BEHIND_PROXY")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 
@@ -66,7 +66,7 @@ BODY_LIMIT = environment.integer("FLAGADMIN_BODY_LIMIT", 1_000_000, at_least=1_0
 IMPORT_BODY_LIMIT = environment.integer("FLAGADMIN_IMPORT_BODY_LIMIT", 64_000_000, at_least=1_000)
 # Larger bodies are imported in a separate process. For smaller ones, starting it would cost more than it saves.
 IMPORT_PROCESS_BYTES = environment.integer("FLAGADMIN_IMPORT_PROCESS_BYTES", 8_000_000, at_least=0)
-# Django's limit applies after ours and must not be lower.
+# Django's limit applies after BODY_LIMIT and must not be lower.
 DATA_UPLOAD_MAX_MEMORY_SIZE = max(BODY_LIMIT, IMPORT_BODY_LIMIT)
 FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 # Limits of an installation and of a flag (projects/limits.py).
@@ -144,7 +144,7 @@ def _bundled_database() -> dict[str, Any]:
 DATABASES: dict[str, dict[str, Any]] = {
     "default": _database(DATABASE_URL) if DATABASE_URL else _bundled_database()
 }
-# Used by SDK endpoints only; their responses may lag behind as the replica does.
+# Used by SDK endpoints only, whose responses may lag behind by the replication delay.
 if replica_url := environment.text("DATABASE_REPLICA_URL"):
     DATABASES["replica"] = {**_database(replica_url), "TEST": {"MIRROR": "default"}}
 

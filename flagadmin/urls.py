@@ -11,7 +11,7 @@ from projects.client_api.impact_metrics_api import ImpactMetricsView
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("health", health.healthz),  # the reference's names for these two
+    path("health", health.healthz),  # the reference's URLs of the two probes
     path("ready", health.readyz),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),

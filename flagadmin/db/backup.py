@@ -1,7 +1,7 @@
 """Backs up and restores the whole database with pg_dump, pg_restore and psql.
 
-A bundled server is backed up with its own tools, a server given by DATABASE_URL with those on the PATH. psql restores
-everything in one transaction, so a failed restore changes nothing.
+A bundled server is backed up with its own tools, a server given by DATABASE_URL with those on the PATH. psql
+restores everything in one transaction, so a failed restore changes nothing.
 """
 
 import os

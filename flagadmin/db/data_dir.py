@@ -1,8 +1,8 @@
 """Creates the data directory and its files, with the right owner.
 
-It contains `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log. Files that
-root creates here are given to the owner of the parent folder, so that a start as root never locks the owner out. Only
-files created here change their owner or mode.
+It contains `postgres/` (the bundled database), `secret_key`, `static/`, lock files and the database's log.
+Files that root creates here are given to the owner of the parent folder, so that a start as root never locks
+the owner out. Only files created here change their owner or mode.
 """
 
 import os
@@ -45,11 +45,12 @@ def give_to_owner_of(folder: Path, made: Path) -> None:
 
 
 def kept_secret_key(data_dir: Path) -> str:
-    """The key in the file `secret_key`, generated on first use. Processes that start together get the same key.
+    """The key in `secret_key`, generated on first use. Processes that start together get the same key.
 
     Raises ValueError if the file is empty, OSError if it cannot be read.
 
-    The key is written to a temporary file and then linked: the first link wins, and no process reads a partial key.
+    The key is written to a temporary file and then linked: the first link wins, and no process reads a
+    partial key.
     """
     kept = data_dir / "secret_key"
     if not kept.exists():

@@ -27,9 +27,9 @@ def sqlstate(exc: BaseException) -> str | None:
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
 
-    Inside an open transaction it is not retried: only the outermost caller can do that. A foreign key violation at
-    commit raises NotFound, because a referenced row was deleted concurrently. A unique violation is retried too: the
-    action's own check then finds the name in use and raises the error.
+    Inside an open transaction it is not retried: only the outermost caller can do that. A foreign key
+    violation at commit raises NotFound, because a referenced row was deleted concurrently. A unique violation
+    is retried too: the action's own check then finds the name in use and raises the error.
     """
 
     @wraps(action)
@@ -58,7 +58,10 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -> Iterator[None]:
-    """Reads everything from one database snapshot. Inside an open transaction, its isolation level applies."""
+    """Reads everything from one database snapshot.
+
+    Inside an open transaction, its isolation level applies.
+    """
     with transaction.atomic(using):
         opened = connections[using]
         if not opened.savepoint_ids:

@@ -1,4 +1,4 @@
-"""Converts exceptions to responses, for DRF views, plain views and middleware alike."""
+"""Converts exceptions to responses, for DRF views, plain Django views and middleware."""
 
 import logging
 import uuid
@@ -112,7 +112,7 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     if is_api(request):
         response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
     else:
-        # Without navigation after server errors: it needs the database, which may be the cause.
+        # Server errors are shown without the navigation, which needs the database: that may be what failed.
         context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
         response = render(request, "console/error.html", context, status=error.status)
     for header, value in error.headers.items():

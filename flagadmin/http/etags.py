@@ -1,8 +1,9 @@
-"""``ETag`` and ``If-Match`` (RFC 9110): whoever sends the tag of what they read overwrites nobody else's change.
+"""``ETag`` and ``If-Match`` (RFC 9110): API clients can make changes without overwriting those of others.
 
-A tag is ``"VERSION-BODY"``. VERSION is the fingerprint of the document that the actions compare (``expected``), and
-all that ``If-Match`` looks at: a count or a "last seen" in the body that moves on refuses no change. BODY is the hash
-of the answer, so that no two answers have the same tag and ``If-None-Match`` may answer 304.
+A tag is ``"VERSION-BODY"``. VERSION is the fingerprint of the document that actions compare (``expected``).
+``If-Match`` compares only VERSION, so a count or "last seen" time that changes in the response does not block
+an edit. BODY is the hash of the response, so different responses have different tags and ``If-None-Match``
+can answer 304.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ _TAGS = re.compile(rf"\s*{_TAG}(\s*,\s*{_TAG})*\s*")
 
 
 class ETagMixin:
-    """For a view set: tags what ``tagged`` actions answer; ``conditional`` ones pass ``self.expected`` on."""
+    """Adds ETags to the responses of ``tagged`` actions; ``conditional`` actions use ``self.expected``."""
 
     tagged: ClassVar[frozenset[str]] = frozenset({"retrieve"})
     conditional: ClassVar[frozenset[str]] = frozenset({"update", "partial_update", "destroy"})
@@ -30,7 +31,7 @@ class ETagMixin:
     action: Any
 
     def current_document(self) -> Any:
-        """The document that the actions compare."""
+        """The document that actions compare with ``expected``. Its fingerprint is the version."""
         raise NotImplementedError
 
     @property
@@ -40,7 +41,8 @@ class ETagMixin:
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # type: ignore[misc]
         if self.action in self.tagged:
-            # Before the body is read: a version that is too old refuses a change, one too new would lose one.
+            # Computed before the response body is read: an outdated version only causes a 412, but one newer
+            # than the body would let the client overwrite a change it has not seen.
             self.version = fingerprint(self.current_document())
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +51,7 @@ class ETagMixin:
         return super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
 
     def with_tag(self, response: Response) -> HttpResponseBase | None:
-        """Or a 304, where the client has just this answer."""
+        """Adds the ETag, or returns a 304 if the client already has this response."""
         body = hashlib.sha256(response.content).hexdigest()[:16]
         tag = response["ETag"] = f'"{self.version}-{body}"'
         if "If-None-Match" not in self.request.headers:
@@ -64,13 +66,13 @@ class ETagMixin:
 
 
 def etag(document: Any) -> str:
-    """A tag for ``If-Match`` alone, for answers that are not the document itself."""
+    """A tag with the version only, for responses that are not the document itself."""
     return f'"{fingerprint(document)}"'
 
 
 def expected_versions(if_match: str | None) -> Expected:
-    """Those that ``If-Match`` accepts. A weak tag never matches. Raises ValidationError."""
-    if if_match is None or if_match.strip() == "*":  # what is not there is not found anyway
+    """The versions that ``If-Match`` accepts. A weak tag never matches. Raises ValidationError."""
+    if if_match is None or if_match.strip() == "*":  # "*" means "exists"; a missing row is a 404 anyway
         return None
     if not _TAGS.fullmatch(if_match):
         raise ValidationError.at("If-Match", 'must be "*" or ETags in double quotes, separated by commas')
@@ -78,7 +80,7 @@ def expected_versions(if_match: str | None) -> Expected:
 
 
 def header_parameters(view: Any) -> list[dict[str, Any]]:
-    """The request headers of the view's operation, for its description."""
+    """The OpenAPI parameters for the conditional request headers of the view's operation."""
     names = [
         name
         for name, actions in (("If-Match", "conditional"), ("If-None-Match", "tagged"))
@@ -91,7 +93,7 @@ def header_parameters(view: Any) -> list[dict[str, Any]]:
 
 
 def add_answers(view: Any, answers: dict[str, Any]) -> None:
-    """Describes the tag of the view's answer, and 304."""
+    """Adds the ETag header and the 304 response to the OpenAPI responses of the view's operation."""
     if has(view, "tagged"):
         answers["200"]["headers"] = {
             "ETag": {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}

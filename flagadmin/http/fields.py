@@ -1,7 +1,7 @@
-"""Fields of request bodies. Every list, object and string has a maximum, and lists and objects are measured before
-anyone looks at what is in them.
+"""Serializer fields for request bodies, with a maximum size for every list, object and string.
 
-``tests/flagadmin/security/test_body_limits.py`` holds every request body of the API to that.
+Sizes of lists and objects are checked before their content. ``tests/flagadmin/security/test_body_limits.py``
+checks that every request body of the API has these limits.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,15 @@ from rest_framework import serializers
 
 LONGEST_NAME = 255  # characters
 LONGEST_TEXT = 10_000
-LONGEST_VALUE = 500_000  # of a strategy's parameter and of a payload: lists of users, whole JSON documents
+LONGEST_VALUE = 500_000  # characters of a strategy parameter or payload: lists of users, JSON documents
 MOST_ITEMS = 1000
 
 
 def bounded(field: serializers.Field) -> serializers.Field:
-    """The field; a string without a maximum of its own gets ``LONGEST_TEXT``, a choice names the valid ones."""
+    """Limits a string field without a maximum to ``LONGEST_TEXT``.
+
+    Errors of a choice field name the valid choices.
+    """
     if isinstance(field, serializers.ChoiceField):
         field.error_messages["invalid_choice"] = f"must be {_alternatives(field.choices)}, not {{input}}"
     if isinstance(field, serializers.CharField) and field.max_length is None:
@@ -28,13 +31,13 @@ def bounded(field: serializers.Field) -> serializers.Field:
 
 
 def _alternatives(names: Iterable[str]) -> str:
-    """``open``, ``kept or discarded``, ``add, move, remove, replace or test``."""
+    """Joins names: ``open``, ``kept or discarded``, ``add, move, remove, replace or test``."""
     *others, last = sorted(names)
     return f"{', '.join(others)} or {last}" if others else last
 
 
 class NullableText(serializers.CharField):
-    """A string that may be empty, or null for an empty one."""
+    """A string that may be empty. Null is read as the empty string."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(allow_null=True, allow_blank=True, **kwargs)
@@ -44,7 +47,10 @@ class NullableText(serializers.CharField):
 
 
 class Body(serializers.Serializer):
-    """An object of a request body. A list of them (``many=True``) takes ``max_length`` items, and none that is null."""
+    """An object in a request body.
+
+    A list (``many=True``) accepts at most ``max_length`` items and no null.
+    """
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return {name: bounded(field) for name, field in super().get_fields().items()}
@@ -54,7 +60,7 @@ class Body(serializers.Serializer):
         kwargs.setdefault("max_length", MOST_ITEMS)
         allow_null = kwargs.pop("allow_null", False)
         made = super().many_init(*args, **kwargs)
-        # The framework would hand it to the items as well.
+        # DRF would pass it to the items as well.
         made.allow_null = allow_null
         return made
 
@@ -77,7 +83,7 @@ class ListOf(serializers.ListField):
 
 
 class MapOf(serializers.DictField):
-    """An object of at most ``max_length`` members, whose names have at most ``LONGEST_NAME`` characters."""
+    """An object with at most ``max_length`` members. Their names have at most ``LONGEST_NAME`` characters."""
 
     def __init__(self, *, max_length: int = MOST_ITEMS, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -51,7 +51,7 @@ def unavailable(error: BaseException) -> ServiceUnavailable:
 
 
 def _has_no_space() -> bool:
-    """By the disk of the bundled database, or a recent error of any database."""
+    """Whether the bundled database's disk is full, or any database reported a full disk recently."""
     if any(time.monotonic() - then < DISK_FULL_SECONDS for then in _disk_full_errors):
         return True
     data_dir = connection.settings_dict["OPTIONS"].get("data_dir")

@@ -15,7 +15,7 @@ NEEDED = {"add": "value", "replace": "value", "test": "value", "move": "from"}
 
 
 class PatchOperation(Body):
-    """An operation of a JSON Patch. "copy" is not supported: a few could make a document grow exponentially."""
+    """A JSON Patch operation. "copy" is not supported: a few could make a document grow exponentially."""
 
     op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
     path = serializers.CharField(help_text="JSON Pointer: /description")
@@ -59,7 +59,7 @@ def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
 
 
 def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
-    """The same for an object of which only these members may change; one that is removed is not there any more."""
+    """The patched object. Raises ValidationError if the patch changes members other than ``changeable``."""
     after: dict[str, Any] = patched(document, operations)
     changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
     if fixed := sorted(changed.difference(changeable)):

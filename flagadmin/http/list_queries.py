@@ -1,4 +1,4 @@
-"""The query parameters of paged lists. All errors are reported at once; an empty value counts as not given."""
+"""Query parameters of paginated API lists. All errors are reported at once; empty values are ignored."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,7 +23,7 @@ class IntegerFilter(django_filters.Filter):
 
 
 class KnownChoiceField(django_filters.fields.ChoiceField):
-    """An unknown value counts as not given."""
+    """A choice field that ignores unknown values."""
 
     def clean(self, value: Any) -> Any:
         return super().clean(value if self.valid_value(value) else None)
@@ -34,7 +34,7 @@ class LenientChoiceFilter(django_filters.ChoiceFilter):
 
 
 class LenientIntegerField(forms.IntegerField):
-    """Anything else than such a number counts as none given: clients send odd limits."""
+    """An integer field that ignores invalid values, because clients send odd limits."""
 
     def clean(self, value: Any) -> int | None:
         try:
@@ -48,7 +48,10 @@ class LenientIntegerFilter(django_filters.Filter):
 
 
 def sort_keys(*keys: str) -> LenientChoiceFilter:
-    """What to sort by. Clients send keys of other lists (``createdAt``): these sort by the first key."""
+    """The ``sortBy`` filter.
+
+    Unknown keys sort by the first key: clients send keys of other lists (``createdAt``).
+    """
     return LenientChoiceFilter(method="leave", choices=_choices(keys))
 
 
@@ -57,7 +60,10 @@ def _choices(keys: Iterable[str]) -> list[tuple[str, str]]:
 
 
 class ListFilter(django_filters.FilterSet):
-    """``query``, ``offset``, ``limit``, ``sortBy`` and ``sortOrder``. Concrete ones define keep_matches and sortBy."""
+    """``query``, ``offset``, ``limit``, ``sortBy`` and ``sortOrder``.
+
+    Subclasses define keep_matches and sortBy.
+    """
 
     default_limit = 50
 
@@ -73,7 +79,7 @@ class ListFilter(django_filters.FilterSet):
         return rows
 
     def check(self) -> None:
-        """Raises ValidationError with everything that is wrong."""
+        """Raises ValidationError with all invalid parameters."""
         problems = [*self._misnamed(), *self._misread()]
         if problems:
             raise ValidationError.of(problems)
@@ -91,7 +97,7 @@ class ListFilter(django_filters.FilterSet):
         return self.form.cleaned_data["limit"] or self.default_limit
 
     def page(self, rows: QuerySet) -> list[Any]:
-        """The rows of the requested page, none beyond the end."""
+        """The rows of the requested page; an empty list beyond the end."""
         return list(rows[self.start : self.start + self.length])
 
     def _misnamed(self) -> Iterator[Problem]:
@@ -116,12 +122,12 @@ class ListFilter(django_filters.FilterSet):
 
 
 def terms_of(query: str) -> list[str]:
-    """Comma-separated terms; empty ones count for nothing."""
+    """The comma-separated search terms, without empty ones."""
     return [term.strip() for term in query.split(",") if term.strip()]
 
 
 def list_parameters(kind: type[ListFilter], *, query: str, sort_by: str) -> list[OpenApiParameter]:
-    """The OpenAPI parameters of such a list. ``query`` and ``sort_by`` describe what it searches and sorts by."""
+    """The OpenAPI parameters of a list. ``query`` and ``sort_by`` describe what it searches and sorts by."""
     keys = [key for key, _ in kind.base_filters["sortBy"].extra["choices"]]
     limit = f"Number of applications per page, 1 to {MOST}."
     return [

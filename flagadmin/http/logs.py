@@ -38,7 +38,7 @@ def without_secrets(text: str) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"time", "level", "logger", "message", "requestId"?, "exception"?}` and what `extra` gives."""
+    """`{"time", "level", "logger", "message", "requestId"?, "exception"?}` and the keys of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

@@ -60,7 +60,7 @@ class SecurityHeadersMiddleware:
 
 
 def canonical_path(path: str) -> str:
-    """API paths work with and without a trailing slash, unless the last part is free text, such as a tag "x/"."""
+    """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
     if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
         return path
     with suppress(Http404):
@@ -84,7 +84,7 @@ class ErrorMiddleware:
         try:
             return self.get_response(request)
         except (OperationalError, InterfaceError) as exc:
-            # Middleware below this one (sessions) reads the database too.
+            # Wraps the middleware below, because that reads the database too (sessions).
             return error_response(request, exc)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

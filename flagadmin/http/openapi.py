@@ -1,6 +1,6 @@
-"""What the descriptions of all operations share: the security scheme, the error record, the usual 4xx answers.
+"""Parts of the OpenAPI document shared by all operations: security scheme, error record, 4xx responses.
 
-An operation describes a 4xx answer itself only where there is more to say:
+An operation declares a 4xx response itself only to give a more specific description:
 
 >>> @extend_schema(responses={200: None, 409: refusal(409, "Flags have tags of this type.")})
 """
@@ -27,9 +27,9 @@ NUMBERED = frozenset(
 
 
 class ApiSchema(AutoSchema):
-    """Adds the usual 4xx answers, how long lists of objects in request bodies may be, and which ids are numbers.
+    """Adds the usual 4xx responses, the maximum length of lists in request bodies, and the types of ids.
 
-    ``tags`` of a view set hold for all of its operations.
+    ``tags`` of a view set apply to all of its operations.
     """
 
     def get_operation(self, path: str, *args: Any) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ class ApiSchema(AutoSchema):
         return operation
 
     def get_operation_id(self) -> str:
-        """The one that ``operation_ids`` of a view set has for the action: for actions that a subclass inherits."""
+        """The action's id in the view set's ``operation_ids``, if any: needed for inherited actions."""
         ids: dict[str | None, str] = getattr(self.view, "operation_ids", {})
         return ids.get(getattr(self.view, "action", None)) or super().get_operation_id()
 
@@ -53,7 +53,7 @@ class ApiSchema(AutoSchema):
         return list(getattr(self.view, "tags", ())) or super().get_tags()
 
     def _is_list_view(self, serializer: Any = None) -> bool:
-        """``many=True`` says that an answer is a list. The framework takes that of every ``list`` for one."""
+        """Only ``many=True`` makes a response a list; drf-spectacular assumes it of every ``list`` action."""
         answer = self.get_response_serializers() if serializer is None else serializer
         if isinstance(answer, dict) and answer:
             answer = min(answer.items(), key=lambda item: str(item[0]))[1]
@@ -80,7 +80,7 @@ class ApiSchema(AutoSchema):
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
-    """``Authorization: KEY``, the one security scheme."""
+    """The only security scheme: ``Authorization: TOKEN``."""
 
     target_class = "groups.authentication.ApiKeyAuthentication"
     name = "apiKey"
@@ -95,14 +95,14 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
 
 
 class ErrorProblem(serializers.Serializer):
-    """One thing that is wrong, and where."""
+    """One problem of a request and its path."""
 
     path = serializers.CharField(help_text="JSON path of the fault, or a parameter's name.")
     message = serializers.CharField(help_text="What is wrong there.")
 
 
 class ErrorRecord(serializers.Serializer):
-    """What every refused request answers."""
+    """The response body of every failed request."""
 
     id = serializers.CharField(help_text="Id of the error instance; it is in the server's log too.")
     name = serializers.CharField(help_text="Name of the error kind.")
@@ -133,7 +133,7 @@ _KINDS: dict[int, tuple[type[errors.AppError], str]] = {
 
 
 def refusal(status: int, description: str | None = None, *, name: str | None = None) -> OpenApiResponse:
-    """One error answer; ``name`` where the error record's is not the usual one of that status."""
+    """An error response. ``name`` is needed only if it differs from the usual error name of that status."""
     kind, general = _KINDS[status]
     message = description or general
     example = {"id": "9c40958a-daac-400e-98fb-3bb438567008", "name": name or kind.name, "message": message}
@@ -145,12 +145,12 @@ def refusal(status: int, description: str | None = None, *, name: str | None = N
 
 
 def usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
-    """The 4xx statuses that any operation of this path may answer."""
+    """The 4xx statuses that any operation at this path may return."""
     statuses = (400, 401, 403, 404, 409) if path.startswith("/api/admin") else (400, 401, 403)
     return (*statuses, 413, 415) if has_body else statuses
 
 
-# What this is for; a reader finds these without scrolling.
+# The main operations, which readers should find without scrolling.
 MAIN_OPERATIONS = (
     ("/api/admin/playground", "post"),
     ("/api/admin/playground/advanced", "post"),
@@ -163,7 +163,7 @@ MAIN_OPERATIONS = (
 
 
 def main_operations_first(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A postprocessing hook: the main operations begin the document, and their tags the list of tags."""
+    """A postprocessing hook that puts the main operations, and their tags, first in the document."""
     paths = result["paths"]
     first = {path: paths[path] for path, _ in MAIN_OPERATIONS if path in paths}
     result["paths"] = first | {path: paths[path] for path in paths if path not in first}

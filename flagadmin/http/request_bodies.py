@@ -63,10 +63,10 @@ def limit_at(path: str) -> int:
 
 
 def bound_body(request: HttpRequest, limit: int) -> None:
-    """Replaces the stream by the whole decompressed body. Raises PayloadTooLarge beyond ``limit`` bytes."""
+    """Replaces the stream with the whole decompressed body. Raises PayloadTooLarge beyond ``limit`` bytes."""
     declared = int(request.META.get("CONTENT_LENGTH") or 0)
     if request.content_type == "application/x-www-form-urlencoded":
-        # Parsing takes many times its size; forms with files are multipart.
+        # Parsing such a form takes many times its size in memory. Forms with files are multipart instead.
         limit = min(limit, settings.BODY_LIMIT)
     if declared > limit:
         raise too_large(limit)
@@ -82,7 +82,7 @@ def bound_body(request: HttpRequest, limit: int) -> None:
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body decoded from gzip or deflate. Raises PayloadTooLarge past ``limit`` bytes of output."""
+    """The body decompressed from gzip or deflate. Raises PayloadTooLarge beyond ``limit`` bytes of output."""
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise errors.ContentTypeNotAccepted(
             f"Content-Encoding {encoding} is not accepted. Use gzip, or none."
@@ -223,7 +223,10 @@ def _has_nul(value: Any) -> bool:
 
 
 def _place_of(data: Any, sought: Callable[[Any], bool]) -> str | None:
-    """The path of the first such value. Not recursive: bodies may be nested deeper than Python's stack."""
+    """The path of the first value that ``sought`` accepts.
+
+    Not recursive: bodies may be nested deeper than the stack.
+    """
     waiting = [("", data)]
     while waiting:
         path, value = waiting.pop()

@@ -1,4 +1,4 @@
-"""From view sets to URLs."""
+"""A DRF router for the API's view sets: path converters, no trailing slashes, more methods per URL."""
 
 from typing import Any
 
@@ -6,10 +6,11 @@ from rest_framework.routers import DynamicRoute, Route, SimpleRouter
 
 
 class Router(SimpleRouter):
-    """Django's path converters, and no slash at the end: ``features``, ``features/<str:name>``.
+    """Routes with Django's path converters and no trailing slash: ``features``, ``features/<str:name>``.
 
-    ``prefix`` may have placeholders of its own (``projects/<str:project_id>/features``). Some methods are answered
-    besides DRF's: PUT replaces a whole list, PATCH edits it, DELETE clears it, and POST adds to a row.
+    ``prefix`` may contain placeholders (``projects/<str:project_id>/features``). In addition to DRF's
+    methods, PUT replaces a whole list, PATCH edits it, DELETE clears it, and POST to an object's URL adds to
+    the object.
     """
 
     routes: list[Route | DynamicRoute] = [

@@ -1,7 +1,8 @@
 """Receives request bodies, each with a deadline, within a memory limit for each worker.
 
-An API body that is not small, and any body above the ordinary limit, is received only from an authenticated caller.
-Console forms are received from anybody: one sent after the session has ended is shown again after the login.
+API bodies that are not small, and all bodies above the ordinary limit, are received from authenticated
+callers only. Console forms are received from anyone: a form sent after the session has ended is shown again
+after login.
 """
 
 import asyncio

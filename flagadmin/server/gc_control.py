@@ -9,7 +9,7 @@ MAX_PAUSE = 5.0  # seconds
 
 
 class _GcPaused(ContextDecorator):
-    """The collector is paused while any thread is inside, or runs a function decorated with this.
+    """A context manager and decorator. The garbage collector is paused while any thread is inside.
 
     For work that creates many objects and no cycles, such as compiling definitions or importing flags: collecting
     takes longer than the work itself and frees nothing. Reference counting works as usual.

@@ -25,7 +25,7 @@ from groups.authentication import check_known
 
 
 class Application:
-    """RSGI's application object: Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` with each request."""
+    """The RSGI application. Granian calls ``__rsgi_init__`` once, then ``__rsgi__`` for each request."""
 
     def __init__(self) -> None:
         self.body_receiver = BodyReceiver(self.check_known)
@@ -101,7 +101,7 @@ def _answer(environ: dict[str, Any], protocol: Any) -> None:
 
 
 def _refuse(protocol: Any, error: AppError) -> None:
-    """Answers without the WSGI application and its thread, and without receiving the rest of the body."""
+    """Responds without using the WSGI application or a thread, and without receiving the rest of the body."""
     headers = [("content-type", "application/json"), ("connection", "close"), *error.headers.items()]
     protocol.response_bytes(error.status, headers, orjson.dumps(logged_record(error)))
 
@@ -135,7 +135,7 @@ def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
 def _add_header(environ: dict[str, Any], name: str, value: str) -> None:
     if name == "content-type":
         environ["CONTENT_TYPE"] = value
-    # The length is that of the received body. A header "x_y" must not be taken for the "x-y" of a proxy.
+    # The length is that of the received body. A client's "x_y" header must not pass for a proxy's "x-y".
     elif name != "content-length" and "_" not in name:
         key = "HTTP_" + name.upper().replace("-", "_")
         separator = "; " if name == "cookie" else ","

@@ -9,7 +9,7 @@ SECONDS_WITHOUT_READING = 30
 
 
 def drop_stalled_readers() -> bool:
-    """Makes the kernel close connections whose client reads nothing for SECONDS_WITHOUT_READING.
+    """Makes the kernel close connections whose client reads nothing for SECONDS_WITHOUT_READING seconds.
 
     Uses TCP_USER_TIMEOUT, which accepted connections inherit. Returns False if no socket is listening yet.
     """
@@ -25,7 +25,7 @@ def _listeners() -> Iterator[socket.socket]:
     for name in os.listdir("/proc/self/fd"):
         try:
             descriptor = os.dup(int(name))
-        except OSError:  # the descriptor of the listing itself, closed by now
+        except OSError:  # the descriptor of the directory listing, already closed
             continue
         if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             found = socket.socket(fileno=descriptor)

@@ -1,4 +1,4 @@
-"""Collects the static files before serving: each under a name with a hash of its content, and compressed."""
+"""Collects static files before serving: compressed, with a hash of the content in each file name."""
 
 import fcntl
 import hashlib
@@ -14,12 +14,12 @@ NOT_SERVED = ["rest_framework", "redoc", "ext"]  # folders of libraries that no 
 
 
 def collect_static_files() -> None:
-    """Bring STATIC_ROOT up to date with the source files. Servers that start at once do so one after the other.
+    """Updates STATIC_ROOT from the source files. Servers that start together do so one after the other.
 
-    Nothing is deleted: a page from before an update may still ask for its own style sheet.
+    Deletes nothing: a page loaded before an update may still request its old style sheet.
     """
     if settings.DEBUG or not settings.STATIC_ROOT:
-        return  # served from where they lie
+        return  # served from the source folders
     root = Path(settings.STATIC_ROOT)
     root.mkdir(exist_ok=True)
     with (root / "source.sha256").open("a+") as collected:

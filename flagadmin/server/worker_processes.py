@@ -74,11 +74,12 @@ def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) ->
 
 
 def stop_on_sigterm(seconds: float) -> None:
-    """The first SIGTERM stops this process: at once if it does not serve yet, else when its requests are answered.
+    """Makes the first SIGTERM stop this process: at once before it serves, else when its requests are complete.
 
-    Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a service
-    signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make Granian's own
-    handler block forever, so signals are blocked and read by a thread. SIGINT is handled by `serve` alone.
+    Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a
+    service signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make
+    Granian's own handler block forever, so signals are blocked and read by a thread. SIGINT is handled by
+    `serve` alone.
 
     Must be called before other threads start, because threads inherit the signal mask.
     """
@@ -95,7 +96,7 @@ def stop_on_sigterm(seconds: float) -> None:
 
 
 def _wait_for_requests(seconds: float) -> None:
-    """Waits until they are answered and the responses had time to be sent."""
+    """Waits until running requests are complete and clients have had time to receive the responses."""
     begin = busy = now = time.monotonic()
     while now - begin < seconds and now - busy < min(seconds, SEND_TIMEOUT):
         time.sleep(0.02)

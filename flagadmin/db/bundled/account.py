@@ -28,9 +28,9 @@ class Account:
 def server_account(data_dir: Path) -> Account | None:
     """The account that runs the server, or None to run it under this process's own account.
 
-    Only root switches accounts: to the owner of the data directory, so that both root and the owner can start the
-    server; if that is root, to `flagadmin` if the account exists; otherwise to `nobody`, whose other processes
-    could then access the files.
+    Only root switches accounts: to the owner of the data directory, so that both root and the owner can start
+    the server; if that is root, to `flagadmin` if the account exists; otherwise to `nobody`, whose other
+    processes could then access the files.
 
     Raises EmbeddedServerError if this process's own user has no name, because `initdb` needs one.
     """
@@ -44,7 +44,7 @@ def server_account(data_dir: Path) -> Account | None:
 
 
 def accounts_let_in(account: Account | None) -> set[str]:
-    """The accounts whose processes may connect to a server run by ``account`` (None: this process's own account)."""
+    """The accounts that may connect to a server run by ``account`` (None: this process's own account)."""
     name = account.name if account else pwd.getpwuid(os.geteuid()).pw_name
     return {"root", name} - {SHARED}
 

@@ -29,7 +29,8 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
     client_class = DatabaseClient
 
     def get_connection_params(self) -> dict[str, Any]:
-        # Called for every connection, pooled or not, so that a killed server is restarted before anything waits for it.
+        # Called for every connection, pooled or not, so that a killed server is restarted before anything
+        # waits for it.
         server = server_of(self.settings_dict)
         parameters = super().get_connection_params()
         parameters.pop("data_dir")
@@ -38,7 +39,10 @@ class DatabaseWrapper(postgresql.DatabaseWrapper):
 
 
 def server_of(settings_dict: dict[str, Any]) -> ConnectionParameters:
-    """Starts the server of these database settings if it is not running. Raises OperationalError with the reason."""
+    """Starts the server of these database settings if it is not running.
+
+    Raises OperationalError with the reason.
+    """
     options = settings_dict["OPTIONS"]
     try:
         return ensure_running(Path(options["data_dir"]), durable=options.get("durable", True))

@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's programs: in the installed wheel, or in a copy if the server's account cannot read the wheel."""
+"""Finds PostgreSQL's programs: in the installed wheel, or in a copy if the wheel is not readable."""
 
 import functools
 import hashlib
@@ -72,7 +72,7 @@ def _runs(root: Path, account: Account) -> bool:
 
 
 def _places_for_a_copy(data_dir: Path) -> Iterator[Path]:
-    """The data directory, then a system directory, because other accounts cannot access root's home directory."""
+    """The data directory, then a system directory, because other accounts cannot access root's home."""
     if all(folder.stat().st_mode & 0o001 for folder in (data_dir, *data_dir.parents)):
         yield data_dir
     yield Path("/var/lib/flagadmin")

@@ -1,9 +1,9 @@
 """Creates, starts, probes and stops the bundled PostgreSQL cluster in a data directory.
 
-The server listens only on a Unix socket in its own folder (mode 0700) and accepts connections from root and from the
-account that owns the data. When root starts it under another account, it runs with its folder as the working directory
-and `-D /proc/self/cwd`, so that the account needs no access to parent folders, even if the data is in root's home.
-Which processes use the server is tracked in `users.py`.
+The server listens only on a Unix socket in its own folder (mode 0700) and accepts connections from root and
+from the account that owns the data. When root starts it under another account, it runs with its folder as the
+working directory and `-D /proc/self/cwd`, so that the account needs no access to parent folders, even if the
+data is in root's home. Which processes use the server is tracked in `users.py`.
 """
 
 import contextlib
@@ -53,7 +53,10 @@ _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes":
 
 
 class Cluster:
-    """The cluster in `data_dir/postgres`. `durable=False` is faster, but a crash of the machine may lose data."""
+    """The cluster in `data_dir/postgres`.
+
+    `durable=False` is faster, but a crash of the machine may lose data.
+    """
 
     def __init__(self, data_dir: Path, *, durable: bool) -> None:
         self.data_dir = data_dir
@@ -66,7 +69,7 @@ class Cluster:
 
     @cached_property
     def host(self) -> str:
-        """libpq's host parameter: the socket's folder, or a short alias if its path is too long or has a comma."""
+        """libpq's host: the socket's folder, or a short alias if its path is too long or has a comma."""
         plain = str(self.folder)
         if len(os.fsencode(f"{plain}/{SOCKET_NAME}")) <= LONGEST_SOCKET_PATH and "," not in plain:
             return plain
@@ -99,7 +102,7 @@ class Cluster:
         return True
 
     def postmaster_pid(self) -> int | None:
-        """The process named in `postmaster.pid`, if it is running and its working directory is the cluster's folder."""
+        """The pid in `postmaster.pid`, if that process is running and works in the cluster's folder."""
         try:
             pid = int((self.folder / "postmaster.pid").read_text().split("\n", 1)[0])
             os.kill(pid, 0)
@@ -182,7 +185,7 @@ class Cluster:
             time.sleep(0.01)
 
     def _check_may_heal(self) -> None:
-        """Raises EmbeddedServerError unless a retry can succeed because a killed server's children are still exiting."""
+        """Raises EmbeddedServerError unless the cause is temporary: a killed server's exiting children."""
         log = self._log_tail()
         if "is still in use" not in log and "still running" not in log:
             raise EmbeddedServerError(f"PostgreSQL did not start. Its log says:\n{log}")
@@ -212,7 +215,7 @@ class Cluster:
             )
 
     def _write_access(self, account: Account | None) -> None:
-        """Writes the `hba` and `ident` files at each start, because clusters of earlier versions lack them."""
+        """Writes the `hba` and `ident` files. Done at each start, as clusters of old versions lack them."""
         for name, content in access_files(account).items():
             path = self.folder / f"flagadmin_{name}.conf"
             path.unlink(missing_ok=True)
@@ -220,10 +223,10 @@ class Cluster:
             give_to_owner_of(self.folder, path)
 
     def _drop_misleading_pid_files(self) -> None:
-        """Removes stale pid files: PostgreSQL mistakes any process that now has the old pid for the old server.
+        """Removes stale pid files, whose pid another process may have now, which PostgreSQL would not notice.
 
-        Keeps them while any process works in the folder, because the next server must detect the remaining children
-        of a killed one.
+        Keeps them while any process works in the folder, because the next server must detect the remaining
+        children of a killed one.
         """
         if not any(_works_in(self.folder, process) for process in Path("/proc").glob("[0-9]*")):
             for name in ("postmaster.pid", f"{SOCKET_NAME}.lock"):
@@ -282,7 +285,7 @@ def _as(account: Account | None) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Omits this process's variables: they contain secrets, and other processes of the account could read them."""
+    """Omits this process's variables: they contain secrets that the account's processes could read."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     return kept | {"LC_ALL": "C"}
 

@@ -1,7 +1,7 @@
 """Creates the bundled server's application role, which is not a superuser, and makes it own the database.
 
-In data directories of earlier versions, the superuser owns everything. The next start transfers ownership, one
-transaction per database, so that a killed start changes nothing. The caller must hold the start lock.
+In data directories of earlier versions, the superuser owns everything. The next start transfers ownership,
+one transaction per database, so that a killed start changes nothing. The caller must hold the start lock.
 """
 
 import psycopg

@@ -1,7 +1,7 @@
 """Shares the bundled PostgreSQL server between processes: the first one starts it, the last one stops it.
 
-The last process stops the server when it exits. If that process is killed, `flagadmin.db.bundled.guard` stops the
-server as soon as no process uses it.
+The last process stops the server when it exits. If that process is killed, `flagadmin.db.bundled.guard` stops
+the server as soon as no process uses it.
 """
 
 import atexit
@@ -51,10 +51,10 @@ _registry = threading.Lock()
 
 
 def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParameters:
-    """Registers this process as a user of the server in `data_dir`, and starts the server if it is not running.
+    """Registers this process as a user of the server in `data_dir`, and starts the server if necessary.
 
-    If the server is running, the first call takes a few milliseconds and later ones some microseconds. So it can be
-    called before every use, to restart a server that was killed. Raises EmbeddedServerError.
+    If the server is running, the first call takes a few milliseconds and later ones some microseconds. So it
+    can be called before every use, to restart a server that was killed. Raises EmbeddedServerError.
     """
     with _registry:
         use = _uses.get(data_dir)
@@ -70,7 +70,10 @@ def ensure_running(data_dir: Path, *, durable: bool = True) -> ConnectionParamet
 
 
 def release(data_dir: Path) -> None:
-    """Unregisters this process, and stops the server if no other uses it. Connections must already be closed."""
+    """Unregisters this process, and stops the server if no other uses it.
+
+    Connections must already be closed.
+    """
     with _registry:
         use = _uses.pop(data_dir, None)
         if use is None or use.pid != os.getpid():
@@ -107,7 +110,7 @@ def _start(cluster: Cluster) -> None:
 
 
 def _is_ready(cluster: Cluster) -> bool:
-    """Whether the database accepts connections: False while the server starts or the role does not exist yet."""
+    """Whether the database accepts connections. False during startup and until the role exists."""
     if not cluster.is_listening():
         return False
     try:

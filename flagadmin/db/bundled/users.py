@@ -1,7 +1,8 @@
 """Tracks which processes use the bundled PostgreSQL server: each holds a shared file lock while it runs.
 
-The kernel releases the lock however the process ends, so killed processes are not counted. A process that gets the
-exclusive lock knows that no process uses the server. This module imports little, to keep the guard process small.
+The kernel releases the lock however the process ends, so killed processes are not counted. A process that
+gets the exclusive lock knows that no process uses the server. This module imports little, to keep the guard
+process small.
 """
 
 import contextlib
@@ -25,7 +26,10 @@ def register(data_dir: Path) -> int:
 
 
 def stop_if_unused(cluster: Cluster) -> None:
-    """Stops the server if no process uses it. If another process is stopping it, waits until it has stopped."""
+    """Stops the server if no process uses it.
+
+    If another process is stopping it, waits until it has stopped.
+    """
     with _opened_lock(cluster.data_dir, "lock.users") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

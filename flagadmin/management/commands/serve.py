@@ -30,7 +30,7 @@ MIGRATION_LOCK = 7_325_002
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
 MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
-ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
 # For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a response of
 # megabytes maps and clears its pages again each time. That took a quarter of the time of a request.
@@ -108,7 +108,7 @@ def host_in_url(host: str) -> str:
 
 
 def check_database() -> None:
-    """Raises OperationalError with the reason, which the error of a connection pool lacks."""
+    """Raises OperationalError with the reason, which errors of a connection pool do not give."""
     with connection.wrap_database_errors, psycopg.connect(**connection.get_connection_params()):
         pass
 
@@ -123,15 +123,15 @@ def migrate() -> None:
 
 
 class Wakeup:
-    """Wakes the serving loop, in the place of Granian's own `threading.Event`.
+    """Wakes Granian's serving loop; replaces its `threading.Event`, which can deadlock.
 
-    The handler of a signal rings, and may interrupt the loop while it begins to wait, or another ringing: an event's
-    lock would be waited for by the very thread that holds it, for ever. And the loop looks by itself now and then:
-    it forgets a signal that comes while it starts a worker in the place of one that was killed.
+    A signal handler calls `set`, and may interrupt the same thread inside `wait` or `set`: it would then wait
+    forever for the event's lock, which its own thread holds. `wait` also returns after MAX_WAIT, because the
+    loop misses a signal that arrives while it replaces a killed worker.
     """
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[None] = SimpleQueue()  # whose `put` may be interrupted by another
+        self._queue: SimpleQueue[None] = SimpleQueue()  # its `put` is reentrant
 
     def set(self) -> None:
         self._queue.put(None)
@@ -147,8 +147,11 @@ class Wakeup:
 
 
 class RespawnLimit(dict[int, float]):
-    """When each worker was started in the place of another, as Granian keeps it: it ends the server when one of them
-    dies within 5.5 seconds. A worker may be killed twice in that time; only many in a minute are a loop."""
+    """Replaces Granian's record of when each worker was respawned, to allow more respawns.
+
+    Granian stops the server if a respawned worker dies within 5.5 seconds, but a worker may be killed twice
+    in that time. Only more than MAX_RESPAWNS in a minute count as a crash loop.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -183,7 +186,7 @@ def server(host: str, port: int, workers: int) -> Any:
         # worker that has just ended for one that had to be killed.
         workers_kill_timeout=SHUTDOWN_TIMEOUT + 5,
         log_level=LogLevels.error,
-        # Granian's messages go to the application's log.
+        # Sends Granian's messages to the application's log.
         log_dictconfig={"loggers": {"_granian": {"handlers": [], "propagate": True}}},
     )
     granian.main_loop_interrupt = Wakeup()  # type: ignore[assignment]
