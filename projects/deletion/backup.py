@@ -1,4 +1,4 @@
-"""A project's backup as an action: it leaves the same audit event as an export."""
+"""Exports a project as a backup before it is deleted, and records the same audit event as any export."""
 
 from typing import Any
 
@@ -13,7 +13,10 @@ from projects.export import project_backup
 
 
 def back_up_project(project_id: str, *, caller: Caller) -> dict[str, Any]:
-    """An export document for each environment, archived flags included, all of one moment. Raises NotFound."""
+    """One export document per environment, including archived flags, from a consistent snapshot.
+
+    Raises NotFound.
+    """
     with consistent_reads():
         project = access_project(caller, project_id)
         documents = project_backup(project.pk)

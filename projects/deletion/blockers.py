@@ -1,4 +1,4 @@
-"""What stands against deleting a project. Reads only."""
+"""Checks that must pass before a project can be deleted. Read-only."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,7 +10,7 @@ from projects.projects.actions import check_no_active_flags, check_not_default
 
 
 def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
-    """What has to hold for a project to be deleted. They read only."""
+    """The checks to run before deleting the project. Each raises InvalidOperation if it fails."""
     yield partial(check_not_default, project, "deleted")
     yield partial(check_no_active_flags, project, "deleted")
     yield partial(check_no_borrowers, project)
@@ -18,7 +18,7 @@ def deletion_checks(project: Project) -> Iterator[Callable[[], None]]:
 
 
 def check_no_borrowers(project: Project) -> None:
-    """Raises InvalidOperation naming flags of other projects whose strategies have one of its segments."""
+    """Raises InvalidOperation naming flags of other projects whose strategies use this project's segments."""
     links = StrategySegment.objects.filter(segment__project=project)
     elsewhere = links.exclude(strategy__flag__project=project)
     rows = elsewhere.order_by("segment__name", "strategy__flag__name")

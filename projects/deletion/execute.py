@@ -1,7 +1,7 @@
-"""Deleting a project for good: one function for the API, the console and the admin site.
+"""Permanently deletes a project, for the API, the console and the admin site.
 
-Everything happens in one transaction under the project's strongest lock, set by set: the number of statements does
-not depend on how much there is. A token that named other projects too keeps those; none ever reaches more than before.
+Deletion runs in one transaction under the project's strongest lock, with a fixed number of queries. API
+tokens that also name other projects keep those; no token gains access to anything.
 """
 
 from collections.abc import Iterable
@@ -27,11 +27,11 @@ from projects.tokens.actions import document as token_document
 
 @transactional
 def delete_project(project_id: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Deletes a project with its archived flags and everything that is its alone. Events stay.
+    """Deletes a project with its archived flags and everything else that belongs to it alone. Events stay.
 
-    ``expected`` is about the deletion plan, or about the project's settings. Raises NotFound, NoAccess, EditConflict,
-    and InvalidOperation for the default project, naming flags that are still active, or naming flags elsewhere that
-    depend on what it has.
+    ``expected`` refers to the deletion plan or to the project's settings. Raises NotFound, NoAccess,
+    EditConflict, and InvalidOperation for the default project, while flags are active (naming them), or while
+    flags of other projects depend on this one (naming them).
     """
     project = access_project_for_update(
         caller, project_id, Permission.DELETE_PROJECT, for_deletion=True, archived=True
@@ -53,7 +53,7 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
 
 
 def removed_project_document(project: Project) -> dict[str, Any]:
-    """What its event keeps of a project: settings, environments, access, segments and context fields."""
+    """The project as kept in its audit event: settings, environments, access, segments, context fields."""
     return settings_document(project) | {
         "environments": project_environment_documents(project),
         "access": access_documents(project),
@@ -63,7 +63,7 @@ def removed_project_document(project: Project) -> dict[str, Any]:
 
 
 def access_documents(project: Project) -> list[dict[str, Any]]:
-    """Who held which role: ``{role, user}`` or ``{role, group}``, by name."""
+    """The roles held in the project, as names: ``{role, user}`` or ``{role, group}``, ordered by role."""
     grants = Grant.objects.filter(project=project).order_by("role_id", "id")
     rows = grants.values_list("role__name", "user__username", "group__name")
     return [
@@ -73,7 +73,10 @@ def access_documents(project: Project) -> list[dict[str, Any]]:
 
 
 def _remove_tokens(project: Project, caller: Caller) -> None:
-    """Tokens of this project alone go; those of others too lose it. Locked first: each sees what others removed."""
+    """Deletes tokens for this project alone and removes it from the scope of all others.
+
+    Tokens are locked first, so that concurrent deletions of two projects see each other's changes.
+    """
     named = ApiTokenProject.objects.filter(project=project).values("token_id")
     tokens = list(ApiToken.objects.select_for_update().filter(pk__in=named).order_by("id"))
     scopes = scopes_of(tokens)

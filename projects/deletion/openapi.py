@@ -1,4 +1,4 @@
-"""What is particular in the description of DELETE /api/admin/projects/:projectId."""
+"""OpenAPI parameters and error examples for DELETE /api/admin/projects/:projectId."""
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 

@@ -1,6 +1,7 @@
-"""/projects/ID/delete/: what has to be archived first, then deleting the project by typing its id.
+"""/projects/ID/delete/: lists what must be archived first, then deletes the project once its id is typed.
 
-The form sends the version of the plan that the page showed: a project that has changed since is not deleted.
+The form sends the fingerprint of the deletion plan that the page showed. If the project has changed since, it
+is not deleted.
 """
 
 from collections.abc import Sequence
@@ -33,12 +34,15 @@ from projects.history.queries import readable_events
 from projects.models import ProjectApplication
 
 IN_USE = timedelta(hours=24)
-FEW = 10  # flags that nobody needs to search in
+FEW = 10  # with no more flags than this, the page has no search field
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A flag that is still active. ``others``: how many applications asked for it besides the last one."""
+    """A flag that is still active.
+
+    ``last`` is the most recent use, ``others`` the number of other applications that use it.
+    """
 
     name: str
     url: str
@@ -49,7 +53,7 @@ class Blocker:
 
 
 class DeleteProjectPage(ListPage):
-    """Its list is that of the active flags."""
+    """The page to delete a project. Its list contains the active flags."""
 
     template_name = "deletion/delete_project.html"
     default_sort = "flag"
@@ -63,7 +67,7 @@ class DeleteProjectPage(ListPage):
     )
 
     def plan(self) -> DeletionPlan:
-        """Raises NotFound, NoAccess."""
+        """The deletion plan. Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         access_project(self.caller, project_id, Permission.DELETE_PROJECT)
         return plan_project_deletion(project_id, caller=self.caller)
@@ -157,13 +161,13 @@ class DeleteProjectPage(ListPage):
 
 
 def applications_seen(project_id: str) -> int:
-    """How many were seen lately."""
+    """The number of applications seen in the project within ``IN_USE``."""
     lately = timezone.now() - IN_USE
     return ProjectApplication.objects.filter(project_id=project_id, last_seen_at__gte=lately).count()
 
 
 class BackupFile(ConsolePage):
-    """An export for each environment, archived flags included."""
+    """A JSON file with one export per environment, including archived flags."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         project_id = kwargs["project_id"]

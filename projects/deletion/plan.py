@@ -1,4 +1,4 @@
-"""What stands against deleting a project, and what would be lost with it. Reads only."""
+"""Collects what blocks the deletion of a project and what would be deleted with it. Read-only."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +27,7 @@ from projects.models import (
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """An application asked for a flag, last at this time."""
+    """The last time an application used a flag."""
 
     application: str
     seen_at: datetime
@@ -35,7 +35,10 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class ActiveFlag:
-    """A flag that blocks. ``seen_at``: when metrics last told of it; ``used_by``: most recent first."""
+    """An active flag, which blocks deletion.
+
+    ``seen_at``: when SDKs last reported it. ``used_by``: most recent first.
+    """
 
     name: str
     seen_at: datetime | None
@@ -44,7 +47,7 @@ class ActiveFlag:
 
 @dataclass(frozen=True, slots=True)
 class Dependant:
-    """A flag of another project that needs what would go: a parent flag, or a segment."""
+    """A flag of another project that uses a parent flag or a segment of this one."""
 
     name: str
     needs: str
@@ -54,7 +57,7 @@ class Dependant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Somebody's role in the project; ``id`` and ``name`` of the user or group."""
+    """A role held in the project, with the ``id`` and ``name`` of the user or group that holds it."""
 
     id: int
     name: str
@@ -64,9 +67,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionPlan:
-    """``deleted_tokens`` reach this project alone; ``narrowed_tokens`` keep the other projects they name.
+    """What deleting a project would remove, and what blocks it.
 
-    ``blockers`` are sentences: what deleting it would be refused for.
+    ``deleted_tokens`` can access this project alone; ``narrowed_tokens`` keep the other projects in their
+    scope. ``blockers`` are the error messages that deletion would raise.
     """
 
     project: Project
@@ -95,7 +99,7 @@ class DeletionPlan:
 
     @property
     def document(self) -> dict[str, Any]:
-        """All of it but the times: what somebody was shown still holds while this is the same."""
+        """The plan without timestamps. A plan that was shown is current while its document is the same."""
         told = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
         told["active"] = [
             (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
@@ -104,7 +108,10 @@ class DeletionPlan:
 
 
 def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
-    """A fixed number of queries. Raises NotFound; the permission is the deletion's own business."""
+    """The deletion plan, in a fixed number of queries.
+
+    Raises NotFound. Checking the permission to delete is up to the caller.
+    """
     project = access_project(caller, project_id)
     flags = Flag.objects.filter(project=project)
     deleted, narrowed = _tokens(project)
@@ -143,7 +150,7 @@ def _active(project: Project) -> list[ActiveFlag]:
 
 
 def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[Use]]:
-    """Which applications asked for these flags, most recent first. Two queries."""
+    """The applications that used each flag, most recent first. Two queries."""
     usage = FlagUsage.objects.filter(flag_id__in=flag_ids).order_by()
     last = usage.values("flag_id", "application_id").annotate(last=Max("last_used_at")).order_by("-last")
     rows = list(last.values_list("flag_id", "application_id", "last"))
@@ -157,7 +164,7 @@ def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[Use]]:
 
 
 def _dependants(project: Project) -> list[Dependant]:
-    """Active flags elsewhere with a parent here, and flags elsewhere with a segment of this project."""
+    """Flags of other projects that use this project's segments, or are active with a parent in it."""
     children = Dependency.objects.filter(parent__project=project, flag__archived_at=None)
     children = children.exclude(flag__project=project).order_by("flag__name", "parent__name")
     links = StrategySegment.objects.filter(segment__project=project)
@@ -196,12 +203,12 @@ Scopes = dict[int, list[str]]
 
 
 def is_own(token: ApiToken, project: Project, scopes: Scopes) -> bool:
-    """Whether this project is all that the token reaches."""
+    """Whether the token's scope is this project alone."""
     return not token.all_projects and scopes[token.pk] == [project.pk]
 
 
 def scopes_of(tokens: Iterable[ApiToken]) -> Scopes:
-    """The projects that each token names, by id."""
+    """The ids of the projects in each token's scope, by token id."""
     found: Scopes = {token.pk: [] for token in tokens}
     rows = ApiTokenProject.objects.filter(token_id__in=list(found)).order_by("project_id")
     for token_id, project_id in rows.values_list("token_id", "project_id"):

@@ -1,4 +1,4 @@
-"""What deleting a project takes away, in words: by name and number."""
+"""Describes in sentences and lists what deleting a project removes."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,14 +7,14 @@ from projects.deletion.plan import Access, DeletionPlan
 
 
 def listed(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b, and c``."""
+    """Joins strings: ``a``, ``a and b``, ``a, b, and c``."""
     if len(parts) < 3:
         return " and ".join(parts)
     return f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def lost(plan: DeletionPlan) -> str:
-    """``project legacy-portal, its 4 archived flags, 2 API tokens, and the access of 1 group and 3 people``."""
+    """For example ``project shop, its 4 archived flags, 2 API tokens, and the access of 1 group``."""
     flags = len(plan.archived) + len(plan.active)
     state = "" if plan.active else "archived "
     parts = [
@@ -29,7 +29,7 @@ def lost(plan: DeletionPlan) -> str:
 
 
 def holders(plan: DeletionPlan) -> str:
-    """``1 group and 3 people``: whoever holds several roles counts once."""
+    """For example ``1 group and 3 people``; a holder of several roles counts once."""
     numbers = [
         counted(_heads(plan.groups), "group") if plan.groups else "",
         counted(_heads(people(plan)), "person", "people") if people(plan) else "",
@@ -47,7 +47,7 @@ def services(plan: DeletionPlan) -> list[Access]:
 
 
 def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
-    """The same by name: [(what, names), …], only what there is."""
+    """What would be deleted, as [(label, names), …], without empty entries."""
     named = [
         ("Archived flags", plan.archived),
         ("Active flags", plan.active_names),
@@ -62,7 +62,7 @@ def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
 
 
 def blocked_because(plan: DeletionPlan) -> str:
-    """Beside the button that is off; "" where nothing stands against it."""
+    """Why the delete button is disabled; "" if nothing blocks deletion."""
     if plan.is_default:
         return "The default project cannot be deleted."
     if plan.active:
@@ -84,7 +84,7 @@ def _heads(accesses: Iterable[Access]) -> int:
 
 
 def _with_roles(accesses: Iterable[Access]) -> list[str]:
-    """``Maria Olsen (Owner, Member)``, by name."""
+    """For example ``Maria Olsen (Owner, Member)``, sorted by name."""
     names: dict[int, str] = {}
     roles: dict[int, list[str]] = {}
     for access in accesses:

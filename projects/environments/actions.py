@@ -1,6 +1,6 @@
-"""Creating, changing and deleting environments, and which projects use them.
+"""Creates, changes, sorts and deletes environments.
 
-Environments are for the whole installation, so only the Admin role changes them.
+Environments belong to the whole installation, so only admins may change them.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from projects.projects.queries import environment_document
 
 @transactional
 def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environment:
-    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    """Creates an environment from ``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
     caller.check(Permission.ADMIN)
     environment = Environment(**values)
     check_environment_values(environment)
@@ -38,7 +38,7 @@ def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environm
 def update_environment(
     name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Environment:
-    """Changes those model fields that are given; the name stays.
+    """Updates the given model fields. The name cannot be changed.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
@@ -57,7 +57,10 @@ def update_environment(
 
 @transactional
 def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
-    """Gives environments their places: ``{name: order}``. Raises ValidationError naming unknown ones."""
+    """Sets the sort order of environments: ``{name: order}``.
+
+    Raises NoAccess, and ValidationError naming unknown environments.
+    """
     caller.check(Permission.ADMIN)
     rows = Environment.objects.select_for_update(no_key=True).filter(name__in=list(orders)).order_by("name")
     found = {environment.name: environment for environment in rows}
@@ -76,9 +79,9 @@ def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
 
 @transactional
 def delete_environment(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, EditConflict, and Conflict naming the projects and tokens that still use it.
+    """Deletes an environment, with what flags had in it from projects that used it before.
 
-    What flags of projects that left it had there goes with it.
+    Raises NotFound, NoAccess, EditConflict, and Conflict naming the projects or tokens that still use it.
     """
     environment = access_environment_for_update(caller, name)
     before = environment_document(environment)
@@ -91,7 +94,7 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
 
 
 def check_environment_is_unused(environment: Environment) -> None:
-    """Raises Conflict."""
+    """Raises Conflict if a project or an API token uses the environment."""
     used_by = ProjectEnvironment.objects.filter(environment=environment).values_list("project_id", flat=True)
     tokens = ApiToken.objects.filter(environment=environment).values_list("name", flat=True)
     if projects := set(used_by):
@@ -117,7 +120,7 @@ def access_environment_for_update(caller: Caller, name: str) -> Environment:
 
 
 def check_environment_values(environment: Environment) -> None:
-    """Raises ValidationError with every problem."""
+    """Raises ValidationError listing every problem."""
     if problems := list(environment_problems(environment)):
         raise ValidationError.of(problems)
 

@@ -1,4 +1,4 @@
-"""The admin site's page of environments."""
+"""Admin site page for environments. All changes go through the same actions as the API."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""/api/admin/environments and /api/admin/projects/:projectId/environments."""
+"""/api/admin/environments and /api/admin/projects/:projectId/environments: manage environments."""
 
 from typing import Any
 

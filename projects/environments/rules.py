@@ -1,4 +1,4 @@
-"""What makes an environment valid."""
+"""Validates an environment's name and type."""
 
 from collections.abc import Iterator
 

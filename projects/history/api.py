@@ -1,4 +1,4 @@
-"""/api/admin/events: what happened, newest first."""
+"""/api/admin/events: audit events, newest first."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ PARAMETERS = [
 
 
 def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[str, Any]:
-    """One page of the events that match. Raises ValidationError."""
+    """One page of matching events, as the response body. Raises ValidationError."""
     asked = EventQuery(data=given)
     asked.is_valid(raise_exception=True)
     by = asked.filter()
@@ -60,7 +60,7 @@ def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[st
 
 
 def check_projects(caller: Caller, by: EventFilter) -> None:
-    """Whoever reads every project may ask for one that was deleted, too. Raises ValidationError."""
+    """Callers who can read every project may also ask for a deleted one. Raises ValidationError."""
     unreadable = [project for project in by.projects if not caller.can_read(project)]
     if unreadable:
         raise ValidationError.of(

@@ -1,4 +1,4 @@
-"""Which audit events a caller may see, and finding the right ones."""
+"""Which audit events a caller may see, and filters to search them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,17 @@ from flagadmin.audit.models import AuditEvent
 from groups.access import Caller
 from groups.permissions import Permission
 
-# Who has an account, logs in, and holds what: for admins and readers of the login history.
+# Events about accounts and access: only for admins and readers of the login history.
 _ABOUT_ACCESS = ("user-", "service-account-", "group-", "role-", "api-token-", "pat-")
 ACCESS_TYPES = [event.value for event in EventType if event.value.startswith(_ABOUT_ACCESS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Empty parts narrow nothing. ``since`` is included, ``until`` is not. ``text`` is part of a name, in any case."""
+    """Criteria for events. Empty ones do not filter.
+
+    ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name, ignoring case.
+    """
 
     types: Sequence[str] = ()
     projects: Sequence[str] = ()
@@ -31,7 +34,10 @@ class EventFilter:
 
 
 def readable_events(caller: Caller) -> QuerySet[AuditEvent]:
-    """Events of the projects that the caller may read; what is of no project, for those who read all of them."""
+    """Events of the projects that the caller may read.
+
+    Events without a project are only for callers who can read all projects.
+    """
     allowed = caller.readable_projects
     if allowed is not None:
         return AuditEvent.objects.filter(project__in=allowed)

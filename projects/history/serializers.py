@@ -1,4 +1,4 @@
-"""Audit events on the wire, and what may be asked for, in the reference's shape."""
+"""Query parameters and response bodies of the audit event API, in the reference's format."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ ONE_DAY, LAST_DAY = timedelta(days=1), date.max
 
 
 class EventRecord(serializers.Serializer):
-    """What happened: who, what, before (`preData`) and after (`data`)."""
+    """An audit event: who did what, the state before (`preData`) and after (`data`)."""
 
     id = serializers.IntegerField()
     type = serializers.CharField()
@@ -46,7 +46,7 @@ class FeatureEventList(EventList):
 
 
 class IsAnyOf(serializers.Field):
-    """``IS:one``, ``IS_ANY_OF:one,two``, or just the value."""
+    """A filter in the form ``IS:one``, ``IS_ANY_OF:one,two``, or just the value."""
 
     def to_internal_value(self, data: Any) -> list[str]:
         operator, colon, rest = str(data).partition(":")
@@ -63,7 +63,7 @@ class IsAnyOf(serializers.Field):
 
 
 class Day(serializers.Field):
-    """``IS:2026-11-21``, a date or a moment; as an end, a date counts to its last second."""
+    """A date or datetime, optionally as ``IS:2026-11-21``. As an end, a date includes the whole day."""
 
     def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
         self.is_end = is_end
@@ -73,7 +73,7 @@ class Day(serializers.Field):
         text = str(data).removeprefix("IS:")
         try:
             moment = self._moment(text)
-        except (ValueError, OverflowError):  # no such day, or none that UTC could show
+        except (ValueError, OverflowError):  # no such day, or outside the range of datetime in UTC
             moment = None
         if moment is None:
             raise serializers.ValidationError(f"{text} is not a date like {date(2026, 11, 21)}.")
@@ -81,7 +81,7 @@ class Day(serializers.Field):
 
     def _moment(self, text: str) -> datetime | None:
         if day := parse_date(text):
-            # No day follows the last one.
+            # datetime cannot represent the day after the last one.
             first = min(day, LAST_DAY - ONE_DAY) + ONE_DAY if self.is_end else day
             return datetime.combine(first, time(), UTC)
         moment = parse_datetime(text)
@@ -104,7 +104,7 @@ class EventQuery(serializers.Serializer):
     offset = serializers.IntegerField(required=False, min_value=0, max_value=2**31, default=0)
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        # "from" is a word of the language.
+        # "from" is a Python keyword, so it cannot be a class attribute.
         return super().get_fields() | {"from": Day(required=False), "to": Day(required=False, is_end=True)}
 
     def validate_createdBy(self, value: list[str]) -> list[int]:  # noqa: N802 - the field's name

@@ -1,7 +1,7 @@
-"""Who holds which role in a project: given, replaced, taken away.
+"""Gives, replaces and removes the roles that users and groups hold in a project.
 
-Nobody gives a role with a permission they do not hold there themselves. Taking needs only the right to write access:
-also the last Owner may go, since administrators remain.
+A caller cannot give a role with a permission that they lack in the project. Removing a role needs only write
+access; even the last Owner can be removed, because administrators keep access.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,12 +23,15 @@ WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PRO
 PROJECT_TYPES = (Role.Type.PROJECT, Role.Type.CUSTOM)
 RoleIds = frozenset[int]
 Key = tuple[str, int]
-""""user" or "group", and its id."""
+"""The kind of a holder ("user" or "group") and its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """Users or groups by id. ``path``: where a body names them; None for one named in the address."""
+    """Users or groups by id.
+
+    ``path`` is where the request body names them; None if the URL names them.
+    """
 
     kind: str  # "user" or "group"
     ids: tuple[int, ...]
@@ -37,14 +40,17 @@ class Holders:
 
 @transactional
 def add_roles(project_id: str, holders: Sequence[Holders], roles: Iterable[int], *, caller: Caller) -> None:
-    """Gives these roles besides those held. Raises NotFound, NoAccess, ValidationError."""
+    """Adds these roles to those already held. Raises NotFound, NoAccess, ValidationError."""
     wanted = frozenset(roles)
     _change(project_id, holders, wanted, lambda _, held: held | wanted, caller)
 
 
 @transactional
 def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller: Caller) -> None:
-    """Gives these roles in place of those held; none takes all access away. Raises as add_roles."""
+    """Replaces the roles held with these; an empty list removes all access.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     wanted = frozenset(roles)
     _change(project_id, [holder], wanted, lambda _, held: wanted, caller)
 
@@ -53,7 +59,10 @@ def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller:
 def replace_access(
     project_id: str, given: Sequence[tuple[int, Sequence[Holders]]], *, caller: Caller
 ) -> None:
-    """Exactly these roles to exactly these holders; whoever is not named loses theirs. Raises as add_roles."""
+    """Replaces all access to the project. Users and groups that are not named lose their roles.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     _lock(project_id, caller)
     wanted: dict[Key, set[int]] = {}
     for role, holders in given:
@@ -68,12 +77,12 @@ def replace_access(
 
 @transactional
 def remove_role(project_id: str, holder: Holders, role: int, *, caller: Caller) -> None:
-    """Takes one role away; one that is not held is no error. Raises NotFound, NoAccess."""
+    """Removes one role. Removing a role that is not held is not an error. Raises NotFound, NoAccess."""
     _change(project_id, [holder], frozenset(), lambda _, held: held - {role}, caller)
 
 
 def check_may_write(caller: Caller, project_id: str) -> None:
-    """Raises NotFound, NoAccess."""
+    """Checks that the caller may change who has access to the project. Raises NotFound, NoAccess."""
     access_project(caller, project_id)
     caller.check_any(WRITE_PERMISSIONS, project=project_id)
 
@@ -114,7 +123,10 @@ def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
 
 
 def _rows(named: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
-    """The users or groups, locked by id against being deleted meanwhile. Raises NotFound for the one of an address."""
+    """The named users or groups, locked in id order so that they cannot be deleted before commit.
+
+    Raises NotFound for an unknown id in the URL; unknown ids in the body are added to ``problems``.
+    """
     model: Any = User if named.kind == "user" else Group
     rows = {
         row.pk: row
@@ -145,19 +157,19 @@ def _held(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleI
 
 
 def givable_roles(caller: Caller, project_id: str) -> list[Role]:
-    """The project roles that this caller may give there: those without a permission that they lack themselves."""
+    """The project roles that the caller may give: those without a permission that the caller lacks."""
     roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
     lacking = _lacking(caller, project_id, {role.pk for role in roles})
     return [role for role in roles if role.name not in lacking.values()]
 
 
 def _lacking(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
-    """{(permission, role): role's name} of what these roles give and the caller does not hold."""
+    """Permissions in these roles that the caller lacks, as {(permission, role name): role name}."""
     lacking: dict[tuple[str, str], str] = {}
     rows = RolePermission.objects.filter(role_id__in=roles).order_by("role_id", "permission")
     for role, name, environment in rows.values_list("role__name", "permission", "environment_id"):
         permission = Permission.__members__.get(name)
-        if permission is None or permission.scope is Scope.ROOT:  # gives nothing in a project
+        if permission is None or permission.scope is Scope.ROOT:  # grants nothing in a project
             continue
         if not caller.can(permission, project=project_id, environment=environment):
             lacking[name, role] = role
@@ -165,7 +177,7 @@ def _lacking(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str
 
 
 def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
-    """Raises NoAccess naming what a role would give that the caller does not hold."""
+    """Raises NoAccess naming the permissions of the roles that the caller lacks."""
     if lacking := _lacking(caller, project.pk, roles):
         permissions = {permission for permission, _ in lacking}
         raise NoAccess.missing(

@@ -1,4 +1,4 @@
-"""The admin site's pages of who holds which role in a project."""
+"""Admin site pages for the roles that users and groups hold in projects."""
 
 from typing import Any, ClassVar
 

@@ -1,6 +1,6 @@
-"""Who holds which role in a project: /api/admin/projects/:projectId/access, and …/users|groups/:id/roles.
+"""/api/admin/projects/:projectId/access and …/users|groups/:id/roles: roles held in a project.
 
-And in which projects a role is held: /api/admin/projects/roles/:roleId/access.
+Also /api/admin/projects/roles/:roleId/access: the projects in which a role is held.
 """
 
 from typing import ClassVar
@@ -101,7 +101,7 @@ ROLE_USAGE_EXAMPLE = {
 
 
 class ProjectRoleUsage(serializers.Serializer):
-    """How often a role is given in one project, counting direct grants."""
+    """How many users, service accounts and groups hold a role in one project directly."""
 
     project = serializers.CharField(help_text="Project identifier.")
     role = serializers.IntegerField(help_text="Role identifier.")
@@ -288,6 +288,6 @@ class RoleUsageViewSet(ViewSet):
         """
         try:
             projects = role_usage(path_id(role_id, "roleId"))
-        except NotFound:  # an id that no row can have
+        except NotFound:  # an id outside the range of the database column
             projects = []
         return Response({"projects": projects})

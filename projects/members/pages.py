@@ -1,4 +1,4 @@
-"""/projects/ID/access/: who holds which role in the project; giving and taking roles."""
+"""/projects/ID/access/: lists who holds which role in the project, and gives and removes roles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -110,13 +110,17 @@ class ProjectAccessPage(ListPage):
 
 
 def known_holders() -> list[tuple[str, str]]:
-    """What may be typed: user names, and groups as ``group: Checkout team``."""
+    """Options for the name field: user names, and groups as ``group: Checkout team``."""
     groups = Group.objects.order_by("name").values_list("name", flat=True)[:OFFERED]
     return [(f"{GROUP_PREFIX}{name}", "") for name in groups] + known_accounts()
 
 
 def found_holder(text: str) -> tuple[str, User | Group]:
-    """A group by its name, after ``group:`` or where no account is called so; else an account. Raises in words."""
+    """Finds a user or group by the text typed.
+
+    A group must be prefixed with ``group:`` unless no account has that name. Raises InvalidOperation with the
+    message to show.
+    """
     name = text.strip()
     is_group = name.casefold().startswith(GROUP_PREFIX.strip())
     wanted = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
@@ -170,5 +174,5 @@ class TakeRole(AccessAction):
 
 
 def number(text: str) -> int:
-    """0 for anything that is no id."""
+    """The text as an id; 0 if it is not a valid one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,4 +1,4 @@
-"""Who holds which role in a project, as the API shows it."""
+"""The document of the roles held in a project, as returned by the API."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Document = dict[str, Any]
 
 
 def project_access_document(project: Project) -> Document:
-    """``{users, groups, roles}``: direct holders with all their roles here. Three queries."""
+    """``{users, groups, roles}``: direct holders with all their roles in the project. Three queries."""
     users: dict[int, Document] = {}
     groups: dict[int, Document] = {}
     grants = Grant.objects.filter(project=project).select_related("user", "group").order_by("id")

@@ -1,4 +1,4 @@
-"""/access/roles/ID/: what a role permits, where it is used and by how many, and who holds it everywhere."""
+"""/access/roles/ID/: a role's permissions, the projects that use it, and who holds it as a root role."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ SCOPES = {"root": "Everywhere", "project": "In the project", "environment": "In 
 
 
 def permissions_by_scope(role: Role) -> list[tuple[str, list[tuple[str, str]]]]:
-    """``[(where, [(what, environments or "")])]`` in words."""
+    """``[(scope, [(permission, environments or "")])]`` as display text."""
     found: dict[str, dict[str, list[str]]] = {scope: {} for scope in SCOPES}
     for held in permissions_of(role):
         permission = Permission.__members__.get(held.permission)

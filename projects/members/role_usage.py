@@ -1,11 +1,11 @@
-"""In which projects a role is held, and by how many."""
+"""Counts the users, service accounts and groups that hold a role, by project."""
 
 from typing import Any
 
 from django.db import connection
 
-# Service accounts are few: users are what is left of the grants without them, so that only the index of grants is
-# read in full.
+# There are few service accounts, so users are counted as all grants minus those of service accounts. Only the
+# index of grants is then read in full.
 _USAGE = """
 SELECT g.project_id, count(g.user_id) - count(s.id), count(s.id), count(g.group_id)
   FROM groups_grant g
@@ -17,7 +17,7 @@ SELECT g.project_id, count(g.user_id) - count(s.id), count(s.id), count(g.group_
 
 
 def role_usage(role_id: int) -> list[dict[str, Any]]:
-    """Direct grants on projects: a group counts once whatever its members. One statement, by project."""
+    """Direct grants by project; a group counts once, whatever its size. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_USAGE, [role_id])
         return [

@@ -1,4 +1,4 @@
-"""Creating, changing, archiving and reviving projects. Deleting one has its own module."""
+"""Creates, changes, archives and revives projects. Deleting them is in ``projects.deletion``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from projects.projects.queries import settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.strategies.known_names import usable
 
-# What every SDK can keep results by, whatever context fields are kept here.
+# Accepted in every project, in addition to its context fields.
 STICKINESS = frozenset({"default", "random", "userId", "sessionId"})
 LONGEST_MADE_ID = 90
 SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_WRITE)
@@ -31,9 +31,10 @@ SETTINGS_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_SETTINGS_W
 def create_project(
     values: Mapping[str, Any], *, environments: Sequence[str] | None = None, caller: Caller
 ) -> Project:
-    """``values`` by model field; without ``id`` one is made from the name. None: in all enabled environments.
+    """Creates a project from ``values`` by model field; without ``id``, one is derived from the name.
 
-    Whoever creates a project becomes its Owner. Raises NoAccess, ValidationError, NameExists.
+    ``environments`` None means all enabled environments. The caller becomes the project's Owner. Raises
+    NoAccess, ValidationError, NameExists.
     """
     caller.check(Permission.CREATE_PROJECT)
     project = Project(**{"id": "", **values})
@@ -69,7 +70,7 @@ def _environments(given: Sequence[str] | None) -> tuple[list[str], list[Problem]
 
 
 def free_id(name: str) -> str:
-    """An id made from a name, with a number where the plain one is taken: ``my-project``, ``my-project-1``."""
+    """An id derived from a name, numbered if the plain one is taken: ``my-project``, ``my-project-1``."""
     plain = slugify(name)[:LONGEST_MADE_ID].strip("-_") or "project"
     taken = set(Project.objects.filter(id__startswith=plain).values_list("id", flat=True))
     taken |= RESERVED_PROJECT_IDS
@@ -79,7 +80,10 @@ def free_id(name: str) -> str:
 
 
 def check_id_is_free(project_id: str) -> None:
-    """Raises ValidationError, NameExists. An archived project keeps its id."""
+    """Checks that the id is valid and not taken, even by an archived project.
+
+    Raises ValidationError, NameExists.
+    """
     if problems := [p for p in problems_of(Project(id=project_id, name=project_id)) if p.path == "id"]:
         raise ValidationError.of(problems)
     if Project.objects.filter(pk=project_id).exists():
@@ -90,7 +94,7 @@ def check_id_is_free(project_id: str) -> None:
 def update_project(
     project_id: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Project:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, EditConflict, ValidationError."""
+    """Updates the given model fields. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     before = settings_document(project)
@@ -107,16 +111,17 @@ def update_project(
 
 
 def check_may_update(caller: Caller, project_id: str) -> None:
-    """Raises NotFound, NoAccess."""
+    """Checks that the caller may change the project's settings. Raises NotFound, NoAccess."""
     access_project(caller, project_id)
     caller.check_any(SETTINGS_PERMISSIONS, project=project_id)
 
 
 @transactional
 def archive_project(project_id: str, *, caller: Caller) -> Project:
-    """Puts a project away; it keeps its id. Archiving an archived one changes nothing.
+    """Archives a project, which keeps its id. Archiving an archived project changes nothing.
 
-    Raises NotFound, NoAccess, and InvalidOperation for the default project or naming the flags still active.
+    Raises NotFound, NoAccess, and InvalidOperation for the default project or naming the flags that are
+    active.
     """
     project = access_project_for_update(caller, project_id, Permission.DELETE_PROJECT, archived=True)
     check_not_default(project, "archived")
@@ -130,7 +135,7 @@ def archive_project(project_id: str, *, caller: Caller) -> Project:
 
 @transactional
 def revive_project(project_id: str, *, caller: Caller) -> Project:
-    """Takes an archived project back into use; its flags stay archived. Raises NotFound, NoAccess."""
+    """Revives an archived project. Its flags stay archived. Raises NotFound, NoAccess."""
     permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission, archived=True)
     if project.archived_at is not None:
@@ -141,13 +146,13 @@ def revive_project(project_id: str, *, caller: Caller) -> Project:
 
 
 def check_not_default(project: Project, what: str) -> None:
-    """Raises InvalidOperation: there is always a default project."""
+    """Raises InvalidOperation for the default project, which must always exist."""
     if project.pk == DEFAULT_PROJECT:
         raise InvalidOperation(f"The default project cannot be {what}.")
 
 
 def check_no_active_flags(project: Project, what: str) -> None:
-    """Raises InvalidOperation naming each flag of the (locked) project that is not archived."""
+    """Raises InvalidOperation naming the active flags of the project, which must be locked."""
     active = Flag.objects.filter(project=project, archived_at=None).order_by("name")
     names = list(active.values_list("name", flat=True))
     if names:

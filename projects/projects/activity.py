@@ -1,4 +1,7 @@
-"""What goes on in projects: last changes and reports, how far they are set up, and counts of the last weeks."""
+"""Reads project activity: last change and last usage report, onboarding status, and statistics.
+
+Statistics cover the last thirty days and the thirty days before.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,7 +18,7 @@ from projects.models import Flag, LifecycleStage, Project, ProjectApplication
 Document = dict[str, Any]
 WINDOW = timedelta(days=30)
 EVENTS_COUNTED = 10_000
-"""Of the events of a project the latest are counted: its log may be long, and the overview is asked for often."""
+"""Only the latest events are counted: a project's log may be long, and the overview is requested often."""
 
 _USED = (LifecycleStage.Stage.PRE_LIVE, LifecycleStage.Stage.LIVE)
 _LAST_EVENT = AuditEvent.objects.filter(project=OuterRef("pk")).order_by("-id").values("created_at")[:1]
@@ -31,9 +34,9 @@ _IN_USE = Exists(LifecycleStage.objects.filter(flag__project=OuterRef("pk"), sta
 
 
 def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
-    """When each of these projects was last changed and reported on, and how far it is set up. One query.
+    """The last change, last usage report and onboarding status of each project. One query.
 
-    Every id is there, that of a project just deleted too.
+    Every id has an entry, even if the project was deleted in the meantime.
     """
     rows = Project.objects.filter(pk__in=ids).values_list(
         "pk",
@@ -65,7 +68,10 @@ def _onboarding(first_flag: str | None, *, in_use: bool) -> Document:
 
 
 def stats_document(project: Project) -> Document:
-    """Counts of the current window, the last thirty days, and of the one before. Four queries."""
+    """Statistics for the last thirty days (current window) and the thirty days before (past window).
+
+    Four queries.
+    """
     now = timezone.now()
     current, past = now - WINDOW, now - 2 * WINDOW
     members = Grant.objects.filter(project=project, created_at__gte=current)
@@ -95,7 +101,7 @@ def _activity(project: Project, current: datetime, past: datetime) -> Document:
 
 
 def _days_to_production(project: Project, since: datetime) -> float:
-    """From the creation of flags to their first use in production, of those that came that far since then."""
+    """Average days from creation to first use in production, for flags that went live after ``since``."""
     live = LifecycleStage.objects.filter(
         flag__project=project, stage=LifecycleStage.Stage.LIVE, entered_at__gte=since
     )

@@ -1,4 +1,4 @@
-"""Projects, environments and who holds which role: readonly_on_change through the same functions as the API."""
+"""Admin site page for projects and their environments. All changes go through the same actions as the API."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ class ProjectEnvironmentInline(ActionInline):
         places.remove_environment(obj.project_id, obj.environment_id, caller=caller)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return ()  # a new row needs its environment; the action looks at the stored one
+        return ()  # new rows need an editable environment; actions use the stored one
 
 
 @admin.register(Project)

@@ -1,4 +1,4 @@
-"""/api/admin/projects, and what callers mark as favourites."""
+"""/api/admin/projects: list, create, change, archive and delete projects; favourite projects and flags."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""/projects/ID/environments/NAME/strategy: what a flag gets that is switched on there without a strategy."""
+"""/projects/ID/environments/NAME/strategy: edits the default strategy of a project's environment.
+
+A flag that is turned on there without a strategy gets a copy of it.
+"""
 
 from typing import Any
 
@@ -62,7 +65,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         return "This project is archived and read-only." if archived else super().why_locked()
 
     def stored_document(self) -> Document:
-        """What is configured, else on for everyone, or an empty one of the type that was chosen."""
+        """The configured strategy, one that is on for everyone, or an empty one of the type just chosen."""
         defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
         configured = self.configured or {"name": FLEXIBLE_ROLLOUT}
         name = self.request.POST.get("name") or configured["name"]

@@ -1,4 +1,4 @@
-"""/projects/ID/: the flags of a project, active or archived, with their switches."""
+"""/projects/ID/: the active or archived flags of a project, with a toggle for each environment."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Which environments a project uses, and what a flag gets there that is switched on without a strategy."""
+"""Adds environments to a project, removes them, and sets the default strategy in each.
+
+A flag that is turned on without a strategy gets a copy of the default strategy.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +28,11 @@ DEFAULT_STRATEGY_PERMISSIONS = (Permission.UPDATE_PROJECT, Permission.PROJECT_DE
 def add_environment(
     project_id: str, name: str, *, default_strategy: Mapping[str, Any] | None = None, caller: Caller
 ) -> None:
-    """Raises NotFound, NoAccess, ValidationError for an unknown environment, NameExists for one it has."""
+    """Starts using an environment in the project.
+
+    Raises NotFound, NoAccess, ValidationError if the environment does not exist, NameExists if it is in use
+    already.
+    """
     project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
     environment = check_environment(name)
     strategy = checked_strategy(project, default_strategy) if default_strategy else None
@@ -36,11 +43,13 @@ def add_environment(
 
 @transactional
 def remove_environment(project_id: str, name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Stops using an environment. What flags had there comes back with it, but its default strategy does not:
-    ``expected`` is about that.
+    """Stops using an environment in the project.
 
-    Raises NotFound, NoAccess, EditConflict, Conflict naming the flags still on there, and ValidationError for the last
-    environment.
+    If the environment is added again, flags get back what they had there, but its default strategy is lost;
+    ``expected`` refers to that default strategy.
+
+    Raises NotFound, NoAccess, EditConflict, Conflict naming the flags that are on there, and ValidationError
+    for the last environment.
     """
     project = access_project_for_update(caller, project_id, Permission.UPDATE_PROJECT)
     link = access_link_for_update(project, name)
@@ -64,9 +73,10 @@ def set_default_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> Document | None:
-    """The strategy that a flag switched on without one gets; None for the product's own, which is on for everyone.
+    """Sets the strategy for flags that are turned on without one.
 
-    Raises NotFound, NoAccess, EditConflict, ValidationError.
+    None restores the built-in strategy, which is on for everyone. Raises NotFound, NoAccess, EditConflict,
+    ValidationError.
     """
     permission = one_held(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
@@ -81,7 +91,10 @@ def set_default_strategy(
 
 
 def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
-    """Raises NotFound for an environment that is unknown or not used in the project."""
+    """The project's link to an environment, locked.
+
+    Raises NotFound if the environment is unknown or the project does not use it.
+    """
     access_environment(name)
     links = ProjectEnvironment.objects.select_for_update(of=("self",))
     link = links.filter(project=project, environment=name).first()
@@ -91,7 +104,10 @@ def access_link_for_update(project: Project, name: str) -> ProjectEnvironment:
 
 
 def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
-    """A default strategy as it is stored; its group is left open, for the name of the flag. Raises ValidationError."""
+    """A default strategy as stored. An empty ``groupId`` is later replaced by the flag's name.
+
+    Raises ValidationError.
+    """
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     document = strategy_document(given, defaults)
     hold_segments(document["segments"])

@@ -1,4 +1,4 @@
-"""What people keep at hand: their favourite flags and projects. Their own affair, so no permission but to read."""
+"""Marks flags and projects as a user's favourites. This needs only the permission to read them."""
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
@@ -12,7 +12,10 @@ from projects.models import FavouriteFlag, FavouriteProject
 
 @transactional
 def set_flag_favourite(project_id: str, name: str, favourite: bool, *, caller: Caller) -> None:
-    """Raises NotFound, and InvalidOperation for a key that belongs to nobody. Twice is no error."""
+    """Marks or unmarks a flag as the caller's favourite. Repeating it is not an error.
+
+    Raises NotFound, and InvalidOperation for a token that belongs to no user.
+    """
     flag = access_flag(caller, project_id, name, archived=False)
     user = _person(caller)
     rows = FavouriteFlag.objects.filter(user=user, flag=flag)
@@ -28,7 +31,10 @@ def set_flag_favourite(project_id: str, name: str, favourite: bool, *, caller: C
 
 @transactional
 def set_project_favourite(project_id: str, favourite: bool, *, caller: Caller) -> None:
-    """Raises NotFound, and InvalidOperation for a key that belongs to nobody. Twice is no error."""
+    """Marks or unmarks a project as the caller's favourite. Repeating it is not an error.
+
+    Raises NotFound, and InvalidOperation for a token that belongs to no user.
+    """
     project = access_project(caller, project_id)
     user = _person(caller)
     rows = FavouriteProject.objects.filter(user=user, project=project)

@@ -1,4 +1,4 @@
-"""/projects/: all projects one may read; /projects/new/: creating one."""
+"""/projects/: lists the projects that the user may read; /projects/new/: creates one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -120,7 +120,7 @@ class NewProjectPage(FormPage):
 
 
 class ProjectFavourite(ActionPage):
-    """Adds to one's favourites, or takes away."""
+    """Adds the project to the user's favourites or removes it."""
 
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])

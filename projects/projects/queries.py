@@ -1,4 +1,4 @@
-"""Projects and environments as the API shows them and as events keep them."""
+"""Reads projects and environments into the documents used by the API and by audit events."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -22,9 +22,9 @@ from projects.models import (
 from projects.projects.activity import latest_documents, stats_document
 
 Document = dict[str, Any]
-OPEN = "open"  # the one mode there is: who may read a project follows from roles alone
+OPEN = "open"  # the only mode: roles alone decide who may read a project
 
-# People and service accounts with a grant of their own or through a group, each once.
+# Users and service accounts with a direct grant or one through a group, each counted once.
 _MEMBERS = """
 SELECT project_id, count(DISTINCT user_id) FROM (
     SELECT project_id, user_id FROM groups_grant WHERE user_id IS NOT NULL AND project_id = ANY(%(projects)s)
@@ -37,7 +37,7 @@ SELECT project_id, count(DISTINCT user_id) FROM (
 
 
 def settings_document(project: Project) -> Document:
-    """A project itself: the form of its events and of the answer to its creation."""
+    """The project's own fields, as in its audit events and in the response to its creation."""
     return {
         "id": project.pk,
         "name": project.name,
@@ -60,7 +60,7 @@ def naming_document(project: Project) -> Document:
 
 
 def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
-    """Projects as lists show them, with their counts. Five queries."""
+    """Projects as shown in lists, with their counts. Five queries."""
     ids = [project.pk for project in projects]
     counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
     owners, favourites = _owners(ids), _favourites(caller)
@@ -118,7 +118,7 @@ def project_environment_documents(project: Project) -> list[Document]:
 
 
 def flag_counts(ids: Sequence[str]) -> dict[str, Document]:
-    """Active, archived and stale (active) flags by project; every id is there."""
+    """The number of active, archived and stale (but active) flags by project. Every id has an entry."""
     found: dict[str, Document] = {
         project: {"featureCount": 0, "archivedFeatureCount": 0, "staleFeatureCount": 0} for project in ids
     }
@@ -135,19 +135,19 @@ def flag_counts(ids: Sequence[str]) -> dict[str, Document]:
 
 
 def health(counts: Document) -> int:
-    """Percent of the active flags that are not stale; 100 without flags."""
+    """The percentage of active flags that are not stale; 100 if there are none."""
     active: int = counts["featureCount"]
     return round(100 * (active - counts["staleFeatureCount"]) / active) if active else 100
 
 
 def _health(counts: Document) -> Document:
-    """Technical debt is how clients of today call the rest."""
+    """Percentages that add up to 100. Current clients show the stale part as technical debt."""
     healthy = health(counts)
     return {"health": healthy, "technicalDebt": 100 - healthy}
 
 
 def member_counts(ids: Sequence[str]) -> dict[str, int]:
-    """Users with access of their own or through a group, each once, by project."""
+    """Users with direct access or access through a group, each counted once, by project."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, {"projects": list(ids)})
         return dict(cursor.fetchall())
@@ -187,7 +187,7 @@ def environment_document(environment: Environment) -> Document:
 def environment_summaries(
     environments: Iterable[Environment], *, projects: Sequence[str] | None
 ) -> list[Document]:
-    """Environments with their counts over these projects (None: over all). Three queries."""
+    """Environments with their counts in these projects (None: in all projects). Three queries."""
     links, tokens = ProjectEnvironment.objects.all(), ApiToken.objects.all()
     flags = FlagEnvironment.objects.filter(enabled=True, flag__archived_at=None)
     if projects is not None:
@@ -206,7 +206,7 @@ def environment_summaries(
 
 
 def project_environment_summaries(project: Project) -> list[Document]:
-    """All environments, as they are in this project. Five queries."""
+    """All environments with their settings and counts in this project. Five queries."""
     links = dict(
         ProjectEnvironment.objects.filter(project=project).values_list("environment_id", "default_strategy")
     )
@@ -233,7 +233,7 @@ def _by_environment(rows: Any) -> dict[str, int]:
 
 
 def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
-    """Each with its numbers of active and archived flags."""
+    """Annotates each project with its number of active and archived flags."""
     return projects.annotate(
         active_flags=Count("flags", filter=Q(flags__archived_at=None)),
         archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),

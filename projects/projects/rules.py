@@ -1,4 +1,4 @@
-"""What makes a project valid: its id, name and naming pattern for flags."""
+"""Validates a project's id, name, settings and naming pattern for flags."""
 
 from collections.abc import Collection, Iterator
 
@@ -11,12 +11,12 @@ from projects.strategies.constraint_rules import shortened
 
 LONGEST_PROJECT_NAME = 255
 MOST_FLAGS = 2**31 - 1
-# What stands where a project's id stands in the addresses below /api/admin/projects/ and /projects/.
+# Path segments used in place of a project's id in URLs below /api/admin/projects/ and /projects/.
 RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
 
 
 def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterator[Problem]:
-    """``stickiness``: the names that the default stickiness may have."""
+    """Problems with a project's settings. ``stickiness`` holds the valid names for the default stickiness."""
     yield from name_problems(project.pk, "id")
     if project.pk in RESERVED_PROJECT_IDS:
         yield Problem("id", f"{project.pk} is reserved and cannot be a project id")
@@ -33,7 +33,7 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
 
 
 def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[Problem]:
-    """The pattern must be one for RE2, whose time is linear in the name; the example must match it."""
+    """The pattern must be valid for RE2, which runs in linear time; the example must match the pattern."""
     pattern, example = project.naming_pattern, project.naming_example
     if pattern and (fault := patterns.fault(pattern)):
         yield Problem(f"{path}.pattern", f"{shortened(pattern)} {fault}")

@@ -1,4 +1,4 @@
-"""Bodies and answers about projects."""
+"""Request and response bodies for projects."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class ProjectChanges(Body):
     featureNaming = FeatureNaming(required=False, allow_null=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """By model field."""
+        """Converts the request's names to model fields."""
         attrs.pop("mode", None)
         if "featureNaming" in attrs:
             naming = attrs.pop("featureNaming") or {}
@@ -77,7 +77,7 @@ class OnboardingStatus(serializers.Serializer):
 
 
 class LatestOfProject(serializers.Serializer):
-    """What went on in a project."""
+    """Recent activity of a project."""
 
     technicalDebt = serializers.IntegerField(help_text="Percent of the active flags that are stale.")
     lastUpdatedAt = serializers.DateTimeField(allow_null=True, help_text="Its last event.")
@@ -118,7 +118,7 @@ class FlagTypeCount(serializers.Serializer):
 
 
 class ProjectStats(serializers.Serializer):
-    """Counts of the current window, the last thirty days, and of the one before."""
+    """Statistics for the current window, the last thirty days, and for the thirty days before."""
 
     avgTimeToProdCurrentWindow = serializers.FloatField(
         help_text="Days from the creation of a flag to its first use in production."

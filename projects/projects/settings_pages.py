@@ -1,4 +1,4 @@
-"""/projects/ID/settings/: what belongs to the project itself, its environments, and putting it away."""
+"""/projects/ID/settings/: edits a project's settings and environments, and archives or revives it."""
 
 from typing import Any
 
@@ -112,7 +112,7 @@ class SettingsPage(EditPage):
 
 
 def environment_rows(project: Project) -> list[dict[str, Any]]:
-    """All environments, those that the project uses with what their default strategy says."""
+    """All environments with their settings in the project and a description of their default strategy."""
     segments = dict(Segment.objects.values_list("id", "name"))
     defaults = StrategyDefaults(flag="", stickiness=project.default_stickiness)
     return [

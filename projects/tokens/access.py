@@ -1,4 +1,4 @@
-"""Which API tokens a caller may see, make and revoke. Admin tokens are for admins alone."""
+"""Which API tokens a caller may see, create, change and revoke. Only admins may manage admin tokens."""
 
 from typing import Literal
 
@@ -19,34 +19,37 @@ _NAMES = {Kind.BACKEND: "CLIENT", Kind.FRONTEND: "FRONTEND"}
 
 
 def permission_for(verb: Verb, kind: str) -> Permission:
-    """``CREATE_CLIENT_API_TOKEN`` for a backend token; ADMIN for an admin token."""
+    """For example ``CREATE_CLIENT_API_TOKEN`` for a backend token; always ADMIN for an admin token."""
     name = _NAMES.get(Kind(kind))
     return Permission[f"{verb}_{name}_API_TOKEN"] if name else Permission.ADMIN
 
 
 def kinds_allowed(caller: Caller, verb: Verb) -> list[str]:
-    """The kinds of token for which the caller holds the permission."""
+    """The kinds of token for which the caller has the permission."""
     return [kind for kind in _KINDS if caller.can(permission_for(verb, kind))]
 
 
 def any_kind(verb: Verb) -> tuple[Permission, ...]:
-    """The permissions of which each allows this for some kind of token."""
+    """The permissions for each kind of token; any one of them allows ``verb`` for some kind."""
     return tuple(permission_for(verb, kind) for kind in _KINDS)
 
 
 def check_any_kind(caller: Caller, verb: Verb) -> list[str]:
-    """Those kinds, at least one. Raises NoAccess naming the permissions of which one is needed."""
+    """The kinds of token for which the caller has the permission, at least one.
+
+    Raises NoAccess naming the permissions of which one is needed.
+    """
     caller.check_any(any_kind(verb))
     return kinds_allowed(caller, verb)
 
 
 def readable_tokens(caller: Caller) -> QuerySet[ApiToken]:
-    """The tokens that the caller may list, personal ones never. Raises NoAccess when it may list none."""
+    """The tokens that the caller may list, never personal ones. Raises NoAccess if it may list none."""
     return ApiToken.objects.filter(kind__in=check_any_kind(caller, "READ"))
 
 
 def with_key(tokens: QuerySet[ApiToken], key: str) -> QuerySet[ApiToken]:
-    """The one named in a path: by id, by its full secret, or by its visible start as lists show it."""
+    """Finds the token named in a path, by its id, its full secret, or the visible prefix shown in lists."""
     if key.isascii() and key.isdigit() and len(key) < 19:
         return tokens.filter(id=int(key))
     by_secret = tokens.filter(secret_hash=hash_secret(key))

@@ -1,7 +1,7 @@
-"""Making, changing and revoking the API tokens of SDKs and of the admin API.
+"""Creates, changes and revokes API tokens for SDKs and for the admin API.
 
-A token reaches what its scope says in so many words: named projects, or every one. It is never widened, and a scope
-is written under the lock of its projects, so that a project cannot be deleted beneath it.
+The scope of a token is explicit: a list of projects, or all projects. It is never widened. Scopes are written
+while their projects are locked, so that none of those projects can be deleted at the same time.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,11 @@ Kind = ApiToken.Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """``projects`` None means every project, present and future. ``type_name``: the kind as its creator calls it."""
+    """The values of a token to be created.
+
+    ``projects`` None means all projects, present and future. ``type_name`` is the kind as the client named
+    it, for example "client" for backend.
+    """
 
     name: str
     kind: str
@@ -45,7 +49,7 @@ class NewToken:
 
 
 def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
-    """A token as its audit events tell of it; without its secret."""
+    """A token as recorded in its audit events, without its secret."""
     return {
         "id": token.pk,
         "tokenName": token.name,
@@ -60,9 +64,9 @@ def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
 
 @transactional
 def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) -> tuple[ApiToken, str]:
-    """The token and its secret, which is not kept. ``secret`` is given only where it was chosen elsewhere.
+    """Creates a token and returns it with its secret, which is not stored.
 
-    Raises NoAccess, ValidationError.
+    ``secret`` is given only for tokens set by environment variables. Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")
     caller.check(permission_for("CREATE", new.kind))
@@ -77,7 +81,10 @@ def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) ->
 
 @transactional
 def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
-    """A token for this project alone, whatever ``new.projects`` says. Raises NotFound, NoAccess, ValidationError."""
+    """Creates a token for this project alone; other values of ``new.projects`` are invalid.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
     access_project_for_update(caller, project_id, Permission.CREATE_PROJECT_API_TOKEN)
     problems = list(_problems_of_kind(new))
     if new.kind == Kind.ADMIN:
@@ -91,7 +98,7 @@ def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> t
 
 @transactional
 def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> ApiToken:
-    """Changes when it expires (None: never). Raises NotFound, NoAccess."""
+    """Changes when the token expires (None: never). Raises NotFound, NoAccess."""
     token = access_token_for_update(caller, key, "UPDATE")
     if token.kind == Kind.ADMIN:
         check_expiry(caller, expires_at)
@@ -105,15 +112,15 @@ def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> Ap
 
 @transactional
 def delete_token(key: str, *, caller: Caller) -> None:
-    """Raises NotFound, NoAccess."""
+    """Revokes a token. Raises NotFound, NoAccess."""
     _delete(access_token_for_update(caller, key, "DELETE"), caller=caller)
 
 
 @transactional
 def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
-    """Revokes a token of the project. One that reaches other projects too needs the right in each of them.
+    """Revokes a token of the project.
 
-    Raises NotFound, NoAccess.
+    A token for several projects needs the permission in each of them. Raises NotFound, NoAccess.
     """
     access_project(caller, project_id)
     caller.check(Permission.DELETE_PROJECT_API_TOKEN, project=project_id)
@@ -125,7 +132,7 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
 
 
 def scope_of(token: ApiToken) -> list[str]:
-    """The ids of the projects it names; empty for one that reaches every project."""
+    """The ids of the projects in the token's scope; empty for a token for all projects."""
     return sorted(token.scopes.values_list("project_id", flat=True))
 
 
@@ -201,7 +208,7 @@ def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Proje
 
 
 def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
-    """A token that names the project, locked. Raises NotFound."""
+    """A token with the project in its scope, locked. Raises NotFound."""
     tokens = ApiToken.objects.select_for_update(of=("self",)).filter(scopes__project_id=project_id)
     found = list(with_key(tokens, key).order_by("id")[:2])
     if len(found) != 1:

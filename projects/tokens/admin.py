@@ -1,4 +1,4 @@
-"""API tokens: their expiry changed, revoked; through the same functions as the API."""
+"""Admin site page for API tokens: change the expiry or revoke, through the same actions as the API."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class ScopeInline(ActionInline):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ActionModelAdmin):
-    """Keys are never shown: what is kept is their hash. New ones are made in the console or the API."""
+    """API tokens. Only hashes of their secrets are stored; tokens are created in the console or the API."""
 
     list_display = (
         "name", "kind", "prefix", "environment", "all_projects", "user", "expires_at", "seen_at",

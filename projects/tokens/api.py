@@ -1,4 +1,4 @@
-"""/api/admin/api-tokens and /api/admin/projects/:projectId/api-tokens: tokens of SDKs and of the admin API."""
+"""/api/admin/api-tokens and /api/admin/projects/:projectId/api-tokens: manage API tokens."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
@@ -33,7 +33,10 @@ EXAMPLE = OpenApiExample(
 
 
 class TokenViewSet(ViewSet):
-    """Each kind of token has permissions of its own: here one kind will do, and ``actions`` checks the token's."""
+    """Each kind of token has its own permissions.
+
+    Here a permission for any kind is enough; the actions check the one for the token's kind.
+    """
 
     tags = ("API tokens",)
     lookup_url_kwarg = "token"

@@ -1,4 +1,4 @@
-"""/access/tokens/: the API tokens one may see, a new one with its secret shown once, revoking one."""
+"""/access/tokens/: list API tokens, create one (its secret is shown once), and revoke one."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time
@@ -31,7 +31,7 @@ from projects.tokens.actions import (
 
 Kind = ApiToken.Kind
 TOKENS = ("API tokens", reverse_lazy("tokens"))
-# What each kind of key opens, and a first call to try it with.
+# The purpose of each kind of token, and a path for a first request with it.
 PURPOSE = {
     Kind.BACKEND: ("Backend: SDKs on servers read flags with it", "/api/client/features"),
     Kind.FRONTEND: ("Frontend: browsers and apps evaluate with it", "/api/frontend"),
@@ -40,12 +40,16 @@ PURPOSE = {
 
 
 def projects_with(caller: Caller, permission: Permission) -> list[str]:
-    """The projects in which the caller holds it by a role there."""
+    """The projects in which the caller has the permission through a role there."""
     return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
 
 
 def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
-    """By kind for root roles, else those that name a project whose tokens one may read. Raises NoAccess."""
+    """The tokens that the caller may see.
+
+    With root permissions, all tokens of the permitted kinds; otherwise the tokens of projects whose tokens
+    the caller may read. Raises NoAccess.
+    """
     projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
     kinds = kinds_allowed(caller, "READ") if projects else check_any_kind(caller, "READ")
     named = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
@@ -54,7 +58,7 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
 
 
 def may_revoke(caller: Caller, token: ApiToken) -> bool:
-    """``token`` with its scopes prefetched."""
+    """Whether the caller may revoke the token, whose ``scopes`` must be prefetched."""
     projects = [scope.project_id for scope in token.scopes.all()]
     return caller.can(permission_for("DELETE", token.kind)) or (
         bool(projects) and all(caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=p) for p in projects)
@@ -62,7 +66,7 @@ def may_revoke(caller: Caller, token: ApiToken) -> bool:
 
 
 def scope_words(token: ApiToken, caller: Caller) -> str:
-    """``all projects, production``; projects that the caller may not read are counted, not named."""
+    """For example ``all projects · production``. Projects that the caller may not read are only counted."""
     scopes = [scope.project_id for scope in token.scopes.all()]
     shown = sorted(project for project in scopes if caller.can_read(project))
     if hidden := len(scopes) - len(shown):
@@ -134,7 +138,7 @@ class TokensPage(ListPage):
 
 
 class TokenForm(forms.Form):
-    """Projects and environment have no default: what a key reaches is said, never assumed."""
+    """Projects and environment have no default, so that the scope of a token is always an explicit choice."""
 
     tokenName = forms.CharField(label="Name", max_length=255, help_text="What will use it: checkout-service.")
     type = forms.ChoiceField(label="Kind", widget=forms.RadioSelect)
@@ -186,7 +190,7 @@ class TokenForm(forms.Form):
         return data
 
     def new_token(self) -> NewToken:
-        """Raises ValidationError for a day that is over."""
+        """The token to create. Raises ValidationError for an expiry date in the past."""
         data = self.cleaned_data
         day, projects = data["expiresAt"], data["projects"]
         expires_at = datetime.combine(day, time.max, UTC) if day else None

@@ -1,4 +1,4 @@
-"""Bodies and answers about API tokens, in the reference's shape."""
+"""Request and response bodies for API tokens, in the reference's format."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend"
 
 
 class KindField(serializers.CharField):
-    """backend (older name: client), frontend or admin, in any case. As it is named, in lower case."""
+    """One of backend (older name: client), frontend and admin, in any case. Returned in lower case."""
 
     def to_internal_value(self, data: Any) -> str:
         name = super().to_internal_value(data).lower()
@@ -29,7 +29,7 @@ class KindField(serializers.CharField):
 
 
 class ProjectsField(ListOf):
-    """A list of project ids; ``"*"`` or ``["*"]`` for every project."""
+    """A list of project ids; ``"*"`` or ``["*"]`` means all projects."""
 
     child = serializers.CharField(max_length=100)
 
@@ -79,7 +79,7 @@ class TokenUpdateBody(Body):
 
 
 class TokenRecord(serializers.Serializer):
-    """An API token. ``secret`` is the whole key in the answer to its creation, and its visible start elsewhere."""
+    """An API token. ``secret`` is complete only in the response that creates it; elsewhere it is a prefix."""
 
     id = serializers.IntegerField()
     tokenName = serializers.CharField()
@@ -105,7 +105,7 @@ class TokenList(serializers.Serializer):
 
 
 def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,)) -> NewToken:
-    """The token that a validated ``TokenCreateBody`` describes, defaults included."""
+    """The token described by a validated ``TokenCreateBody``, with defaults filled in."""
     kind = KINDS[data["type"]]
     projects = data.get("projects")
     if projects is None:
@@ -146,7 +146,10 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
 
 
 def token_records(tokens: Iterable[ApiToken], caller: Caller) -> list[dict[str, Any]]:
-    """``tokens`` come with their scopes prefetched. Projects that the caller may not read are left out."""
+    """Token records without the projects that the caller may not read.
+
+    The caller must prefetch the tokens' ``scopes``.
+    """
     return [
         token_record(
             token, [scope.project_id for scope in token.scopes.all() if caller.can_read(scope.project_id)]

@@ -1,7 +1,8 @@
-"""Tokens given by the environment at start-up, in the reference's format.
+"""Creates API tokens from environment variables at start-up, in the reference's format.
 
-``INIT_ADMIN_API_TOKENS='*:*.secret'``, ``INIT_BACKEND_API_TOKENS='*:development.secret,shop:production.secret'``
-(older name ``INIT_CLIENT_API_TOKENS``), ``INIT_FRONTEND_API_TOKENS``.
+``INIT_ADMIN_API_TOKENS='*:*.secret'``,
+``INIT_BACKEND_API_TOKENS='*:development.secret,shop:production.secret'`` (older name
+``INIT_CLIENT_API_TOKENS``), ``INIT_FRONTEND_API_TOKENS``.
 """
 
 import logging
@@ -27,16 +28,16 @@ VARIABLES = {
     "INIT_FRONTEND_API_TOKENS": ApiToken.Kind.FRONTEND,
 }
 EVERY = "*"
-# Any number of ours: starts at the same moment make their tokens one after the other.
+# An arbitrary advisory lock number. It serialises servers that start at the same time.
 _LOCK = 5_172_031
 
 
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
-    """Makes those that were never made before; answers how many. Tokens are never changed or removed by this, and one
-    that was revoked stays revoked.
+    """Creates the tokens that were never created before and returns their number.
 
-    Raises ImproperlyConfigured naming the variable and the place in it, never the key itself.
+    Existing tokens are never changed or removed, and a revoked token stays revoked. Raises
+    ImproperlyConfigured naming the variable and the position of the token in it, never the secret.
     """
     created = 0
     with connection.cursor() as cursor:
