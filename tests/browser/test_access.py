@@ -1,4 +1,4 @@
-"""Access as a person keeps it: delete a group knowing who loses what; make a key, use it, revoke it; refuse a viewer."""
+"""Browser tests of access: deleting a group, creating, using and revoking a token, pages for a viewer."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Who uses a project: searching and sorting the list, looking into one application, deleting it."""
+"""Browser tests of the applications list: searching, sorting, opening and deleting an application."""
 
 import re
 

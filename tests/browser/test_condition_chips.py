@@ -1,4 +1,4 @@
-"""Values of a condition as chips: commas, Enter and pasted lines make several, quotes keep a comma."""
+"""Browser tests of constraint values as chips: what separates values, and what quotes keep together."""
 
 import pytest
 from playwright.sync_api import expect

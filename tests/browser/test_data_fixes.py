@@ -1,4 +1,4 @@
-"""Every page of Data fixes: accessible in both themes, and not wider than a narrow screen."""
+"""Every page of the admin site is accessible in both themes and fits a narrow screen."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Deleting a project as a person does it: archive what blocks, read what is lost, type its id."""
+"""Browser test of deleting a project: archive its flags, read what will be lost, type the project id."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What holds on every page: accessible in both themes, fits 360 px, no foreign request, no policy report."""
+"""Every page is accessible in both themes, fits 360 px, and makes no external request or CSP violation."""
 
 import pytest
 from django.test import Client

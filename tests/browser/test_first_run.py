@@ -1,4 +1,4 @@
-"""From an empty installation, or the demo's printed link, to an evaluated playground; and what a viewer is refused."""
+"""Browser tests from an empty installation, or the demo's login link, to an evaluated playground."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""From "why is it off?" to its being on, and a flag's life from its creation to its revival, as a person walks them."""
+"""Browser tests of a flag's life: create it, find out why it is off, turn it on, archive and revive it."""
 
 import pytest
 from playwright.sync_api import expect

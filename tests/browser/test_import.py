@@ -1,4 +1,4 @@
-"""An import as a person makes it: a file with faults, a corrected one, the preview, the result, undo."""
+"""Browser tests of an import: a file with errors, a corrected one, the preview, the result, undo."""
 
 import json
 import re

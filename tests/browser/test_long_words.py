@@ -1,4 +1,4 @@
-"""Long ids, names and words without a blank: every page fits its window, and nothing typed is cut."""
+"""Long ids, names and unbroken strings do not make any page wider than its window."""
 
 import pytest
 from playwright.sync_api import expect

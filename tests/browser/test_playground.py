@@ -1,4 +1,4 @@
-"""The playground as a person uses it: ask, understand, narrow down, compare, take it along."""
+"""Browser tests of the playground: evaluating, explaining, filtering, comparing and exporting results."""
 
 import json
 import re

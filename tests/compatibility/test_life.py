@@ -1,6 +1,6 @@
-"""A whole life of an installation is answered as the reference answers it, but for what is listed as different.
+"""A recorded sequence of requests gets the reference's responses, apart from known differences.
 
-``differences.toml`` has every difference with its reason; a line that no longer differs fails too.
+``differences.toml`` lists each difference with its reason. An entry that no longer applies fails the test.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What Terraform's client calls, in its order, and what it reads back: nothing it set may look changed.
+"""The Terraform provider's requests, in its order: every value it sets must read back unchanged.
 
-Only secrets differ: they are shown once, in the answer that creates them.
+Only secrets differ, because they are shown once, in the response that creates them.
 """
 
 import pytest

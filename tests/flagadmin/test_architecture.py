@@ -1,4 +1,4 @@
-"""The promises of docs/architecture.md that import contracts cannot express."""
+"""Architecture rules of docs/architecture.md that import contracts cannot express."""
 
 import re
 from collections.abc import Iterator

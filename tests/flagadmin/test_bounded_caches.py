@@ -1,4 +1,4 @@
-"""Nothing unbounded is cached: every cache of the code base is here, with why its size has an end."""
+"""Every cache in the code base is listed here, with the reason why its size is bounded."""
 
 import ast
 from collections.abc import Iterator

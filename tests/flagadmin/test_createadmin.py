@@ -1,4 +1,4 @@
-"""`manage.py createadmin`: the first account from a shell."""
+"""`manage.py createadmin` creates the first account from a shell."""
 
 import io
 

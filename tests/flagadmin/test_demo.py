@@ -1,4 +1,4 @@
-"""The demo fills an installation once, and shows one flag of each reason."""
+"""`manage.py demo` loads its data once, with a flag for each reason for a result."""
 
 import pytest
 

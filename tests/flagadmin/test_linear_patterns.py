@@ -1,7 +1,7 @@
-"""No regular expression of ours takes more than linear time, whatever it is run over.
+"""No regular expression in the code base takes more than linear time on any input.
 
-Every one in the code base is found where it stands, with the methods it is used by, and run over long texts made of
-the characters it repeats. Quadratic ones take minutes there, linear ones milliseconds.
+Each one is found in the source with the methods that use it, and run on long strings of the characters it
+repeats. Quadratic patterns take minutes on these, linear ones milliseconds.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Settings: safe without any variable set, and clear about what is missing or wrong."""
+"""Settings have safe defaults, and clear errors for missing or invalid environment variables."""
 
 import os
 import subprocess

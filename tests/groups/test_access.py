@@ -1,4 +1,4 @@
-"""Who may do what, and where: decided by groups.access alone."""
+"""Permissions by root role, project role and environment, as decided by groups.access."""
 
 import pytest
 

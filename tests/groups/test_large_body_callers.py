@@ -1,4 +1,4 @@
-"""Who may send a large body: callers with a valid key, or a session."""
+"""Large request bodies are accepted only from callers with a valid token or session."""
 
 import pytest
 from django.test import Client, RequestFactory

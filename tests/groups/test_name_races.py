@@ -1,4 +1,4 @@
-"""The same name twice at one moment: one is made, the others are told that it is taken."""
+"""When the same name is created concurrently, one request succeeds and the others report a conflict."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The pages of access: for admins and readers of roles; others are told what they need, and see nothing."""
+"""Access pages are for admins and users who may read roles. Others see only which permission they need."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What creates a secret is followed by a page that shows it; reloading that page shows and creates nothing."""
+"""A new secret is shown on one page after its creation. Reloading it neither shows nor creates one."""
 
 import re
 

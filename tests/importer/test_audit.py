@@ -1,4 +1,4 @@
-"""What an import leaves behind: events and a run."""
+"""An import records audit events and an import run."""
 
 import json
 from typing import Any

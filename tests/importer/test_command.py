@@ -1,4 +1,4 @@
-"""manage.py import_flags"""
+"""`manage.py import_flags`"""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What would be evaluated had a plan been applied."""
+"""The flag definitions that a plan would lead to, as evaluated by the playground before the import."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What changes of a flag, in words."""
+"""The textual description of the changes that an import makes to a flag."""
 
 from typing import Any
 

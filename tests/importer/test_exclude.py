@@ -1,4 +1,4 @@
-"""What goes with a flag that is left out, and what does not."""
+"""Which parts of an import body are removed with an excluded flag, and which stay."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""POST /api/admin/features-batch/export, and what comes back when its result is imported."""
+"""POST /api/admin/features-batch/export, and importing its result again."""
 
 import json
 from typing import Any

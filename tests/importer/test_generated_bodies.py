@@ -1,6 +1,6 @@
-"""Whatever is sent: 200, or a refusal with a record and an unchanged database; validate and import agree.
+"""Generated import bodies succeed or fail without changes, and validate predicts which.
 
-``FLAGADMIN_EXAMPLES=20`` for a night's worth.
+Set ``FLAGADMIN_EXAMPLES=20`` for an overnight run.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A valid body is stored completely."""
+"""Importing a valid body stores everything in it."""
 
 import pytest
 

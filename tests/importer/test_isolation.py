@@ -1,4 +1,4 @@
-"""Large imports run in a process of their own: the same answers, and nothing left when it is killed."""
+"""Large imports run in a separate process, with the same responses and no changes if it is killed."""
 
 import http.client
 import json

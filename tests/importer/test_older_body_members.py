@@ -1,4 +1,4 @@
-"""The older places of a file: they count where no newer one speaks of the flag."""
+"""Older members of an import body apply if the newer ones do not mention the flag."""
 
 import json
 from typing import Any

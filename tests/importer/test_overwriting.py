@@ -1,4 +1,4 @@
-"""What an import does to a flag that is there: replaced, reset, kept, added to."""
+"""What an import replaces, resets, keeps and adds for an existing flag."""
 
 from typing import Any
 

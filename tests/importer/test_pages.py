@@ -1,4 +1,4 @@
-"""The import's pages: bring a file, look at what it would do, leave flags out, import, undo."""
+"""The import pages: upload, preview, excluding flags, importing, undo."""
 
 import json
 import pickle

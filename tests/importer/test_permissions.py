@@ -1,4 +1,4 @@
-"""Who may import what."""
+"""The permissions needed for each kind of import."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Imports against each other, against deletion and archiving, and against being killed: on real connections."""
+"""Imports concurrent with other imports, deletion and archiving, and killed imports, on real connections."""
 
 import threading
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The reference's recorded calls, replayed: the same status, the same kind of error, the same state afterwards.
+"""The reference's recorded import calls get the same status, kind of error and resulting state.
 
-``BETTER`` lists where ours is different on purpose, and why. There the status must be the one named, and what was
-refused must have changed nothing.
+``BETTER`` lists intended differences with their reasons. These must have the status given there, and a
+refused import must change nothing.
 """
 
 import json

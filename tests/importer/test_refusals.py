@@ -1,4 +1,4 @@
-"""Everything that is refused: with its JSON path, what it is about, and what is allowed. Then nothing is written."""
+"""Every import error names its JSON path, the item and the valid values, and nothing is written."""
 
 import json
 from typing import Any

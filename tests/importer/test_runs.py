@@ -1,4 +1,4 @@
-"""A body that waits for its confirmation."""
+"""An uploaded import body waits as a pending run until the user confirms it."""
 
 from datetime import timedelta
 

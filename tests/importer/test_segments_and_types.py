@@ -1,4 +1,4 @@
-"""What a file brings besides flags obeys the rules by which the API creates it."""
+"""Segments, tag types and context fields in an import obey the rules of the API."""
 
 import json
 from typing import Any

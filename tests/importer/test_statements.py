@@ -1,4 +1,4 @@
-"""The number of statements does not depend on the number of flags."""
+"""The number of SQL statements of an import does not depend on the number of flags."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""An import can be taken back while nothing that it wrote has changed since."""
+"""An import can be undone as long as nothing it wrote has changed since."""
 
 import pytest
 from django.db import transaction

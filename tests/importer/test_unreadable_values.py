@@ -1,4 +1,4 @@
-"""Numbers and dates that SDKs cannot read: an import takes them as they are, with a warning; forms and API refuse them."""
+"""Imports accept numbers and dates that SDKs cannot read, with a warning; forms and the API refuse them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""POST /api/admin/playground: the question, the answer, and who may ask."""
+"""POST /api/admin/playground: request, response and permissions."""
 
 import pytest
 from django.utils import timezone

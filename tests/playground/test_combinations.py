@@ -1,4 +1,4 @@
-"""The advanced playground's combinations of context values."""
+"""The advanced playground evaluates all combinations of context values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Page, download and API read one context the same, and a number is one text wherever it stands."""
+"""The page, the download and the API read a context identically, and format numbers identically."""
 
 import json
 

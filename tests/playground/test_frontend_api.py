@@ -1,4 +1,4 @@
-"""/api/frontend: flags evaluated here, for browsers and apps."""
+"""/api/frontend evaluates flags on the server, for browsers and apps."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The recorded states in real rows: the API answers what the engine answers for the same definitions.
+"""For recorded flags stored in the database, the API returns what the engine returns for their definitions.
 
-``tests/playground/engine/test_recordings.py`` holds the engine to the recorded answers; this holds the way there (rows,
-definitions, snapshot, HTTP) to the engine.
+``tests/playground/engine/test_recordings.py`` compares the engine with the recordings. This file covers the
+path to the engine: rows, definitions, snapshot, HTTP.
 """
 
 import orjson

@@ -1,4 +1,4 @@
-"""Reading a playground body: coercion, defaults, and every fault named with its place."""
+"""Parsing a playground request: type conversion, defaults, and errors with their paths."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a worker takes over from its earlier snapshots: never more than is still true."""
+"""A worker reuses parts of earlier snapshots only while they are up to date."""
 
 import pytest
 from django.utils import timezone

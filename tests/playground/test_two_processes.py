@@ -1,4 +1,4 @@
-"""Two servers over one database: what one changes, the other answers on its next request."""
+"""With two servers on one database, a change on one affects the next response of the other."""
 
 import json
 import os

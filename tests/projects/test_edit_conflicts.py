@@ -1,4 +1,4 @@
-"""Every edit form: what somebody else has changed meanwhile is shown, not overwritten."""
+"""Edit forms show a concurrent change instead of overwriting it."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What nobody types but somebody sends: refused in words, never a fault of ours."""
+"""Form data that a browser would not send gets a readable error, never a server error."""
 
 from urllib.parse import urlencode
 

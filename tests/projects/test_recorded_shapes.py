@@ -1,6 +1,6 @@
-"""Answers about flags, held to the recorded ones: after every recorded import, the same members and values.
+"""After each recorded import, API responses about flags have the reference's members and values.
 
-Left aside: ids and times, people's pictures, and the orders that the reference leaves to chance.
+Ignored are ids, times, avatars, and orders that the reference leaves undefined.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Every way of writing raises the revision of the projects concerned, of no others, in the writer's transaction."""
+"""Every write increases the revision of exactly the affected projects, in the same transaction."""
 
 import pytest
 from django.db import connection, connections, transaction

@@ -1,4 +1,4 @@
-"""/tag-types/ and /strategy-types/: the lists, creating, changing, and what stands against deleting one."""
+"""/tag-types/ and /strategy-types/: the lists, creating, changing, and what blocks deletion."""
 
 import csv
 import io

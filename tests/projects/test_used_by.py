@@ -1,4 +1,4 @@
-"""What uses segments and context fields: default strategies, stickiness and user lists count too."""
+"""Lists of what uses a segment or context field include default strategies, stickiness and user lists."""
 
 import pytest
 

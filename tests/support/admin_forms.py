@@ -1,4 +1,4 @@
-"""Filling and sending the admin site's forms as a browser does."""
+"""Helpers that fill in and submit the admin site's forms as a browser does."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from django.test import Client
 
 @pytest.fixture
 def site(people: Any) -> Client:
-    """A browser logged in as the cast's admin."""
+    """A test client logged in as the user ``admin``."""
     return entered(people["admin"])
 
 
@@ -22,7 +22,7 @@ def entered(user: Any) -> Client:
 
 
 def filled(browser: Client, url: str) -> dict[str, Any]:
-    """The fields of the page's form as it comes."""
+    """The fields of the page's form with their initial values."""
     page = browser.get(url)
     assert page.status_code == 200, page.content[:500]
     values: dict[str, Any] = {}
@@ -49,24 +49,24 @@ def _values(field: Any) -> Iterator[tuple[str, Any]]:
 
 
 def send(browser: Client, url: str, **changes: Any) -> Any:
-    """The page's form sent with these fields changed (None: left out)."""
+    """Submits the page's form with these fields changed (None: omitted)."""
     values = filled(browser, url) | {"_save": "Save"} | changes
     return browser.post(url, {key: value for key, value in values.items() if value is not None})
 
 
 def saved(response: Any) -> Any:
-    """Checks that a form was taken: the site goes back to the list."""
+    """Checks that a form was accepted: the site redirects to the list."""
     assert response.status_code == 302, errors_of(response)
     assert not refusals(response), refusals(response)
     return response
 
 
 def refusals(response: Any) -> list[str]:
-    """What the site said against it."""
+    """The error messages of the response."""
     return [str(m) for m in get_messages(response.wsgi_request) if m.level_tag == "error"]
 
 
 def errors_of(response: Any) -> list[str]:
-    """What a form that came back says is wrong."""
+    """The field errors of a form that was not accepted."""
     assert response.status_code == 200
     return [text for form in _forms(response) for texts in form.errors.values() for text in texts]

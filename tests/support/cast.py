@@ -1,8 +1,8 @@
-"""The standing cast: the same few people, accounts and keys in every test, each with a known right.
+"""Fixtures for the users and tokens that tests share, each with a known role.
 
-``api`` maps a role of the play to a test client that sends its key:
-admin, editor, viewer (root roles); owner, member, reader (of project ``shop`` alone); outsider (nothing at all);
-service (a service account with root role Editor); admin_token (an admin API token).
+``api`` maps each name to a test client that sends its token: admin, editor, viewer (root roles); owner,
+member, reader (roles in project ``shop`` only); outsider (no role); service (a service account with root role
+Editor); admin_token (an admin API token).
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ def make_token(
     environment: str | None = None,
     **fields: Any,
 ) -> str:
-    """A key of this kind, for these projects (None: all). Answers the secret."""
+    """Creates a token of this type for these projects (None: all) and returns its secret."""
     secret = new_secret(kind, projects=projects, environment=environment)
     token = ApiToken.objects.create(
         kind=kind,
@@ -55,7 +55,7 @@ def make_token(
 
 
 def make_project(project_id: str, **fields: Any) -> Project:
-    """A project in all environments."""
+    """Creates a project with all environments."""
     project = Project.objects.create(id=project_id, name=fields.pop("name", project_id.title()), **fields)
     ProjectEnvironment.objects.bulk_create(
         ProjectEnvironment(project=project, environment=environment)
@@ -65,7 +65,7 @@ def make_project(project_id: str, **fields: Any) -> Project:
 
 
 def client(secret: str | None = None) -> APIClient:
-    """A test client that sends this key, and raises nothing: it sees what a real client would."""
+    """A test client that sends this token and raises no server exceptions: it gets real responses."""
     made = APIClient(raise_request_exception=False)
     if secret:
         made.credentials(HTTP_AUTHORIZATION=secret)
@@ -74,7 +74,7 @@ def client(secret: str | None = None) -> APIClient:
 
 @pytest.fixture
 def shop(db: None) -> Project:
-    """A project beside ``default``, in which the project roles of the cast are held."""
+    """The project in which owner, member and reader have their roles."""
     return make_project("shop")
 
 
@@ -91,12 +91,12 @@ def people(shop: Project) -> Mapping[str, User]:
 
 @pytest.fixture
 def callers(people: Mapping[str, User]) -> Callable[[str], Caller]:
-    """``callers("viewer")``: a fresh Caller of that person, as a request would have it."""
+    """``callers("viewer")`` is a new Caller for that user, as in a request."""
     return lambda name: Caller(user=people[name])
 
 
 class Clients(dict[str, APIClient]):
-    """Clients by the cast's names, each made with its key when first asked for."""
+    """Test clients by name, each created with its token on first use."""
 
     def __init__(self, people: Mapping[str, User]) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def api(people: Mapping[str, User]) -> Clients:
 
 @pytest.fixture
 def browse(people: Mapping[str, User]) -> Callable[[str], Client]:
-    """``browse("viewer").get("/")``: that person's browser, logged in."""
+    """``browse("viewer")`` is a test client logged in to the console as that user."""
 
     def logged_in(name: str) -> Client:
         browser = Client()
@@ -132,9 +132,9 @@ def browse(people: Mapping[str, User]) -> Callable[[str], Client]:
 
 @pytest.fixture
 def standing_clock(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """The product's clock stands, in the middle of an hour. Name it before the fixtures that ask for the time.
+    """Stops the application's clock in the middle of an hour. List it before fixtures that read the time.
 
-    However long anything takes, no wait is over and neither an hour nor a day ends between two requests.
+    However slow a test is, no timeout expires and no new hour or day begins between two requests.
     """
     moment = timezone.now().replace(minute=30, second=0, microsecond=0)
     monkeypatch.setattr(timezone, "now", lambda: moment)

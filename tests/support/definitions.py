@@ -1,4 +1,4 @@
-"""Flags, strategies and constraints as the engine reads them."""
+"""Builds flag, strategy and constraint definitions in the engine's input format."""
 
 from typing import Any
 

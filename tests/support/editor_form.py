@@ -1,10 +1,10 @@
-"""Forms as a browser without JavaScript sends them."""
+"""Reads the strategy editor's form from a page, as a browser without JavaScript would submit it."""
 
 from html.parser import HTMLParser
 
 
 class Form(HTMLParser):
-    """What a browser without JavaScript would send of the form #editor."""
+    """The data that a browser without JavaScript would submit for the form #editor."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

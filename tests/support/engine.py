@@ -1,4 +1,4 @@
-"""How the engine's results are compared with what an SDK gives."""
+"""Converts the playground engine's results to those of an SDK, for comparison."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ def evaluated(
 
 
 def is_enabled(evaluation: Evaluation, name: str) -> bool:
-    """What an SDK's isEnabled gives; an unknown flag is off."""
+    """The result of an SDK's isEnabled. An unknown flag is off."""
     if name not in evaluation.snapshot.positions:
         return False
     return evaluation.pair(name)[1].on
 
 
 def variant(evaluation: Evaluation, name: str) -> str:
-    """The name of the variant an SDK gives: "disabled" without one."""
+    """The name of the variant an SDK returns, "disabled" if there is none."""
     if name not in evaluation.snapshot.positions:
         return "disabled"
     return evaluation.variant(*evaluation.pair(name)) or "disabled"

@@ -1,8 +1,8 @@
-"""How many generated examples a test tries."""
+"""The number of generated examples that each Hypothesis test runs."""
 
 import os
 
-# 1 in CI. Less while developing, and 20 or more for a night's worth.
+# A factor: 1 in CI, less during development, 20 or more for overnight runs.
 FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.3)
 
 

@@ -1,4 +1,4 @@
-"""Flags for tests, made straight in the database."""
+"""Creates flags for tests directly in the database."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,10 +27,10 @@ def make_flag(
     archived: bool = False,
     **fields: Any,
 ) -> Flag:
-    """A flag in every environment.
+    """Creates a flag with a row in every environment.
 
-    ``enabled``, ``strategies`` (the arguments of ``add_strategy``) and ``variants`` are those of ``environment``; in
-    the others the flag is off and has none.
+    ``enabled``, ``strategies`` (arguments of ``add_strategy``) and ``variants`` apply to ``environment``. In
+    the other environments the flag is off and has no strategies or variants.
     """
     now = timezone.now()
     if archived:

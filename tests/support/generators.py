@@ -1,4 +1,4 @@
-"""Generated flags and contexts, of the kinds the SDKs' own engine can load."""
+"""Hypothesis generators for flags and contexts that the SDKs' engine (Yggdrasil) can load."""
 
 from typing import Any
 
@@ -189,7 +189,7 @@ def strategies(draw: st.DrawFn, segments: list[int]) -> dict[str, Any]:
 
 @st.composite
 def states(draw: st.DrawFn) -> dict[str, Any]:
-    """Some flags, the later of which may depend on the earlier, and segments."""
+    """Segments and flags, where later flags may depend on earlier ones."""
     segments: list[dict[str, Any]] = [
         {"id": number, "name": f"s{number}", "constraints": draw(st.lists(constraints(), max_size=2))}
         for number in range(1, draw(st.integers(0, 2)) + 1)
@@ -212,7 +212,7 @@ def states(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def has_groups(feature: dict[str, Any]) -> bool:
-    """Yggdrasil hashes a parent without groupId in the group of its *child*; the flag itself in its own."""
+    """Whether all strategies have a groupId. Without one, Yggdrasil hashes a parent with its child's name."""
     return all("groupId" in strategy["parameters"] for strategy in feature["strategies"])
 
 
@@ -231,7 +231,7 @@ def dependencies(draw: st.DrawFn, names: list[str]) -> list[dict[str, Any]]:
 
 @st.composite
 def contexts(draw: st.DrawFn) -> dict[str, Any]:
-    """A context as an SDK sends it: appName and environment are always there."""
+    """A context as an SDK sends it, always with appName and environment."""
     context: dict[str, Any] = {"appName": "app", "environment": draw(st.sampled_from(("default", "a", "")))}
     properties = {}
     for field in ("userId", "sessionId"):

@@ -1,10 +1,10 @@
-"""Import bodies for the tests."""
+"""Builds request bodies for the import API."""
 
 from typing import Any
 
 
 def body(*names: str, project: str = "shop", environment: str = "development", **data: Any) -> dict[str, Any]:
-    """An import body with these flags and nothing else but what is given."""
+    """An import body with only these flags and the given data."""
     return {
         "project": project,
         "environment": environment,

@@ -1,4 +1,4 @@
-"""Code in a process of its own that gets no more than so much memory and time."""
+"""Runs Python code in a separate process with a memory limit and a time limit."""
 
 import resource
 import subprocess
@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 
 
 def run_limited(code: str, *, megabytes: int, seconds: float) -> None:
-    """Runs Python code; raises AssertionError where it takes more memory (of addresses) or time, or fails."""
+    """Runs Python code. Raises AssertionError if it fails or exceeds the limit of address space or time."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20, megabytes * 2**20))

@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks: an empty data directory, real workers, keep-alive connections.
+"""Starts real servers for tests and benchmarks, with an empty data directory and keep-alive clients.
 
 Run a benchmark from the repository's root: ``python -m tests.benchmarks.bench_playground``.
 """
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 300  # seconds after which a test fails rather than hangs
-# A machine that is busy elsewhere may let a connection wait for longer than a person is made to.
+# On a busy machine, a connection may wait longer than the default timeout allows.
 PATIENT = {"FLAGADMIN_DATABASE_SECONDS": "60"}
 
 
 @contextmanager
 def data_directory() -> Iterator[str]:
-    """Points this process's settings at a fresh data directory; call before anything of Django's is used."""
+    """Sets this process's data directory to a new one. Call it before anything of Django is used."""
     with tempfile.TemporaryDirectory(prefix="flagadmin-bench-") as folder:
         os.environ["FLAGADMIN_DATA_DIR"] = folder
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
@@ -46,7 +46,7 @@ def data_directory() -> Iterator[str]:
 
 
 def allow_skipping_triggers() -> None:
-    """Lets the application's role set `session_replication_role`, in a data directory of a benchmark."""
+    """Lets the application's role set `session_replication_role`, in a benchmark's data directory."""
     import psycopg
     from django.db import connection
 
@@ -59,22 +59,23 @@ def allow_skipping_triggers() -> None:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port of 127.0.0.1 for a server that is yet to start, kept from everybody else until the end.
+    """Reserves a port of 127.0.0.1 for a server that has not started yet.
 
-    It is bound here, and nobody listens there but who asks for it by number (SO_REUSEADDR, as servers do).
+    The port stays bound until the context ends, so only a server given this number can listen there (with
+    SO_REUSEADDR, which servers set).
     """
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
-        # Not before: then two could hold the same port.
+        # Set only after bind: otherwise two processes could reserve the same port.
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         yield holder.getsockname()[1]
 
 
 @contextmanager
 def running(workers: int = 1, **environment: str) -> Iterator[int]:
-    """`manage.py serve` on a port of 127.0.0.1, ready to answer; ended at the end. Gives the port.
+    """Runs `manage.py serve` on 127.0.0.1 until the context ends. Yields the port when the server is ready.
 
-    ``environment`` adds to this process's own variables.
+    ``environment`` is added to this process's variables.
     """
     with started(workers, **environment) as (port, _):
         yield port
@@ -82,7 +83,7 @@ def running(workers: int = 1, **environment: str) -> Iterator[int]:
 
 @contextmanager
 def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
-    """As :func:`running`, with the number of the group of its processes; the database is in another group."""
+    """Runs a server like :func:`running`. Yields its port and process group, which excludes the database."""
     with reserved_port() as port:
         command = [sys.executable, "manage.py", "serve", "--port", str(port), "--workers", str(workers)]
         server = subprocess.Popen(
@@ -96,7 +97,7 @@ def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
             try:
                 server.wait(PATIENCE)
             finally:
-                server.kill()  # one that did not stop; its workers end with it
+                server.kill()  # it did not stop on SIGTERM; its workers end with it
 
 
 def _wait(port: int, server: subprocess.Popen) -> None:
@@ -117,7 +118,7 @@ def is_ready(port: int) -> bool:
 
 
 def descendants(kind: bytes) -> dict[int, int]:
-    """Descendants of this process that run this, with their parents."""
+    """The parent pid of each descendant of this process whose command line contains ``kind``, by pid."""
     parents, found = {}, set()
     for entry in Path("/proc").iterdir():
         try:
@@ -126,7 +127,7 @@ def descendants(kind: bytes) -> dict[int, int]:
                 if kind in (entry / "cmdline").read_bytes():
                     found.add(int(entry.name))
         except OSError:
-            continue  # gone meanwhile
+            continue  # the process has exited
     return {pid: parents[pid] for pid in found if descends(pid, parents)}
 
 
@@ -137,7 +138,7 @@ def descends(pid: int, parents: dict[int, int]) -> bool:
 
 
 def wait_until(condition: Callable[[], Any]) -> Any:
-    """What the condition answers once that is true."""
+    """Waits until the condition returns a true value, and returns that."""
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not come about"
@@ -146,7 +147,7 @@ def wait_until(condition: Callable[[], Any]) -> Any:
 
 
 class Client:
-    """One keep-alive connection with a key."""
+    """One keep-alive connection that sends a token."""
 
     def __init__(self, port: int, secret: str = "", timeout: float = PATIENCE) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
@@ -165,7 +166,7 @@ class Client:
 
 @contextmanager
 def held_sockets(port: int, count: int, sent: bytes) -> Iterator[list[socket.socket]]:
-    """So many connections that each send this and then nothing more."""
+    """Opens ``count`` connections that each send ``sent`` and then nothing more."""
     with ExitStack() as stack:
         held = [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE)) for _ in range(count)

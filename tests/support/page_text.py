@@ -1,4 +1,4 @@
-"""What a person reads on a page."""
+"""Extracts the visible text of an HTML page."""
 
 import re
 from html import unescape
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def page_text(response: Any) -> str:
-    """The text of a page, its tags taken out and its spaces made one."""
+    """The text of a page without tags, with whitespace collapsed."""
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", response.text)))

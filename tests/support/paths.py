@@ -1,4 +1,4 @@
-"""Where test data lie that are not part of this repository."""
+"""Paths of test data outside this repository."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Requests to the playground's API, and flags for it to evaluate."""
+"""Sends requests to the playground's API and creates flags for it to evaluate."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,12 +17,12 @@ def live_flag(
     strategies: Iterable[Mapping[str, Any]] = ({"name": "default"},),
     variants: Iterable[Any] = (),
 ) -> Flag:
-    """A flag that is on for everybody in production."""
+    """Creates a flag that is on for everyone in production."""
     return make_flag(
         name, project, environment="production", enabled=enabled, strategies=strategies, variants=variants
     )
 
 
 def ask(api: Mapping[str, Any], who: str = "viewer", **members: Any) -> Any:
-    """Evaluates for user 42 in production, unless ``members`` of the body say otherwise."""
+    """Evaluates for user 42 in production, unless ``members`` override these parts of the body."""
     return api[who].post(URL, {"environment": "production", "context": {"userId": "42"}} | members)

@@ -1,11 +1,10 @@
-"""Actions at once, each on a connection of its own.
+"""Runs database actions concurrently, each on its own connection, to test race conditions.
 
-``race``: two of them, stopped where it matters and let go again. No sleeping, no luck. The first is stopped either
-just before its first row lock (whatever it read before is then out of date) or just before its commit (whatever it
-wrote is there and not yet to be seen). The second then runs until it is done or waits for the first; then the first
-goes on.
+``race`` runs two actions in a controlled order, without sleeping. The first pauses either just before its
+first row lock (so what it has read becomes outdated) or just before its commit (so its writes are not visible
+yet). The second then runs until it ends or waits for the first. Then the first continues.
 
-``together``: any number, in whatever order.
+``together`` runs any number of actions in no particular order.
 """
 
 import threading
@@ -20,14 +19,14 @@ from flagadmin.errors import AppError
 from tests.support.live_server import PATIENCE
 
 BEFORE_LOCK, BEFORE_COMMIT = "before its lock", "before its commit"
-# By the other and by nobody else: PostgreSQL's own housekeeping locks tables for a moment too.
+# Only a lock of the other racer counts: PostgreSQL's background processes also lock tables briefly.
 _IS_HELD_UP = "SELECT %s = ANY(pg_blocking_pids(%s))"
 
 Work = Callable[[], Any]
 
 
 class Racer(threading.Thread):
-    """Does ``work`` on a connection of its own; ``result`` is what it gave, ``error`` what it raised."""
+    """Runs ``work`` on its own connection. ``result`` is what it returned, ``error`` what it raised."""
 
     def __init__(self, work: Work, stop: str | None = None) -> None:
         super().__init__(daemon=True)
@@ -46,7 +45,7 @@ class Racer(threading.Thread):
             connection._commit = lambda: self._at_commit(commit)  # type: ignore[attr-defined]
             with connection.execute_wrapper(self._at_statement):
                 self.result = self.work()
-        except BaseException as error:  # noqa: BLE001 - told to the test, which asks for it
+        except BaseException as error:  # noqa: BLE001 - re-raised in the test's thread
             self.error = error
         finally:
             connection.close()
@@ -79,7 +78,7 @@ class Racer(threading.Thread):
 
 
 def race(first: Work, second: Work, *, stop: str) -> tuple[Any, Any]:
-    """(result of the first, result of the second). What a racer raised is raised here."""
+    """Returns (result of the first, result of the second), or raises what one of them raised."""
     racers = Racer(first, stop), Racer(second)
     racers[0].start()
     assert racers[0].reached.wait(PATIENCE), "the first never came to where it stops"
@@ -98,7 +97,7 @@ def race(first: Work, second: Work, *, stop: str) -> tuple[Any, Any]:
 
 
 def together(*works: Work) -> list[Any]:
-    """Their results, or the refusals they raised. What else one raises is raised here."""
+    """Returns the actions' results, or the AppErrors they raised. Other exceptions are raised here."""
     start = threading.Barrier(len(works), timeout=PATIENCE)
 
     def run(work: Work) -> Any:

@@ -1,4 +1,4 @@
-"""The recorded requests of SDKs, their answers, and the flags that they were about."""
+"""Loads recorded SDK requests and the reference's responses, and creates the flags of the recording."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ FEATURES = "features, spec 5.2.0"
 
 
 def recorded_cases(prefix: str) -> dict[str, dict[str, Any]]:
-    """The cases whose path starts so, by name; ``answer`` is there where it was recorded."""
+    """The cases whose path starts with ``prefix``, by name. ``answer`` is present if it was recorded."""
     found = load("sdk")
     return {
         case["name"]: case | ({"answer": found["answers"][case["answer"]]} if "answer" in case else {})
@@ -21,7 +21,7 @@ def recorded_cases(prefix: str) -> dict[str, dict[str, Any]]:
 
 
 def make_recorded_flags() -> dict[int, int]:
-    """The flags of the recording, made from its own document. Answers our segment ids by theirs."""
+    """Creates the recording's flags. Returns the ids of the new segments by those in the recording."""
     document = recorded_cases("/api/client/features")[FEATURES]["answer"]
     segments = {
         s["id"]: Segment.objects.create(name=s["name"], constraints=s["constraints"])

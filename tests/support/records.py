@@ -1,4 +1,4 @@
-"""Reads of error records and events, checked."""
+"""Reads error records and audit events, and checks their structure."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from flagadmin.audit.models import AuditEvent
 
 
 def refused(response: Any, status: int, name: str) -> dict[str, Any]:
-    """The error record of a refusal, checked."""
+    """Checks the status and error record of a response, and returns the record."""
     record: dict[str, Any] = response.json()
     assert (response.status_code, record["name"]) == (status, name), record
     assert response["Content-Type"] == "application/json"
@@ -16,5 +16,5 @@ def refused(response: Any, status: int, name: str) -> dict[str, Any]:
 
 
 def events(*kinds: str) -> Any:
-    """The events of these kinds, oldest first."""
+    """The audit events of these types, oldest first."""
     return list(AuditEvent.objects.filter(type__in=kinds).order_by("id"))

@@ -1,4 +1,4 @@
-"""What the pages are looked at with: projects, flags of every reason, activity. Rows only, no HTTP."""
+"""Creates sample data for page tests directly in the database: projects, flags, usage and activity."""
 
 from datetime import timedelta
 from typing import Any
@@ -32,7 +32,7 @@ PAYMENT = [
 
 
 def add_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fields: Any) -> Flag:
-    """A flag, on in every environment but those given, without strategies."""
+    """Creates a flag without strategies that is on in every environment except ``off_in``."""
     flag = make_flag(name, project, **fields)
     flag.environments.exclude(environment__in=off_in).update(enabled=True)
     return flag
@@ -41,7 +41,7 @@ def add_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fie
 def add_strategies(
     flag: Flag, *, rollout: int = 100, segments: tuple[Segment, ...] = (), **fields: Any
 ) -> None:
-    """The same strategy in every environment, gradual rollout by userId unless ``name`` says otherwise."""
+    """Adds one strategy to every environment: a gradual rollout by userId, unless ``name`` is given."""
     fields.setdefault("name", "flexibleRollout")
     if fields["name"] == "flexibleRollout":
         fields.setdefault(
@@ -61,7 +61,7 @@ def constraint(name: str, operator: str, *values: str) -> dict[str, Any]:
 
 @transaction.atomic
 def make_scenery() -> None:
-    """Projects checkout, legacy-portal and many more, with a flag for each reason a result can have."""
+    """Creates projects such as checkout and legacy-portal, with a flag for each reason for a result."""
     make_vocabulary()
     checkout = make_project("checkout")
     make_flags(checkout)
@@ -90,7 +90,7 @@ def make_scenery() -> None:
 
 
 def make_applications() -> None:
-    """web-shop uses checkout in two versions of its SDK, ios-app too; portal-web uses legacy-portal."""
+    """web-shop (two SDK versions) and ios-app use project checkout; portal-web uses legacy-portal."""
     now, report = timezone.now(), UsageReport()
     for application, environment, sdk, flags in (
         ("web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme")),
@@ -107,7 +107,7 @@ def make_applications() -> None:
 
 
 def make_access(project: Project) -> None:
-    """A group of one person and a service account, each holding something, and a key for applications."""
+    """Creates a group with one user, a service account, roles for both, and a token for applications."""
     maria, robot = make_user("maria", name="Maria Olsen"), make_user("ci-pipeline", is_service=True)
     team = Group.objects.create(name="Checkout team", description="Owns the checkout.")
     GroupMembership.objects.create(group=team, user=maria)

@@ -1,4 +1,4 @@
-"""The requests that SDKs send, and a client that sends them with a backend token."""
+"""A client that sends an SDK's requests with a backend token."""
 
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ def metrics(
 
 
 class Sdk:
-    """An SDK's side of the client API, with one backend key."""
+    """Calls the client API as an SDK does, with one backend token."""
 
     def __init__(self, api: APIClient) -> None:
         self.api = api
@@ -55,5 +55,5 @@ def make_sdk(environment: str = "development", projects: list[str] | None = None
 
 @pytest.fixture
 def sdk(db: None) -> Sdk:
-    """With a backend key for project ``default`` in ``development``."""
+    """An SDK with a backend token for project ``default`` and environment ``development``."""
     return make_sdk(projects=["default"])

@@ -1,4 +1,4 @@
-"""The command serve in a process of its own, as an operator starts it."""
+"""Runs `manage.py serve` in a separate process, as an operator would."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def serve(data_dir: Path, port: int, command: str = "serve", **more: str) -> Iterator[subprocess.Popen[str]]:
-    """Leads a group of its own, of which nothing is left at the end, whatever went wrong."""
+    """Starts the server in its own process group, and ends the whole group when the context ends."""
     with subprocess.Popen(
         [sys.executable, "manage.py", command, "--port", str(port), "--workers", "2"],
         cwd=ROOT,

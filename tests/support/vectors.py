@@ -1,4 +1,4 @@
-"""Facts that were recorded elsewhere, kept in ``tests/vectors/`` in a compact form of our own."""
+"""Loads recorded test data from ``tests/vectors/``."""
 
 import gzip
 import json
@@ -12,7 +12,10 @@ FOLDER = ROOT / "tests" / "vectors"
 
 @cache
 def load(name: str) -> Any:
-    """What ``tests.vectors.condense`` wrote under this name. Not to be changed: every caller gets the same object."""
+    """The data that ``tests.vectors.condense`` wrote under this name.
+
+    Read-only: all callers share the object.
+    """
     packed = FOLDER / f"{name}.json.gz"
     if packed.exists():
         return json.loads(gzip.decompress(packed.read_bytes()))

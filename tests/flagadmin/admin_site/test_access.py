@@ -1,4 +1,4 @@
-"""Fixing people, groups, roles and tokens by hand keeps every rule of the API."""
+"""Changes to people, groups, roles and tokens on the admin site obey the rules of the API."""
 
 from groups.groups import actions as groups
 from groups.models import ApiToken, Grant, Group, Role, User

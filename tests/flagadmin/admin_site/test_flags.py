@@ -1,4 +1,4 @@
-"""Fixing flags by hand: audited, checked like the API, seen by the next evaluation."""
+"""Changes to flags on the admin site are audited, validated as in the API, and affect evaluations at once."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Odd forms and addresses of Data fixes: refused in words, never a server error, never slow."""
+"""Malformed forms and URLs of the admin site get a readable error quickly, never a server error."""
 
 import pytest
 

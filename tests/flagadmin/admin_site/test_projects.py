@@ -1,4 +1,4 @@
-"""Fixing projects, environments and access by hand keeps every rule of the API."""
+"""Changes to projects, environments and project access on the admin site obey the rules of the API."""
 
 import json
 

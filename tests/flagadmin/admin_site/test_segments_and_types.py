@@ -1,4 +1,4 @@
-"""Fixing segments, context fields, strategy types and tag types by hand."""
+"""Changes to segments, context fields, strategy types and tag types on the admin site."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Data fixes: who enters, and that every page opens."""
+"""The admin site: who may log in, and that every page opens."""
 
 import pytest
 from django.contrib import admin

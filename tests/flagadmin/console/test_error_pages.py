@@ -1,4 +1,4 @@
-"""Refusals as pages: in words, with a way on, and without the database where that is what is missing."""
+"""Error pages explain the problem, link onward, and work without the database."""
 
 from unittest import mock
 

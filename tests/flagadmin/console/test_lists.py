@@ -1,4 +1,4 @@
-"""What lists are made of: sorting, pages, links that keep the rest of the address, CSV, curl."""
+"""Shared features of the console's lists: sorting, paging, links that keep the query string, CSV, curl."""
 
 import csv
 import io

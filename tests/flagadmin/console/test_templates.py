@@ -1,4 +1,4 @@
-"""What the content security policy and the style of the house ask of every template and script."""
+"""Every template and script complies with the content security policy and the style rules."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every route of the console has a name of its own, by which templates and views refer to it."""
+"""Every route of the console has a unique name, and templates and views use it."""
 
 from collections import Counter
 from importlib import import_module

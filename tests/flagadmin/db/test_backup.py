@@ -1,4 +1,4 @@
-"""The whole database to a file and back, on a bundled server of its own."""
+"""Backup and restore of the whole database, on a separate bundled server."""
 
 import json
 import os

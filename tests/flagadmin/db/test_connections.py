@@ -1,4 +1,4 @@
-"""Connections to the database: given back when idle, and a refusal told in the server's own words."""
+"""Idle database connections are closed, and connection errors contain the server's message."""
 
 import psycopg
 import pytest

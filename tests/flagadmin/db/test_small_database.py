@@ -1,4 +1,4 @@
-"""A PostgreSQL of somebody's own that gives few connections, and has other clients beside us."""
+"""An external PostgreSQL server with few connections, shared with other clients."""
 
 import http.client
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Whatever goes wrong below /api/, the answer is one error record."""
+"""Every error below /api/ is answered with an error record."""
 
 import gzip
 

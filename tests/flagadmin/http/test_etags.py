@@ -1,4 +1,4 @@
-"""``ETag`` and ``If-Match``: whoever sends what they have read overwrites nobody else's change."""
+"""``ETag`` and ``If-Match`` prevent API clients from overwriting each other's changes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Probes: the process, and the database with its migrations."""
+"""The liveness probe, and the readiness probe with database and migrations."""
 
 import os
 from collections import deque

@@ -1,4 +1,4 @@
-"""The OpenAPI document tells the truth of the six operations: of real answers, down to each member, and of its examples."""
+"""The OpenAPI document matches real responses and its examples are valid, for the six main operations."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The API's description: built once in a process, and sent again only when it has changed."""
+"""The OpenAPI document is generated once per process, and sent again only if it has changed."""
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator

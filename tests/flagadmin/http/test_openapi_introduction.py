@@ -1,4 +1,4 @@
-"""The description of the API: what this is for comes first."""
+"""The OpenAPI document starts with the main operations."""
 
 from drf_spectacular.generators import SchemaGenerator
 

@@ -1,4 +1,4 @@
-"""Every list, map and string of every request body has a maximum, which the description tells."""
+"""Every list, object and string of every request body has a maximum, which the OpenAPI document states."""
 
 from collections.abc import Iterator
 from typing import Any

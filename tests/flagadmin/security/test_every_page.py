@@ -1,4 +1,4 @@
-"""The console's addresses, walked as the API's are: nothing without a login, no change without the form's token."""
+"""Every console URL requires a login, and every change requires a CSRF token."""
 
 import pytest
 from django.db import transaction

@@ -1,6 +1,6 @@
-"""The URL map, walked: no route without a key, none with a wrong one, no write with a viewer's.
+"""Every API route rejects missing and invalid tokens, and every write rejects a viewer's token.
 
-A new route is in these tests from its first moment. What is an exception to them is listed here by name.
+New routes are tested automatically. Exceptions are listed here by name.
 """
 
 import pytest

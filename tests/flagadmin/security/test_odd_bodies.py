@@ -1,4 +1,4 @@
-"""Every place of every valid body, and every parameter, with odd values: a record, and never a fault of the server."""
+"""Odd values in every part of every request body and parameter get an error record, never a server error."""
 
 import re
 from collections.abc import Iterator

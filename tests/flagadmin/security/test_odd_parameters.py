@@ -1,4 +1,4 @@
-"""Every parameter of every address, in its query and in its path, with odd texts: never a fault of the server."""
+"""Odd strings in every query and path parameter never cause a server error."""
 
 from typing import Any
 from urllib.parse import quote, urlencode

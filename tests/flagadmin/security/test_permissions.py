@@ -1,4 +1,4 @@
-"""Each operation with exactly the permission it needs, and with every other one: permissions.tsv, row by row."""
+"""Each operation succeeds with exactly the permission it needs, and fails without it (permissions.tsv)."""
 
 from pathlib import Path
 

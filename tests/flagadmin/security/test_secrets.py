@@ -1,4 +1,4 @@
-"""Keys, passwords and one-time links: shown once to whom they belong, and found nowhere afterwards."""
+"""Tokens, passwords and one-time links are shown once, to their owner, and never appear again."""
 
 import io
 import logging

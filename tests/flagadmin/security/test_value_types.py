@@ -1,5 +1,7 @@
-"""What docs/decisions/types-of-request-bodies.md says of every body: a value of a neighbouring type is taken as if it
-had been sent as the type of the description."""
+"""Request bodies accept values of related JSON types, converted to the documented type.
+
+The rules are in docs/decisions/types-of-request-bodies.md.
+"""
 
 import json
 from collections.abc import Iterator

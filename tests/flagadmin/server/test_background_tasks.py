@@ -1,4 +1,4 @@
-"""Maintenance while serving: what is due runs, a failure stops nothing, one server at a time."""
+"""Periodic tasks of `manage.py serve` run when due, on one server at a time, and survive failures."""
 
 from datetime import timedelta
 

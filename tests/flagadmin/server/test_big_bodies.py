@@ -1,4 +1,4 @@
-"""The largest bodies of each kind: answered soon, and not kept by the worker."""
+"""The largest request bodies are answered quickly, and the worker frees their memory."""
 
 import time
 from collections.abc import Iterator

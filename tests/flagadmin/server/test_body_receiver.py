@@ -1,4 +1,4 @@
-"""A body on its way in: how long it may take, how large it may be, how many large ones at once."""
+"""Receiving request bodies: time limits, size limits, and limits on concurrent large bodies."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine

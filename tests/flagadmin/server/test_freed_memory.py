@@ -1,4 +1,4 @@
-"""What a request brought and what it was answered is freed at once, without Python's cycle collector."""
+"""Request and response bodies are freed after each request, without the garbage collector."""
 
 import gc
 import json

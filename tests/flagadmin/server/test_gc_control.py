@@ -1,4 +1,4 @@
-"""The collector is held off as long as anybody needs it so."""
+"""The garbage collector stays paused as long as any thread needs it to be."""
 
 import gc
 import threading

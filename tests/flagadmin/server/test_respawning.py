@@ -1,4 +1,4 @@
-"""A worker that is killed again as soon as it was started again does not end the server."""
+"""A worker that is killed again right after its restart does not stop the server."""
 
 from flagadmin.management.commands.serve import MAX_RESPAWNS, RespawnLimit
 

@@ -1,4 +1,4 @@
-"""`manage.py serve` as an operator sees it: a process that starts, answers, and stops when told to."""
+"""`manage.py serve` as a process: starting, answering requests, and stopping on SIGTERM."""
 
 import json
 import os

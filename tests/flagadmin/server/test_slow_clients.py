@@ -1,4 +1,4 @@
-"""Clients that send half a request or read no answer keep nobody else waiting, nor the server from stopping."""
+"""Clients that send or read slowly block neither other clients nor the server's shutdown."""
 
 import gzip
 import http.client

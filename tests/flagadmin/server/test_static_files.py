@@ -1,4 +1,4 @@
-"""Static files as `serve` answers them: hashed names, compressed, cached for good."""
+"""`manage.py serve` answers static files with hashed names, compressed, and cacheable forever."""
 
 import gzip
 import re

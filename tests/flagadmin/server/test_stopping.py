@@ -1,4 +1,4 @@
-"""A worker that is told to stop: its server's own handler is called, and what does not end is ended, and told."""
+"""Stopping a worker: the stop handler is called, and requests that take too long are ended and logged."""
 
 import os
 import signal

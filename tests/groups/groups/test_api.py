@@ -1,4 +1,4 @@
-"""/api/admin/groups: list, create, change. Deletion has its own file."""
+"""/api/admin/groups: listing, creating and changing groups."""
 
 import pytest
 

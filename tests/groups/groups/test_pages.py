@@ -1,4 +1,4 @@
-"""/access/groups/: members, and who loses what with a group."""
+"""/access/groups/: members of a group, and who loses which access when it is deleted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A form whose session ended or changed comes back filled in after the login; nothing is saved meanwhile."""
+"""A form submitted after the session has ended is not saved, and is shown filled in after login."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""One-time links: to log in, and to make the first account."""
+"""One-time links for logging in and for creating the first account."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

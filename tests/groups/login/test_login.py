@@ -1,4 +1,4 @@
-"""Logging in with a password, and out again."""
+"""Logging in with a password, and logging out."""
 
 import re
 

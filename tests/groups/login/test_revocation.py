@@ -1,4 +1,4 @@
-"""What ends with what: tokens with an admin's reset, links with any password, new keys with the token that made them."""
+"""Which tokens and one-time links end with a password change or reset, and limits of expiring tokens."""
 
 from datetime import datetime
 

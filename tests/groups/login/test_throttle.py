@@ -1,4 +1,4 @@
-"""Guessing passwords: each try beyond the free ones waits longer, and the page says how long."""
+"""Repeated wrong passwords increase the waiting time, which the login page shows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

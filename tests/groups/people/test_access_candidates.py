@@ -1,4 +1,4 @@
-"""Who can be given access, and how many may do everything."""
+"""Lists of who can be given access, and the number of admins."""
 
 from groups.models import Group
 from groups.permissions import BuiltIn

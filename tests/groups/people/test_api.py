@@ -1,4 +1,4 @@
-"""/api/admin/user-admin: by admins only, and there is always an admin left."""
+"""/api/admin/user-admin is for admins only, and the last admin cannot be removed."""
 
 from concurrent.futures import ThreadPoolExecutor
 

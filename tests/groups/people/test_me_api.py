@@ -1,4 +1,4 @@
-"""/api/admin/user: who asks, what they may do, and their own password."""
+"""/api/admin/user: the caller's account, permissions and password."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""/account/: one's own password, tokens and sessions."""
+"""/account/: the user's own password, tokens and sessions."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""/access/people/ and /access/service-accounts/: what they hold, one-time links, disabling, deleting."""
+"""/access/people/ and /access/service-accounts/: roles, one-time links, disabling and deleting accounts."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""/api/admin/user/tokens: one's own keys."""
+"""/api/admin/user/tokens: the user's own personal tokens."""
 
 import pytest
 

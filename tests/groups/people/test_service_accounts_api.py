@@ -1,4 +1,4 @@
-"""/api/admin/service-account: accounts of programs."""
+"""/api/admin/service-account: accounts for programs."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""/access/roles/: what a role permits, who holds it, making and deleting one."""
+"""/access/roles/: permissions and holders of a role, creating and deleting roles."""
 
 import pytest
 

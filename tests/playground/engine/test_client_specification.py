@@ -1,4 +1,4 @@
-"""The SDKs' own test suite: every test of it, over the engine."""
+"""The engine passes all tests of the SDKs' client specification."""
 
 import json
 from collections.abc import Iterator

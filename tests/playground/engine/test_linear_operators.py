@@ -1,4 +1,4 @@
-"""Every operator takes linear time and little memory, whatever is stored and whatever it is compared with."""
+"""Every operator takes linear time and little memory for any stored value and any context."""
 
 import pytest
 

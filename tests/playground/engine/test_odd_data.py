@@ -1,4 +1,4 @@
-"""Whatever is stored or sent: a definite result or "can't tell", an answer in JSON, and never an exception."""
+"""Odd stored data and contexts give a definite result or "can't tell", valid JSON, and no exception."""
 
 import random
 from typing import Any

@@ -1,7 +1,8 @@
-"""Every operator over the reference's recorded truth tables (1,092 constraints, up to 47 values each).
+"""The engine's operators match the reference's recorded truth tables (1,092 constraints, up to 47 values
+each).
 
-The reference reads numbers, versions, dates and blank texts as JavaScript does. Where ours is another result
-than the recorded one, SDKs have ours.
+The reference reads numbers, versions, dates and blank strings as JavaScript does. Where the engine differs
+from the recording, it agrees with the SDKs.
 """
 
 import json

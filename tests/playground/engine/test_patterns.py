@@ -1,4 +1,4 @@
-"""Regular expressions: bounded in length, memory and text, and what becomes of those that are beyond that."""
+"""Regular expressions in constraints: limits on pattern length, memory and input, and results beyond them."""
 
 import random
 from typing import Any

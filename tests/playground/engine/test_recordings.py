@@ -1,7 +1,8 @@
-"""The reference's recorded playground answers: ours are equal, except where we part from it on purpose.
+"""The engine's results equal the reference's recorded playground responses, apart from intended differences.
 
-Each entry of PARTINGS is a rule: what of a flag's definition (and the context) makes the answers differ, and why
-ours is right. A flag to which no rule applies has to be equal to the last key, and every rule has to be needed.
+Each entry of PARTINGS describes one difference: which flag definitions and contexts it affects, and why the
+engine is right. A flag that no entry applies to must match in every key, and every entry must apply at least
+once.
 """
 
 import re

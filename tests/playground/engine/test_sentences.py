@@ -1,4 +1,4 @@
-"""What a person reads: the words of CONSOLE.md, for every way a flag can be on, off or undecided."""
+"""The explanation texts for every reason why a flag can be on, off or undecided."""
 
 from typing import Any
 

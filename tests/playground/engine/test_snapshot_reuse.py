@@ -1,4 +1,4 @@
-"""A snapshot that takes over what an earlier one compiled answers as one compiled from nothing."""
+"""A snapshot that reuses parts of an earlier one gives the same results as one compiled from scratch."""
 
 import random
 from typing import Any

@@ -1,5 +1,8 @@
-"""Our own cases, in the shape of the client specification: one file each for operators, strategies, segments,
-variants and dependencies. A new case is a new entry there; SDKs have to agree with it."""
+"""The engine passes additional test cases in the format of the client specification.
+
+There is one file each for operators, strategies, segments, variants and dependencies. To add a case, add an
+entry there; SDKs must agree with it.
+"""
 
 import json
 from pathlib import Path

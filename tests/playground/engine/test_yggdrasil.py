@@ -1,8 +1,8 @@
-"""The engine against Yggdrasil, the engine inside today's SDKs, over generated flags and contexts.
+"""The engine gives the same results as Yggdrasil, the SDKs' engine, for generated flags and contexts.
 
-Left out are the differences that docs/decisions/evaluation.md lists: a list of variants without any
-weight (Yggdrasil panics), variants asked of a parent that has to be off, regular expressions on which RE2 and
-Yggdrasil's dialect differ. Results that depend on chance are compared by the recordings of the specification.
+Excluded are the differences listed in docs/decisions/evaluation.md: variants whose weights are all zero
+(Yggdrasil panics), variants of a parent that must be off, and regular expressions that RE2 and Yggdrasil read
+differently. Random results are covered by the recorded tests.
 """
 
 import json

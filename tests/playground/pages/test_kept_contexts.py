@@ -1,4 +1,4 @@
-"""Contexts too long for a URL: stored when the form is sent, named by their digest, the oldest dropped."""
+"""Contexts too long for a URL are stored under their digest; the oldest are deleted."""
 
 import json
 from urllib.parse import parse_qsl, urlsplit

@@ -1,4 +1,4 @@
-"""The playground's pages: what they show for a context, who sees what, and what is wrong with a question."""
+"""The playground's pages: results for a context, permissions, and errors in the input."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Flags whose rollout is drawn at each call: the page gives the share of calls, the same at every reload."""
+"""Flags with random stickiness: the page shows the share of calls, which is the same at every reload."""
 
 import csv
 import io

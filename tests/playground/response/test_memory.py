@@ -1,4 +1,4 @@
-"""The memory that a snapshot is estimated to hold, compared with what it really holds."""
+"""A snapshot's estimated memory is close to what it really uses."""
 
 import gc
 import random

@@ -1,4 +1,4 @@
-"""What a flag's template keeps of its last answer never shows in the next one."""
+"""A flag's response template keeps no data from one response to the next."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""The playground's answer: the reference's keys and forms, and what is ours beside them."""
+"""The playground's response has the reference's keys and formats, and additional keys."""
 
 import random
 from typing import Any

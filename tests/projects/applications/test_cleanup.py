@@ -1,4 +1,4 @@
-"""Old usage is forgotten, and nothing else."""
+"""Old usage data is deleted, and nothing else."""
 
 from datetime import timedelta
 from io import StringIO

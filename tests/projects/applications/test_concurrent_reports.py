@@ -1,4 +1,4 @@
-"""Many reports at once, beside people who move and delete: nothing is lost and nobody waits in a circle."""
+"""Usage reports concurrent with moves and deletions cause no deadlocks and lose no data."""
 
 import random
 import threading

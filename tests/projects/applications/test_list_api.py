@@ -1,4 +1,4 @@
-"""GET /api/admin/projects/:projectId/applications: who is listed, in which order, with what."""
+"""GET /api/admin/projects/:projectId/applications: content, order and permissions."""
 
 from datetime import timedelta
 

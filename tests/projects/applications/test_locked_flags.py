@@ -1,4 +1,4 @@
-"""Reports beside somebody who holds what they need: they wait apart, few of them, and not for long."""
+"""Usage reports about locked flags wait in a limited number of threads, and only for a limited time."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

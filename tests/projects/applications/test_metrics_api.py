@@ -1,4 +1,4 @@
-"""Applications and usage across projects: who uses a flag, what an application uses, and forgetting one."""
+"""Applications and usage across projects: who uses a flag, what an application uses, deleting one."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""An application at a glance, and what people note about it."""
+"""The overview of an application, and its editable details."""
 
 import pytest
 

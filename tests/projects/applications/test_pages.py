@@ -1,4 +1,4 @@
-"""/projects/ID/applications/ and /applications/NAME/: who uses a project, what an application uses."""
+"""/projects/ID/applications/ and /applications/NAME/: applications of a project, flags of an application."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The reference's own applications lists, replayed: its posts go in, its answers are expected."""
+"""Recorded usage reports give the reference's recorded applications lists."""
 
 from typing import Any
 

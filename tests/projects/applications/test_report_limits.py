@@ -1,4 +1,4 @@
-"""What reports may create in an hour: beyond it nothing is kept, everything is counted and shown."""
+"""Hourly limits on what usage reports may create: the excess is not stored, but counted and shown."""
 
 from datetime import datetime, timedelta
 

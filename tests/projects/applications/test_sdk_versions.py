@@ -1,4 +1,4 @@
-"""SDK strings, read and put in order."""
+"""Parsing and sorting SDK version strings."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The search of the applications list: name, SDK and environment, as they stand."""
+"""Searching the applications list by name, SDK and environment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""POST /edge/validate: an edge proxy asks what its keys are good for."""
+"""POST /edge/validate tells an edge proxy which of its tokens are valid, and for what."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""GET /api/client/features: what SDKs are sent, and when they are sent nothing."""
+"""GET /api/client/features: what SDKs receive, and when they receive 304."""
 
 import gzip
 import json

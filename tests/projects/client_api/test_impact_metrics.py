@@ -1,4 +1,4 @@
-"""Impact metrics: what applications record with their SDK is kept, bounded, and scraped."""
+"""Impact metrics reported by SDKs are stored, limited, and available to Prometheus."""
 
 import pytest
 from yggdrasil_engine.engine import UnleashEngine

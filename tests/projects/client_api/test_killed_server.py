@@ -1,4 +1,4 @@
-"""A post that was answered is kept, even when server and database are killed right after the answer."""
+"""A usage report that was answered is stored, even if server and database are killed right after."""
 
 import http.client
 import json

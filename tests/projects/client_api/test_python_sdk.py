@@ -1,4 +1,4 @@
-"""The real Python SDK against a real server with the demo's flags: it and the playground say the same."""
+"""The real Python SDK and the playground give the same results for the demo's flags on a real server."""
 
 import json
 import os

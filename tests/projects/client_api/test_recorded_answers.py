@@ -1,4 +1,4 @@
-"""The reference's own answers to SDKs, replayed: documents and statuses, but for what DESIGN.md decides otherwise."""
+"""SDK requests get the reference's recorded responses, apart from intended differences."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""POST /api/client/register and /metrics: what is accepted and kept, and what is refused."""
+"""POST /api/client/register and /metrics: what is stored, and what is refused."""
 
 from datetime import UTC, datetime, timedelta
 

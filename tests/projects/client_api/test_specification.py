@@ -1,5 +1,8 @@
-"""The SDKs' test suite over HTTP: its states made through the API, read as an SDK reads them, evaluated by the engine
-inside SDKs and by the playground. All that can be stored holds."""
+"""The client specification over HTTP, evaluated by the SDKs' engine and by the playground.
+
+Its states are created through the API and read as an SDK reads them. Every state that can be stored must give
+the expected results in both.
+"""
 
 import json
 from collections import Counter

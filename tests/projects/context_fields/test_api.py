@@ -1,4 +1,4 @@
-"""Context fields: what flags' constraints compare."""
+"""The context fields API: creating, changing and deleting the fields that constraints use."""
 
 import pytest
 

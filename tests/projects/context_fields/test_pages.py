@@ -1,4 +1,4 @@
-"""/context-fields/: the list, creating, changing, and what deleting one means."""
+"""/context-fields/: the list, creating, changing, and the effects of deleting a field."""
 
 import csv
 import io

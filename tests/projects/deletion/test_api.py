@@ -1,4 +1,4 @@
-"""Deleting a project for good."""
+"""DELETE of a project: what blocks it, and what it deletes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""/projects/ID/delete/: what blocks, what is lost, and that nothing goes that was not shown."""
+"""/projects/ID/delete/ shows what blocks the deletion and what will be lost, and deletes nothing else."""
 
 import re
 from datetime import timedelta

@@ -1,7 +1,7 @@
-"""Deleting a project against everything that could come at the same moment.
+"""Deleting a project concurrently with every kind of conflicting request.
 
-Each pair runs in every order, with the one that starts stopped before its lock or before its commit. It must end as
-if one had come after the other: what the loser is told is what it would have been told then.
+Each pair runs in both orders, with the first paused before its lock or before its commit. The result must be
+the same as if the two had run one after the other, including the error that the second one gets.
 """
 
 import itertools

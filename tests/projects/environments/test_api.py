@@ -1,4 +1,4 @@
-"""Environments, and which of them a project uses."""
+"""The environments API, and which environments a project uses."""
 
 import pytest
 

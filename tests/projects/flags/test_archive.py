@@ -1,4 +1,4 @@
-"""Archiving, reviving and deleting flags, one and many."""
+"""Archiving, reviving and deleting one or several flags."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Many flags in one call: the check before archiving, and the switches."""
+"""Bulk operations on flags: the check before archiving, and toggling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Removing archived flags with everything on them, in a fixed number of statements."""
+"""Deleting archived flags with all their data, in a fixed number of SQL statements."""
 
 import pytest
 from django.db import connection

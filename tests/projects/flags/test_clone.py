@@ -1,4 +1,4 @@
-"""POST …/features/:name/clone: a flag like another one."""
+"""POST …/features/:name/clone: copying a flag."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What flags depend on."""
+"""The API for dependencies between flags."""
 
 import pytest
 

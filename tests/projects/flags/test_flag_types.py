@@ -1,4 +1,4 @@
-"""What flags are for, and how long they are expected to live."""
+"""Flag types and their expected lifetimes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stages of a flag's life, and what usage says."""
+"""The lifecycle stages of flags, and how usage changes them."""
 
 from datetime import timedelta
 

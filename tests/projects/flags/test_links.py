@@ -1,4 +1,4 @@
-"""Links of flags, and favourites."""
+"""Links of flags, and favourite flags."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Names of flags: what is refused, and why."""
+"""Rules for flag names and their error messages."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Whoever may not change a flag is told so before the body is looked at; whoever may not see it learns nothing."""
+"""Permission errors come before errors in the body; a flag that the caller may not see is not found."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""/projects/ID/features/NAME/: what it shows, its small forms, creating and editing a flag."""
+"""/projects/ID/features/NAME/: content, small forms, creating and editing a flag."""
 
 import pytest
 

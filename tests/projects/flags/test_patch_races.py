@@ -1,4 +1,4 @@
-"""Two JSON Patches of different members at the same moment: both hold."""
+"""Two concurrent JSON Patches that change different members are both applied."""
 
 import pytest
 

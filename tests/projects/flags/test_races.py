@@ -1,4 +1,4 @@
-"""Two at once: what they leave is what one after the other would leave."""
+"""Concurrent changes to flags have the same result as one after the other."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""GET of flags: one with everything on it, lists in a fixed number of queries."""
+"""Reading one flag or lists of flags, in a fixed number of queries."""
 
 from unittest.mock import ANY
 

@@ -1,4 +1,4 @@
-"""Dependencies, tags and links: what is refused, and why."""
+"""Rules for dependencies, tags and links, and their error messages."""
 
 import pytest
 

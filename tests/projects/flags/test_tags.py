@@ -1,4 +1,4 @@
-"""Tags of flags."""
+"""Adding tags to flags and removing them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A flag's switch and variants in an environment."""
+"""Turning a flag on and off, and its variants, in an environment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""PUT and PATCH of a flag, and marking many as stale."""
+"""PUT and PATCH of a flag, and marking several flags as stale."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""GET /api/admin/events: everybody sees what happened where they may read, and nothing else."""
+"""GET /api/admin/events: callers see the events of the projects they may read, and no others."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Who holds which role in a project."""
+"""Project roles of users and groups: listing, giving and removing them."""
 
 import pytest
 

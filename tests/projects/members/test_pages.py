@@ -1,4 +1,4 @@
-"""/projects/ID/access/: who holds which role; giving and taking one."""
+"""/projects/ID/access/: who has which role; adding and removing roles."""
 
 import pytest
 

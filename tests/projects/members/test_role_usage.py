@@ -1,4 +1,4 @@
-"""Which projects use a role."""
+"""The list of projects that use a role."""
 
 import pytest
 

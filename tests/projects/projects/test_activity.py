@@ -1,4 +1,4 @@
-"""What the list and the overview of projects tell of their last weeks."""
+"""Recent activity in the project list and the project overview."""
 
 from datetime import timedelta
 

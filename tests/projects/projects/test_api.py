@@ -1,4 +1,4 @@
-"""Projects: listed, created, changed, archived and revived."""
+"""Listing, creating, changing, archiving and reviving projects."""
 
 import pytest
 

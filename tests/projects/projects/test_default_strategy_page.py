@@ -1,4 +1,4 @@
-"""/projects/ID/environments/NAME/strategy: what a flag gets that is switched on without a strategy."""
+"""/projects/ID/environments/NAME/strategy: the default strategy of flags turned on without one."""
 
 import pytest
 

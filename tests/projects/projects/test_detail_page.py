@@ -1,4 +1,4 @@
-"""/projects/ID/: the flags, their switches, archiving and reviving from the list."""
+"""/projects/ID/: the flags, their toggles, archiving and reviving from the list."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""/projects/: who sees which, what is counted, and creating one."""
+"""/projects/: visible projects, their counts, and creating a project."""
 
 import csv
 import io

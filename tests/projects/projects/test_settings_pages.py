@@ -1,4 +1,4 @@
-"""/projects/ID/settings/: the project's own settings, its environments, and putting it away."""
+"""/projects/ID/settings/: settings, environments, and archiving the project."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Segments: constraints that strategies share."""
+"""The segments API: creating, changing and deleting constraints that strategies share."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""/segments/: the list, creating, changing, and what stands against deleting one."""
+"""/segments/: the list, creating, changing, and what blocks deleting a segment."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A segment is moved or deleted while a strategy is being given it: one of the two is refused."""
+"""Of a strategy that starts to use a segment and a concurrent move or deletion of it, one is refused."""
 
 import itertools
 

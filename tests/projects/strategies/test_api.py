@@ -1,4 +1,4 @@
-"""Strategies of a flag in an environment: add, read, change, remove, order."""
+"""Adding, reading, changing, deleting and sorting the strategies of a flag in an environment."""
 
 import uuid
 from itertools import count

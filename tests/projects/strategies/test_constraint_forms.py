@@ -1,4 +1,4 @@
-"""Values of conditions in forms: what is shown is what is saved, and what was not touched stays as it is stored."""
+"""Constraint values in forms: what is shown is what is saved, and unchanged values stay as stored."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Constraints: how they are stored and what is refused."""
+"""Rules for constraints: the stored form, and what is refused."""
 
 import pytest
 

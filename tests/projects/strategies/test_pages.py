@@ -1,4 +1,4 @@
-"""…/strategies/edit and …/strategies/new: the form, what it makes of what was sent, and what it refuses."""
+"""…/strategies/edit and …/strategies/new: the form, what it saves, and what it refuses."""
 
 from html import unescape
 

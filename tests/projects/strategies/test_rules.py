@@ -1,4 +1,4 @@
-"""Strategies: defaults, coercion, types, segments."""
+"""Rules for strategies: defaults, type conversion, strategy types, segments."""
 
 from projects.limits import Limits
 from projects.strategies.known_names import Vocabulary, load_vocabulary

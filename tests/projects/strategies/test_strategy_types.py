@@ -1,4 +1,4 @@
-"""Strategy types: built-in ones stay, custom ones are kept here for the SDKs that know them."""
+"""Built-in strategy types cannot be changed; custom types can be created for SDKs that implement them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Another type in the form of a strategy: what means the same is carried over, and nothing is wrong before it is typed."""
+"""Changing the type in the strategy form keeps equivalent parameters, and shows no errors before input."""
 
 import pytest
 

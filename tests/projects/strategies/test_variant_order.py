@@ -1,4 +1,4 @@
-"""Order and weights of variants are the reference's, whichever way they come in: they decide who gets which one."""
+"""Variants have the order and weights of the reference, which decide the variant that each user gets."""
 
 import json
 import random

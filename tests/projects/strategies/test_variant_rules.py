@@ -1,4 +1,4 @@
-"""Variants: weights that add up, unique names, payloads of their type."""
+"""Rules for variants: weights, unique names, payload types."""
 
 import pytest
 

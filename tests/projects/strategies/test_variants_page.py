@@ -1,4 +1,4 @@
-"""…/variants: the variants of a flag itself in an environment."""
+"""…/variants: the variants of a flag in an environment."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tag types: the kinds of tags that flags may have."""
+"""The tag types API."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tags created on their own, and tags deleted from every flag."""
+"""Creating tags, and deleting a tag from all flags."""
 
 import pytest
 

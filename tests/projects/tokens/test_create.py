@@ -1,4 +1,4 @@
-"""POST /api/admin/api-tokens: a token reaches what was said, and nothing where nothing was said."""
+"""POST /api/admin/api-tokens: a token has access to what the request names, and nothing by default."""
 
 import pytest
 from django.utils import timezone

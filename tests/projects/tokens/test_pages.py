@@ -1,4 +1,4 @@
-"""/access/tokens/: who sees which tokens, a secret shown once, revoking."""
+"""/access/tokens/: visible tokens, the secret shown once, revoking."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Making a token while its project is deleted: every order ends in one of the serial outcomes."""
+"""Creating a token while its project is deleted: the result is that of one after the other."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 

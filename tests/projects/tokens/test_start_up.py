@@ -1,4 +1,4 @@
-"""INIT_*_API_TOKENS and `manage.py token create`."""
+"""Tokens created at startup (INIT_*_API_TOKENS) and by `manage.py token create`."""
 
 from io import StringIO
 

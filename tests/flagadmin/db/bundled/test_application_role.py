@@ -1,4 +1,4 @@
-"""The application's role: no superuser, owner of its database; data directories of earlier versions are handed over."""
+"""The bundled server's application role owns its database and is not a superuser, also after an update."""
 
 import os
 import signal

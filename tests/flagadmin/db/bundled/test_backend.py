@@ -1,4 +1,4 @@
-"""Django on the bundled server."""
+"""Django's database backend for the bundled PostgreSQL server."""
 
 import pytest
 from django.db import connection

@@ -1,4 +1,4 @@
-"""Nothing secret of ours is in the bundled server's process."""
+"""The bundled server's process has no access to the application's secrets."""
 
 import os
 import pwd

@@ -1,6 +1,6 @@
-"""The supervisor: started by the first user, shared, stopped by the last, whatever happens in between.
+"""The bundled server is started by its first user, shared, and stopped by the last, even after crashes.
 
-Every test uses processes of its own, as users of the server are.
+Every test starts its own processes as users of the server.
 """
 
 import os
