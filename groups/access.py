@@ -1,7 +1,7 @@
-"""Who may do what: the only answer to "may they?" and "which ones?".
+"""Authorisation: what a caller may do, and which projects they may read. No other module decides this.
 
-A :class:`Caller` is whoever makes a request. Its rights are read with one query the first time they are asked for,
-and kept for the request.
+A :class:`Caller` is the user or token that makes a request. Its rights are loaded with one query on first use
+and cached for the request.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ _SCOPES = {permission.value: permission.scope for permission in Permission}
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a caller holds. ``held`` has (permission, project or None, environment or None for every one)."""
+    """The permissions of a caller. ``held``: (permission, project or None, environment or None for all)."""
 
     is_admin: bool
     reads_all_projects: bool
@@ -64,7 +64,10 @@ NOTHING = Rights(is_admin=False, reads_all_projects=False, projects=frozenset(),
 
 
 def rights_of_user(user_id: int) -> Rights:
-    """One query. A root role's project permissions hold in the default project, as in the reference."""
+    """Loads the rights with one query.
+
+    As in the reference server, project permissions of a root role apply to the default project.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_RIGHTS, {"user": user_id})
         rows = cursor.fetchall()
@@ -76,7 +79,7 @@ def rights_of_user(user_id: int) -> Rights:
             held.add((permission, None if is_root else DEFAULT_PROJECT, environment))
         else:
             projects.add(project)
-            # A project role gives nothing outside its project, whatever it lists.
+            # A project role grants nothing outside its project, even if it lists root permissions.
             if _SCOPES.get(permission) is not Scope.ROOT:
                 held.add((permission, project, environment))
     return Rights(
@@ -88,9 +91,10 @@ def rights_of_user(user_id: int) -> Rights:
 
 
 class Caller:
-    """Whoever acts: a person, a service account, an API token or the system. Never built from request data."""
+    """Who performs an action: a user, a service account, an API token or the system. Not taken from
+    request data."""
 
-    is_authenticated = True  # what DRF and templates ask
+    is_authenticated = True  # read by DRF and templates
 
     def __init__(
         self, *, user: "User | None" = None, token: "ApiToken | None" = None, rights: Rights | None = None
@@ -102,7 +106,7 @@ class Caller:
 
     @classmethod
     def system(cls) -> "Caller":
-        """For commands run on the machine itself."""
+        """The caller of management commands and background tasks."""
         return cls(rights=EVERYTHING)
 
     @cached_property
@@ -116,7 +120,7 @@ class Caller:
         return self.user.pk if self.user else None
 
     @property
-    def pk(self) -> int | None:  # DRF's throttles and the debug page ask for it
+    def pk(self) -> int | None:  # read by DRF's throttles and the debug page
         return self.id
 
     @property
@@ -140,20 +144,20 @@ class Caller:
     def check(
         self, permission: Permission, *, project: str | None = None, environment: str | None = None
     ) -> None:
-        """Raises NoAccess naming the permission."""
+        """Raises NoAccess naming the permission if it is not held."""
         if not self.can(permission, project=project, environment=environment):
             raise missing([permission], project=project, environment=environment)
 
     def check_any(
         self, permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
     ) -> None:
-        """Raises NoAccess naming all of them unless one is held."""
+        """Raises NoAccess naming the permissions if none of them is held."""
         permissions = list(permissions)
         if not any(self.can(p, project=project, environment=environment) for p in permissions):
             raise missing(permissions, project=project, environment=environment)
 
     def check_anywhere(self, permissions: Iterable[Permission]) -> None:
-        """Raises NoAccess naming all of them unless one is held in some project, or for all."""
+        """Raises NoAccess naming the permissions if none of them is held in any project or globally."""
         permissions = list(permissions)
         wanted = {permission.value for permission in permissions}
         if not self.is_admin and not any(held in wanted for held, _, _ in self.rights.held):
@@ -165,7 +169,7 @@ class Caller:
 
     @property
     def readable_projects(self) -> frozenset[str] | None:
-        """The projects this caller may read; None means every one."""
+        """The ids of the projects that the caller may read; None means all projects."""
         rights = self.rights
         return None if rights.is_admin or rights.reads_all_projects else rights.projects
 
@@ -173,7 +177,8 @@ class Caller:
 def missing(
     permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
 ) -> NoAccess:
-    """The 403 that names what is missing and where: `You need "Delete project" in legacy-portal.`"""
+    """The 403 error that names the missing permissions and the place: `You need "delete project" in
+    legacy-portal.`"""
     permissions = list(permissions)
     needed = " or ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in permissions)
     where = f" in {project}" if project and permissions[0].scope is not Scope.ROOT else ""

@@ -1,4 +1,4 @@
-"""The admin site's pages about people, groups, roles and logins."""
+"""Registers the admin site's pages for users, groups, roles and logins."""
 
 from django.contrib import admin
 from django.contrib.auth.models import Group as DjangoGroup
@@ -10,5 +10,5 @@ from groups.roles import admin as roles
 
 __all__ = ["groups", "login", "people", "roles"]
 
-# Django's own groups hold nothing here.
+# Django's own groups are not used.
 admin.site.unregister(DjangoGroup)

@@ -13,7 +13,7 @@ router.register("roles", RoleViewSet)
 router.register("permissions", PermissionViewSet)
 router.register("", MeViewSet)
 router.register("user/tokens", PersonalTokenViewSet)
-router.register("user-admin", CandidateViewSet)  # before the users: "search" is not the id of one
+router.register("user-admin", CandidateViewSet)  # first: the next pattern also matches "search"
 router.register("user-admin", UserViewSet)
 router.register("service-account", ServiceAccountViewSet)
 router.register("service-account/<str:account_id>/token", ServiceAccountTokenViewSet)

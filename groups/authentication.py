@@ -1,4 +1,4 @@
-"""Who makes this request? Keys in the Authorization header, or the console's session."""
+"""Authenticates requests: API tokens in the Authorization header, or the console's session."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ ADMIN_KINDS = frozenset({ApiToken.Kind.ADMIN, ApiToken.Kind.PERSONAL})
 
 
 class ApiRequest(Request):
-    """For annotations of views: a request whose user is a Caller, and whose auth is its key, if it came with one."""
+    """For annotations: a request whose ``user`` is a Caller and whose ``auth`` is the API token, if any."""
 
     if TYPE_CHECKING:
         user: Caller  # type: ignore[assignment]
@@ -30,7 +30,7 @@ class ApiRequest(Request):
 
 
 class ApiKeyAuthentication(BaseAuthentication):
-    """``Authorization: KEY`` or ``Authorization: Bearer KEY``. The request's user is then a Caller."""
+    """Authenticates ``Authorization: TOKEN`` or ``Authorization: Bearer TOKEN``. The user is a Caller."""
 
     def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
         header = request.META.get("HTTP_AUTHORIZATION", "").strip()
@@ -48,7 +48,7 @@ class ApiKeyAuthentication(BaseAuthentication):
 
 
 class ConsoleSessionAuthentication(SessionAuthentication):
-    """The console's session, for "try it" in the API pages; a change needs the CSRF token too."""
+    """Accepts the console's session, for "Try it" in the API pages. Writes also need the CSRF token."""
 
     def authenticate(self, request: Request) -> tuple[Caller, Any] | None:
         found = super().authenticate(request)
@@ -56,7 +56,7 @@ class ConsoleSessionAuthentication(SessionAuthentication):
 
 
 class IsAdminCaller(BasePermission):
-    """The admin API: people, service accounts and admin tokens; SDK keys have no business here."""
+    """Admin API: users, service accounts and admin tokens, but no SDK tokens."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         check_kind(request, *ADMIN_KINDS)
@@ -64,7 +64,7 @@ class IsAdminCaller(BasePermission):
 
 
 class IsBackendCaller(BasePermission):
-    """The client API: backend tokens only."""
+    """Client API: backend tokens only."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         check_kind(request, ApiToken.Kind.BACKEND)
@@ -72,7 +72,7 @@ class IsBackendCaller(BasePermission):
 
 
 class IsFrontendCaller(BasePermission):
-    """The frontend API: frontend tokens only."""
+    """Frontend API: frontend tokens only."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         check_kind(request, ApiToken.Kind.FRONTEND)
@@ -80,9 +80,10 @@ class IsFrontendCaller(BasePermission):
 
 
 def check_kind(request: Request, *kinds: str) -> None:
-    """Raises AuthenticationRequired without a key, NoAccess naming the kinds with the wrong one.
+    """Raises AuthenticationRequired without a token, or NoAccess naming the accepted kinds for a token of
+    another kind.
 
-    A console session counts as its person's own personal token.
+    A console session counts as a personal token of its user.
     """
     if request.user is None:
         raise AuthenticationRequired
@@ -94,7 +95,7 @@ def check_kind(request: Request, *kinds: str) -> None:
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """The caller behind a console page's session. Raises AuthenticationRequired when nobody is logged in."""
+    """The caller of a console page. Raises AuthenticationRequired if no user is logged in."""
     cached = getattr(request, "_caller", None)
     if cached is not None:
         return cached
@@ -107,7 +108,8 @@ def caller_of(request: HttpRequest) -> Caller:
 
 
 def check_known(environ: dict[str, Any]) -> None:
-    """Raises AuthenticationRequired for a request (its WSGI environment) that has neither a valid key nor a session."""
+    """Raises AuthenticationRequired if the request has no valid token and no session. Takes a WSGI
+    environment."""
     request = WSGIRequest(environ)
     sessions = import_module(settings.SESSION_ENGINE)
     request.session = sessions.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
@@ -116,7 +118,7 @@ def check_known(environ: dict[str, Any]) -> None:
 
 
 def client_address(request: HttpRequest | Request) -> str:
-    """Where a request comes from. Behind our own proxy it is what that one added last."""
+    """The client's IP address. Our proxy, if there is one, adds it as the last entry of X-Forwarded-For."""
     forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
     if settings.BEHIND_PROXY and forwarded:
         return forwarded.rpartition(",")[2].strip()

@@ -1,4 +1,4 @@
-"""The pages' common classes. ``flagadmin/console/lists.py`` says how a page is written."""
+"""Base classes of the console's pages. ``flagadmin/console/lists.py`` explains how to write a page."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,16 +34,16 @@ from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.pages import ask_to_log_in
 
-# The pages above one, outermost first: (label, URL).
+# The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]
 
 
 @method_decorator([gzip_page, never_cache], name="dispatch")
 class ConsolePage(TemplateResponseMixin, ContextMixin, View):
-    """A page for people who are logged in; others are sent to /login/ and back here afterwards."""
+    """A page that requires login. Other visitors are redirected to /login/ and back afterwards."""
 
     title = ""
-    restores = False  # whether ``post`` with RESTORE as "do" draws the form as entered, and saves nothing
+    restores = False  # whether a POST with do=RESTORE only renders the form with the submitted values
     caller: Caller
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -52,7 +52,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         except AuthenticationRequired:
             return login_first(request)
         if self.restores and (entered := take_input(request)) is not None:
-            _ = request.FILES  # read later, it would read POST again
+            _ = request.FILES  # parses the body now; parsing it later would overwrite request.POST
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
         return super().dispatch(request, *args, **kwargs)
@@ -70,7 +70,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
         return ()
 
     def curl(self) -> str:
-        """The API call behind this page, "" where there is none."""
+        """A curl command for the equivalent API call, "" if there is none."""
         return ""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
 
 
 def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
-    """Usually somebody reloaded the URL of a form; the error page has links to go on."""
+    """Usually, a user reloaded the URL of a form; the error page has links to other pages."""
     return MethodNotAllowed(
         "This URL only accepts form submissions.",
         headers={"Allow": ", ".join(methods)},
@@ -94,7 +94,7 @@ def not_allowed(methods: Sequence[str]) -> MethodNotAllowed:
 
 
 class ListPage(ConsolePage):
-    """A table with filters, sorting, pages and CSV, all of them in the URL."""
+    """A table with filters, sorting, pagination and CSV download, all controlled by the URL."""
 
     columns: Sequence[Column] = ()
     default_sort = ""
@@ -105,11 +105,11 @@ class ListPage(ConsolePage):
         return ()
 
     def rows(self, values: dict[str, str]) -> Any:
-        """A queryset or a list of what this caller may see, narrowed by the filters' values."""
+        """A queryset or list of the rows that the caller may see, narrowed by the values of the filters."""
         raise NotImplementedError
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
-        """One CSV line, a cell for each column."""
+        """The cells of one CSV line, one for each column."""
         return [getattr(row, column.key) for column in self.columns]
 
     def listing(self) -> Listing:
@@ -133,15 +133,15 @@ class ListPage(ConsolePage):
 
 
 class FormPage(FormMixin, ConsolePage):
-    """A form. Errors that the action raises are shown beside the fields."""
+    """A page with a form. Errors raised by the action are shown beside the fields."""
 
     restores = True
     problem_fields: dict[
         str, str
-    ] = {}  # the form's names of fields that the action's errors name differently
+    ] = {}  # maps paths in the action's errors to form fields, where the names differ
 
     def find(self) -> None:
-        """Loads what the form is about. Raises NotFound, and NoAccess for a caller who may not submit it."""
+        """Loads the edited object. Raises NotFound, or NoAccess for a caller who may not submit the form."""
 
     def prepare(self) -> None:
         self.find()
@@ -150,7 +150,7 @@ class FormPage(FormMixin, ConsolePage):
         return without_maxlength(super().get_form(form_class))
 
     def submit(self, form: Any) -> str:
-        """Calls the action with the form's values. Returns the URL to go to."""
+        """Calls the action with the form's values. Returns the URL to redirect to."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -174,21 +174,21 @@ class FormPage(FormMixin, ConsolePage):
         return self.render_to_response(self.get_context_data(form=form, **kwargs), status=status)
 
     def refused(self, error: AppError, form: BaseForm) -> None:
-        """Shows in the form why the action refused."""
+        """Shows the action's error in the form."""
         add_problems(form, error, fields=self.problem_fields)
 
 
 class EditPage(EditConflictMixin, FormPage):
-    """A form that changes what is stored. ``submit`` passes ``version.expected`` to the action."""
+    """A form that changes a stored object. ``submit`` passes ``version.expected`` to the action."""
 
-    entered: BaseForm | None = None  # after a conflict: the form that was not saved
+    entered: BaseForm | None = None  # the rejected form after an edit conflict
 
     def prepare(self) -> None:
         super().prepare()
         self.note_version()
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        """After a conflict without the submitted values, for a form of what is stored now."""
+        """Drops the submitted values after a conflict, so that the form shows what is stored now."""
         kwargs = super().get_form_kwargs()
         return kwargs | {"data": None, "files": None} if self.entered else kwargs
 
@@ -204,14 +204,14 @@ class EditPage(EditConflictMixin, FormPage):
 
 
 def without_maxlength(form: BaseForm) -> BaseForm:
-    """A browser would silently truncate pasted text; the form's own error says what is wrong."""
+    """Removes ``maxlength``: browsers silently truncate pasted text, but the form reports an error."""
     for field in form.fields.values():
         field.widget.attrs.pop("maxlength", None)
     return form
 
 
 def check_form_text(request: HttpRequest) -> None:
-    """Raises ValidationError for a NUL character in a sent form: PostgreSQL has none in text, browsers send none."""
+    """Raises ValidationError for a NUL character, which PostgreSQL cannot store and browsers do not send."""
     if request.method != "POST":
         return
     for name, values in request.POST.lists():
@@ -220,19 +220,19 @@ def check_form_text(request: HttpRequest) -> None:
 
 
 class ActionPage(ConsolePage):
-    """A form of one button. What the action says appears on the page that one came from.
+    """A button that calls an action and redirects. The action's message appears on the page it redirects to.
 
-    A field ``next`` of the form names that page; it must be one of this installation.
+    The form field ``next`` names that page, which must belong to this installation.
     """
 
     http_method_names = ["post"]
 
     def act(self) -> str:
-        """Calls the action; answers what has been done, as a sentence."""
+        """Calls the action. Returns a sentence that says what was done."""
         raise NotImplementedError
 
     def back(self) -> str:
-        """Where to go where the form names no page."""
+        """The URL to redirect to if the form names no page."""
         raise NotImplementedError
 
     def address(self) -> str:
@@ -252,26 +252,30 @@ class ActionPage(ConsolePage):
         return HttpResponseRedirect(self.address())
 
     def tell(self, done: str) -> None:
-        """A script replaces the part that shows what was changed, and that is all it takes of the page."""
+        """Adds the message, except for htmx, which only replaces the part of the page that changed."""
         if "HX-Request" not in self.request.headers:
             messages.success(self.request, done)
 
 
 class ConfirmPage(ConsolePage):
-    """What ends with something, before it ends: GET tells, POST does it. A refusal is told on the same page.
+    """Asks for confirmation of a destructive action: GET shows the consequences, POST performs the action.
 
-    ``losses`` are the lines of what goes; ``blocked`` says why it cannot be done now; ``button`` repeats verb and
-    object.
+    If the action is refused, the same page shows why.
     """
 
     template_name = "console/confirm.html"
 
     def plan(self) -> dict[str, Any]:
-        """``lead, losses, button, cancel, blocked``, for the template. Raises NoAccess, NotFound."""
+        """The template variables. Raises NoAccess, NotFound.
+
+        ``lead``: the introduction. ``losses``: one line for each consequence. ``button``: its label, with
+        verb and object. ``cancel``: where the cancel link leads. ``blocked``: why the action is impossible
+        now, if it is.
+        """
         raise NotImplementedError
 
     def act(self) -> tuple[str, str]:
-        """Does it; answers what has been done, as a sentence, and where to go."""
+        """Performs the action. Returns a sentence that says what was done, and the URL to redirect to."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -288,16 +292,17 @@ class ConfirmPage(ConsolePage):
 
 
 def next_page(request: HttpRequest) -> str:
-    """The page of this installation that a form names as ``next``, "" where it names none."""
+    """The path in the form field ``next``, "" if it is absent or points to another site."""
     wanted = request.POST.get("next", "")
     fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
     return wanted if fits else ""
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:
-    """To /login/ and back, with what was entered; a part of a page asked for by script takes the whole page there.
+    """Redirects to /login/ and back. Keeps the submitted values of a form.
 
-    Raises AuthenticationRequired for a form that a script submits: it stays as it is in the browser.
+    An htmx request for a part of a page redirects the whole page. For a form submitted by htmx, it raises
+    AuthenticationRequired instead: the values stay in the browser.
     """
     by_script = "HX-Request" in request.headers
     if request.method == "POST" and by_script:
@@ -310,7 +315,7 @@ def login_first(request: HttpRequest) -> HttpResponseBase:
 
 
 def current_page(request: HttpRequest) -> str:
-    """The page that a script asks from, as its header says; "/" where that cannot be read."""
+    """The path of the page that sent the htmx request, from its header; "/" if it is invalid."""
     try:
         page = urlsplit(request.headers.get("HX-Current-URL", "/"))
     except ValueError:

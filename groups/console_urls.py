@@ -1,4 +1,4 @@
-"""The console's pages about accounts, groups and roles, and logging in."""
+"""URLs of the console pages for accounts, groups, roles and login."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from groups.roles import pages as roles
 
 
 def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
-    """The pages of people, and the same of service accounts."""
+    """The URLs for one kind of account: users or service accounts."""
     name = kind["url_name"]
     return [
         path(prefix, pages.AccountsPage.as_view(**kind), name=kind["list_name"]),

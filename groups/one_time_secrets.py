@@ -1,7 +1,7 @@
-"""A secret that was just created: shown by the page that its form leads to, and never again.
+"""Shows a newly created secret once, on the page that its form redirects to.
 
-On the way there it travels in a signed cookie that lives a minute. It is not stored here, and reloading the page
-neither shows it again nor creates another one.
+The redirect carries the secret in a signed cookie that expires after a minute. The server does not store it,
+and reloading the page neither shows it again nor creates another one.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ from groups.console import ConsolePage
 
 COOKIE = "shown_once"
 SECONDS = 60
-CREATED = "created"  # in the URL of the page that shows it
+CREATED = "created"  # a URL parameter of the page that shows the secret
 
 
 class ShowsSecretOnce(ConsolePage):
-    """Mixed into a page whose form creates a secret.
+    """A mixin for a page whose form creates a secret.
 
-    What is done with the form sets ``created``: ``secret`` and whatever else the template shows beside it.
+    On success, the page sets ``created``: the ``secret`` and the other template variables.
     """
 
     created: dict[str, str] | None = None
@@ -44,7 +44,7 @@ class ShowsSecretOnce(ConsolePage):
         return self.render_to_response(self.get_context_data(**{"curl": "", **created}))
 
     def already_shown(self) -> HttpResponseBase:
-        """To the page above."""
+        """Redirects to the parent page."""
         messages.info(
             self.request, "It was created and shown once. If you did not copy it, create another one."
         )
@@ -67,7 +67,7 @@ def redirect_to_secret(request: HttpRequest, created: dict[str, str]) -> HttpRes
 
 
 def take_secret(request: HttpRequest) -> dict[str, str] | None:
-    """What is to be shown; None where there is nothing, or it is too late."""
+    """The contents of the cookie; None if it is missing, invalid or expired."""
     try:
         value = request.COOKIES.get(COOKIE, "")
         user, created = signing.loads(value, salt=_salt(request), max_age=SECONDS)

@@ -1,4 +1,4 @@
-"""What `manage.py serve` does for accounts at its start and every hour."""
+"""Tasks for accounts and logins that `manage.py serve` runs at start-up and every hour."""
 
 import logging
 from datetime import timedelta
@@ -19,7 +19,7 @@ def register() -> None:
 
 
 def offer_setup_link() -> None:
-    """While nobody has an account, whoever can read the log may make the first one."""
+    """Logs a link for creating the first account. Only administrators of the server can read the log."""
     if link := create_setup_link():
         log.warning(
             "There is no account yet. Make the first one at %s%s (works once, for a day)",

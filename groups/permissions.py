@@ -1,7 +1,8 @@
-"""Permission names and the built-in roles. Pure data.
+"""The names of all permissions, and the built-in roles. Constants only.
 
-Names, scopes and display names are the reference's, so that its clients and role exports work unchanged. A permission
-of scope ``environment`` is held in a project, for one environment or (None) for every one.
+Names, scopes and display names are those of the reference server, so that its clients and role exports work
+unchanged. A permission with scope ``environment`` is held in a project, for one environment or (None) for
+all.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ class Scope(StrEnum):
 
 
 class Permission(StrEnum):
-    """The permissions of the product; ``.scope`` and ``.display`` say where each is held and how it is called,
-    ``.id`` is its number."""
+    """All permissions. ``.scope`` is where one can be held, ``.display`` its display name, ``.id`` its
+    number."""
 
     scope: Scope
     display: str
@@ -27,7 +28,8 @@ class Permission(StrEnum):
         member._value_ = name
         member.scope = scope
         member.display = display
-        # What the reference's clients call the id. Permissions are stored by name, so it may change with this list.
+        # Clients of the reference server expect a numeric id. Permissions are stored by name, so the numbers
+        # may change.
         member.id = len(cls.__members__) + 1
         return member
 
@@ -145,7 +147,7 @@ class Permission(StrEnum):
 
 
 class BuiltIn(IntEnum):
-    """Ids of the built-in roles."""
+    """The ids of the built-in roles."""
 
     ADMIN = 1
     EDITOR = 2
@@ -180,7 +182,7 @@ OWNER_PERMISSIONS = MEMBER_PERMISSIONS | {
     Permission.UPDATE_PROJECT_RELEASE_TEMPLATE,
     Permission.UPDATE_PROJECT_SEGMENT,
 }
-# What Editor holds project-wise it holds in the default project only.
+# The project permissions among these only apply in the default project.
 EDITOR_PERMISSIONS = frozenset(
     {
         Permission.CREATE_ADDON,

@@ -1,4 +1,4 @@
-"""The built-in roles, made after every migrate, so that a flushed database has them too."""
+"""Creates the built-in roles after every migrate, because flushing the database deletes them."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from groups.permissions import BUILT_IN_ROLES
 
 
 def seed_roles(using: str, apps: Any = global_apps, **kwargs: Any) -> None:
-    """Adds what is missing of the built-in roles; custom roles start behind their ids."""
+    """Adds missing built-in roles and permissions. The ids of custom roles start at 100."""
     try:
         role, role_permission = apps.get_model("groups", "Role"), apps.get_model("groups", "RolePermission")
-    except LookupError:  # migrated back to before there were roles
+    except LookupError:  # migrated back to before roles existed
         return
     with transaction.atomic(using=using):
         for built_in in BUILT_IN_ROLES:

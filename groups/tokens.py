@@ -1,4 +1,4 @@
-"""API keys: their formats (the reference's), their hashes, and finding the token of a key."""
+"""API tokens: the format of their secrets, which is that of the reference server, hashes and lookup."""
 
 import hashlib
 import hmac
@@ -19,13 +19,13 @@ from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
-SHORTEST_SECRET = 16  # characters of a key's secret part that somebody else chose
+SHORTEST_SECRET = 16  # the minimum length of the random part of a secret that was not generated here
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
 
 
 def new_secret(kind: str, *, projects: Sequence[str] | None = None, environment: str | None = None) -> str:
-    """A fresh key: ``project:environment.<56 hex>``; ``*`` for all projects (None), ``[]`` for several."""
+    """A new secret: ``project:environment.<56 hex>``, ``*`` for all projects (None), ``[]`` for several."""
     random_part = secrets.token_hex(SECRET_BYTES)
     if kind == ApiToken.Kind.PERSONAL:
         return PERSONAL + random_part
@@ -38,13 +38,13 @@ def hash_secret(secret: str) -> str:
 
 
 def visible_prefix(secret: str) -> str:
-    """What may be shown of a key: its scope and the start of its random part, never more than a quarter."""
+    """The part of a secret that may be shown: its scope and at most 6 characters or a quarter of the rest."""
     separator = secret.find(".") if "." in secret else secret.find(":")
     return secret[: separator + 1 + min(6, (len(secret) - separator - 1) // 4)]
 
 
 def scope_of_key(secret: str) -> tuple[str, str]:
-    """``(project, environment)`` of a key of the form ``project:environment.secret``. Raises ValueError."""
+    """``(project, environment)`` of a secret ``project:environment.random``. Raises ValueError."""
     match = _KEY.fullmatch(secret)
     if match is None:
         raise ValueError("not of the form project:environment.secret")
@@ -52,7 +52,7 @@ def scope_of_key(secret: str) -> tuple[str, str]:
 
 
 def find_token(secret: str, *, now: datetime) -> ApiToken:
-    """The token of a key, with its user. Raises AuthenticationRequired for an unknown or expired one."""
+    """The token with its user. Raises AuthenticationRequired if the secret is unknown or has expired."""
     digest = hash_secret(secret)
     token = _token_of_hash(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
@@ -65,8 +65,10 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
 
 
 def _token_of_hash(digest: str, *, personal: bool) -> ApiToken | None:
-    """The token, by one statement written once: every request to the API starts with it. Only personal ones have a
-    user, who is read with them."""
+    """Looks up the token, and the user of a personal one.
+
+    The SQL is cached, because every API request runs it.
+    """
     sql, token_fields, user_fields = _lookup(personal=personal)
     with connection.cursor() as cursor:
         cursor.execute(sql, [digest])
@@ -90,7 +92,7 @@ def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
 
 
 def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
-    """Writes the last-used time, at most once a minute for each token."""
+    """Updates the last-used time, at most once a minute for each token."""
     now = now or timezone.now()
     if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:
         return
@@ -98,8 +100,10 @@ def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
 
 
 def note_uses(secrets: Iterable[str]) -> None:
-    """Writes the last-used time of the tokens of these keys; unknown and expired ones are passed over. One statement,
-    that passes over a token which somebody is changing this moment too: nobody waits for it."""
+    """Updates the last-used time of the tokens with these secrets, in one statement.
+
+    Unknown and expired tokens are skipped. Locked ones are skipped too, so that the statement never waits.
+    """
     hashes = sorted({hash_secret(secret) for secret in secrets})
     if not hashes:
         return
@@ -122,7 +126,7 @@ def _not_noted(now: datetime) -> Q:
 
 
 def check_expiry(caller: Caller, expires_at: datetime | None) -> None:
-    """A token that expires makes no key to the same rights that lasts longer. Raises ValidationError."""
+    """Raises ValidationError if a token with this expiry would outlive the one that the caller uses."""
     end = caller.token.expires_at if caller.token else None
     if end is not None and (expires_at is None or expires_at > end):
         raise ValidationError.at(

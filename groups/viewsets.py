@@ -1,19 +1,20 @@
-"""What every endpoint of the admin API is made of. To add one:
+"""The base class of the admin API's endpoints. To add an endpoint:
 
-1. In the subject's ``api.py``, write the serializers of its bodies and answers, and a ``ViewSet`` with the methods
-   ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy`` where they fit, and ``@action``
-   for the rest. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of the whole list, ``add`` is POST to a
-   row.)
-2. Name in ``permissions`` what each action that changes something needs: a permission, a tuple if any one of several
-   is enough, or ``None`` if whoever can see the resource may do it. What lies in a project or on a flag extends
-   ``InProjectViewSet`` or ``OnFlagViewSet`` of ``projects.viewsets``, which look up what the URL names. Elsewhere,
-   override ``authorise``.
-3. Write the action as a recipe: ``self.validated(Body)``, one call of ``actions``, ``Response``. 401, 404 and 403 have
-   been ruled out by then; ``actions`` checks again under its locks, because rights and rows may have changed meanwhile.
-4. Describe it with ``extend_schema``: ``operation_id``, ``request``, ``responses`` of success, and a 4xx answer only
-   where it needs more than the usual text (``409: refusal(409, "…")``). ``tags`` stand on the class; the docstring is
-   the description, one imperative sentence first.
-5. Register the class in the app's ``api_urls.py``, and each action that changes something in
+1. In the subject's ``api.py``, write the serializers of its bodies and responses, and a ``ViewSet`` with
+   those of the methods ``list``, ``create``, ``retrieve``, ``update``, ``partial_update`` and ``destroy``
+   that apply. Use ``@action`` for others. (``replace``, ``edit`` and ``clear`` are PUT, PATCH and DELETE of a
+   whole list; ``add`` is POST to a single row.)
+2. In ``permissions``, declare what each action that writes requires: a permission, a tuple if any one of them
+   is enough, or ``None`` if every caller who can read the resource may do it. For resources in a project or
+   on a flag, extend ``InProjectViewSet`` or ``OnFlagViewSet`` from ``projects.viewsets``, which load what the
+   URL names. For others, override ``authorise``.
+3. In the action, call ``self.validated(Body)``, then one function of ``actions``, and return a ``Response``.
+   401, 404 and 403 have been ruled out by then. ``actions`` checks again under its locks, because rights and
+   rows may have changed since.
+4. Describe it with ``extend_schema``: ``operation_id``, ``request``, ``responses`` for success, and a 4xx
+   response only if its text differs from the default (``409: refusal(409, "…")``). ``tags`` are set on the
+   class. The docstring is the description; it begins with an imperative sentence.
+5. Register the class in the app's ``api_urls.py``, and each action that writes in
    ``tests/flagadmin/security/permissions.tsv``.
 
 >>> class TagTypeViewSet(ViewSet):
@@ -36,7 +37,7 @@ READS = frozenset({"get", "head", "options"})
 
 
 class ViewSet(viewsets.ViewSet):
-    """Finds what the URL names and checks the action's permission before the body is read."""
+    """Loads what the URL names and checks the action's permission before the body is read."""
 
     request: ApiRequest
     tags: ClassVar[tuple[str, ...]] = ()
@@ -53,28 +54,29 @@ class ViewSet(viewsets.ViewSet):
         try:
             return super().dispatch(request, *args, **kwargs)
         finally:
-            # The framework binds the actions to the view set itself: a circle that would keep the body in memory.
+            # DRF sets bound methods on the view set: a reference cycle that would keep the request body in
+            # memory.
             for method in self.action_map:
                 vars(self).pop(method, None)
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if self.action in (None, "metadata"):  # a method that is not allowed, and OPTIONS
+        if self.action in (None, "metadata"):  # an unsupported method, or OPTIONS
             return
         self.authorise(*args, **kwargs)
 
     def authorise(self, *args: Any, **kwargs: Any) -> None:
-        """Raises NotFound, NoAccess. ``kwargs`` are the placeholders of the URL."""
+        """Raises NotFound, NoAccess. ``kwargs`` are the URL's parameters."""
         self.check_permission()
 
     def check_permission(self, *, project: str | None = None, environment: str | None = None) -> None:
-        """Raises NoAccess unless the caller holds what this action needs."""
+        """Raises NoAccess unless the caller holds a permission that this action requires."""
         if needed := self.needed_permissions:
             self.caller.check_any(needed, project=project, environment=environment)
 
     @property
     def needed_permissions(self) -> tuple[Permission, ...]:
-        """Any one of these will do; nothing is needed if there are none."""
+        """The permissions of which the caller needs any one. If empty, none is needed."""
         needed = self.permissions.get(self.action) or ()
         return needed if isinstance(needed, tuple) else (needed,)
 
@@ -83,7 +85,7 @@ class ViewSet(viewsets.ViewSet):
         return self.request.user
 
     def validated(self, body: type[serializers.BaseSerializer], **options: Any) -> Any:
-        """The request's body as this serializer reads it. Raises ValidationError."""
+        """The request's body, validated by this serializer. Raises ValidationError."""
         serializer = body(data=self.request.data, **options)
         serializer.is_valid(raise_exception=True)
         return serializer.validated_data

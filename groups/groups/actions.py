@@ -1,4 +1,4 @@
-"""Groups: made, changed, given members, deleted. By admins only."""
+"""Actions on groups: create, update, change members, delete. They require the Admin role."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ READERS = (Permission.ADMIN, Permission.READ_ROLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewGroup:
-    """``root_role``: id or name, None for none. ``users``: ids of the members."""
+    """The values of a new group. ``root_role``: id or name, or None. ``users``: ids of the members."""
 
     name: str
     description: str = ""
@@ -33,13 +33,13 @@ class NewGroup:
 
 
 def readable_groups(caller: Caller) -> QuerySet[Group]:
-    """Raises NoAccess."""
+    """All groups with their members and grants. Raises NoAccess."""
     caller.check_any(READERS)
     return Group.objects.prefetch_related("memberships__user", "grants__role")
 
 
 def access_group(caller: Caller, group_id: int) -> Group:
-    """Raises NoAccess, NotFound."""
+    """Returns the group. Raises NoAccess, NotFound."""
     group = readable_groups(caller).filter(pk=group_id).first()
     if group is None:
         raise NotFound(f"There is no group with the id {group_id}.")
@@ -47,7 +47,10 @@ def access_group(caller: Caller, group_id: int) -> Group:
 
 
 def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool = False) -> Group:
-    """The group, locked; deletion waits for grants and memberships under way too. Raises NoAccess, NotFound."""
+    """Returns the group, locked. Raises NoAccess, NotFound.
+
+    ``for_deletion`` takes a stronger lock, which also waits for transactions that add members or grants.
+    """
     caller.check(Permission.ADMIN)
     group = Group.objects.select_for_update(no_key=not for_deletion).filter(pk=group_id).first()
     if group is None:
@@ -57,7 +60,7 @@ def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool
 
 @transactional
 def create_group(new: NewGroup, *, caller: Caller) -> Group:
-    """Raises NoAccess, ValidationError, NameExists."""
+    """Creates a group. Raises NoAccess, ValidationError, NameExists."""
     caller.check(Permission.ADMIN)
     problems: list[Problem] = []
     group = Group(
@@ -79,9 +82,9 @@ def create_group(new: NewGroup, *, caller: Caller) -> Group:
 def update_group(
     group_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Group:
-    """``changes``: some of ``name, description, mappings_sso, root_role, users``; what is not named stays.
+    """Updates a group. ``changes``: some of ``name, description, mappings_sso, root_role, users``.
 
-    A group kept by an identity provider (SCIM) has its name and members from there.
+    The name and members of a SCIM group come from the identity provider and cannot be changed.
     Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation.
     """
     caller.check(Permission.ADMIN)
@@ -102,7 +105,7 @@ def update_group(
 def change_members(
     group_id: int, *, add: Iterable[int] = (), remove: Iterable[int] = (), caller: Caller
 ) -> Group:
-    """Whoever else is a member stays. Raises as update_group."""
+    """Adds and removes members; the others stay. Raises the errors of update_group."""
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
@@ -113,9 +116,9 @@ def change_members(
 
 @transactional
 def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Its memberships and grants go with it; people, projects and roles stay.
+    """Deletes a group with its memberships and grants. Users, projects and roles stay.
 
-    Raises NoAccess, NotFound, EditConflict, InvalidOperation (it is the last that gives the Admin role).
+    Raises NoAccess, NotFound, EditConflict, InvalidOperation (it is the last that grants the Admin role).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
@@ -131,20 +134,20 @@ def delete_group(group_id: int, *, expected: Expected = None, caller: Caller) ->
 
 @dataclass(frozen=True, slots=True)
 class GroupDeletion:
-    """What ends with a group: its members, what it gives them, and who of them is left without any access.
+    """The consequences of deleting a group: its members, its grants, and the members left without any access.
 
-    ``blockers``: what stands against it.
+    ``blockers`` are the reasons why the group cannot be deleted.
     """
 
     group: Group
     members: list[User]
-    grants: list[Grant]  # with role and project
+    grants: list[Grant]  # with role and project loaded
     losing_all: list[User]
     blockers: list[AppError]
 
 
 def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
-    """Reads only. A disabled account has no access to lose."""
+    """Collects the consequences without writing. Disabled accounts have no access to lose."""
     members = list(User.objects.filter(groups=group).order_by("username"))
     grants = list(group.grants.select_related("role", "project").order_by("project_id", "role__name"))
     gives_anything = bool(grants) or group.root_role_id is not None
@@ -154,7 +157,7 @@ def plan_group_deletion(group: Group, *, caller: Caller) -> GroupDeletion:
 
 
 def document(group: Group) -> dict[str, Any]:
-    """A group as its audit events tell of it."""
+    """The group as a JSON document for audit events and edit conflicts."""
     return {
         "id": group.pk,
         "name": group.name,
@@ -201,7 +204,7 @@ def _apply(group: Group, changes: dict[str, Any], caller: Caller) -> None:
 
 
 def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
-    """Those accounts, held so that they cannot be deleted meanwhile."""
+    """Locks these accounts, so that they cannot be deleted concurrently. Returns the ids found."""
     wanted = list(ids)
     found = set(
         User.objects.select_for_update(no_key=True)

@@ -1,4 +1,4 @@
-"""The admin site's page of groups."""
+"""The admin site's page for groups."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""/api/admin/groups: users who hold roles together."""
+"""/api/admin/groups: groups of users who share roles."""
 
 from functools import cached_property
 from typing import Any
@@ -186,7 +186,7 @@ class GroupViewSet(ETagMixin, ViewSet):
     def destroy(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
         """Delete a user group by its id.
 
-        This ends its memberships and the roles it gives; users, projects and roles stay.
+        This deletes its memberships and the roles it grants; users, projects and roles stay.
         A group managed by an identity provider (SCIM) can be deleted too.
         """
         group_id = path_id(groupId, "groupId")

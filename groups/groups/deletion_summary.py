@@ -1,4 +1,4 @@
-"""What people lose with a group, in words."""
+"""Describes what users lose when a group is deleted."""
 
 from flagadmin.console.lists import SHOWN
 from flagadmin.errors import counted
@@ -17,7 +17,7 @@ def deletion_sentence(plan: GroupDeletion) -> str:
 
 
 def names_of(plan: GroupDeletion) -> list[tuple[str, str]]:
-    """(member, what to note of them): those who lose everything first, SHOWN of them."""
+    """(member, note) for up to SHOWN members; those who lose all access come first."""
     losing = {user.pk for user in plan.losing_all}
     more = len(plan.members) - SHOWN
     members = sorted(plan.members, key=lambda user: user.pk not in losing)

@@ -1,4 +1,4 @@
-"""/access/groups/: groups, their members, what they give, and who loses what with one of them."""
+"""/access/groups/: list, show, create, edit and delete groups."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Logging in with a password."""
+"""Password login: checks the password, records the result."""
 
 import logging
 
@@ -19,9 +19,10 @@ WRONG = "The user name or the password is not right."
 
 
 def check_login(name: str, password: str, *, address: str) -> User:
-    """The person of this user name (or email address) and password.
+    """The user with this user name or email address, if the password is correct.
 
-    Raises TooManyRequests, or AuthenticationRequired in the same words and time whatever is wrong.
+    Raises TooManyRequests or AuthenticationRequired. Message and timing do not reveal which of the two was
+    wrong.
     """
     attempt = Try.of(User.objects.named(name), name, address)
     count_try(attempt)
@@ -35,7 +36,10 @@ def check_login(name: str, password: str, *, address: str) -> User:
 
 @transactional
 def _note_failure(user: User | None, address: str) -> None:
-    """Never what was typed: some type their password into the name field. Tries that must wait are not counted here."""
+    """Records a failed login, but never the entered name: some users type their password into the name field.
+
+    Attempts rejected by the throttle are not recorded.
+    """
     log.warning("Login failed from %s: %s", address, f"wrong password of {user}" if user else "unknown name")
     event = Event(
         type=EventType.USER_LOGIN_FAILED,
@@ -47,7 +51,7 @@ def _note_failure(user: User | None, address: str) -> None:
 
 @transactional
 def note_login(user: User, *, how: str) -> None:
-    """``how``: password, link or set-up."""
+    """Records a login. ``how`` is password, link or set-up."""
     User.objects.filter(pk=user.pk).update(seen_at=timezone.now())
     record(
         Event(type=EventType.USER_LOGGED_IN, subject=user.username, after={"how": how}),

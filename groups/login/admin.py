@@ -1,4 +1,4 @@
-"""The admin site's pages of one-time links and failed logins: only shown."""
+"""The admin site's read-only pages for one-time links and failed logins."""
 
 from typing import Any
 

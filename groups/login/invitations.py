@@ -1,4 +1,4 @@
-"""One-time links for other people: to get in for the first time, or again."""
+"""One-time links that let a user choose a password, for the first time or after a reset."""
 
 from django.urls import reverse_lazy
 
@@ -18,10 +18,10 @@ NEXT = reverse_lazy("account-password")
 
 @transactional
 def reset_password(user_id: int, *, caller: Caller) -> str:
-    """The path of a one-time link to a new password; the present password, links, sessions and
-    personal tokens end.
+    """Resets the password and returns the path of a one-time link for choosing a new one.
 
-    Raises NoAccess, NotFound, InvalidOperation (oneself, a disabled account).
+    The old password, open links, sessions and personal tokens stop working.
+    Raises NoAccess, NotFound, InvalidOperation (the caller's own account, a disabled account).
     """
     caller.check(Permission.ADMIN)
     user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()

@@ -1,7 +1,8 @@
-"""Input of a form that was refused because the session had ended or changed: the form comes back filled in.
+"""Keeps the input of a form that was rejected because the session had ended or changed, and restores it.
 
-Nobody without a session makes the server store anything: until the login is done, the input travels in the login form.
-Then it waits in the session for the page of the form, which fills it in and saves nothing.
+Without a session, nothing is stored on the server: the login form carries the input in a hidden field. After
+the login, the session stores it until the page of the form is opened. The form is then filled in, but nothing
+is saved.
 """
 
 import time
@@ -14,12 +15,12 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 SESSION_KEY = "kept_input"
 SECONDS = 3600
-LONGEST = 500_000  # characters; with it the login form still fits into what a request may be
-RESTORE = "restore"  # as the "do" of a form: draw it with what it holds, save nothing
+LONGEST = 500_000  # characters; with it, the login form still fits into the limit for request bodies
+RESTORE = "restore"  # a value of the form field "do": only render the form with the submitted values
 
 
 def input_of(request: HttpRequest) -> str:
-    """What was entered, as a query string. Never a password; "" where the page cannot fill in its form."""
+    """The submitted values as a query string, without passwords; "" if the page cannot restore its form."""
     if not getattr(_view(request), "restores", False):
         return ""
     entered = request.POST.copy()
@@ -31,7 +32,7 @@ def input_of(request: HttpRequest) -> str:
 
 
 def page_of(request: HttpRequest) -> str:
-    """Where the form stands: this URL, or the page that sent it here where this one only accepts submissions."""
+    """The page of the form: this URL or, if it only accepts POST, the page in the Referer header."""
     if "get" in getattr(_view(request), "http_method_names", ()):
         return request.get_full_path()
     referrer = urlsplit(request.headers.get("Referer", ""))
@@ -47,7 +48,8 @@ def _view(request: HttpRequest) -> object:
 
 
 def keep_input(request: HttpRequest, page: str, entered: str) -> None:
-    """Until the page is opened, for an hour. Says that nothing was saved."""
+    """Stores the input until the page is opened, for one hour at most. Adds a message that nothing was
+    saved."""
     if entered:
         request.session[SESSION_KEY] = {"page": page, "entered": entered, "until": time.time() + SECONDS}
         messages.warning(
@@ -60,7 +62,7 @@ def keep_input(request: HttpRequest, page: str, entered: str) -> None:
 
 
 def take_input(request: HttpRequest) -> QueryDict | None:
-    """What was kept for this page, once."""
+    """Returns the input stored for this page and removes it."""
     kept = request.session.get(SESSION_KEY)
     if request.method != "GET" or not kept or kept["page"] != request.get_full_path():
         return None

@@ -1,4 +1,4 @@
-"""One-time links: to log in, and to make the first account. Only their hashes are kept."""
+"""One-time links for logging in and for creating the first account. Only their hashes are stored."""
 
 import hashlib
 import secrets
@@ -22,17 +22,17 @@ LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
 GONE = "This link was used already, or is too old. Ask for a new one."
-# Any number of ours: the first account is made once.
+# An arbitrary lock id. The lock ensures that the first account is created only once.
 _SETUP_LOCK = 5_172_032
 
 
 def create_login_link(user: User, next_path: str = "/", *, lifetime: timedelta = LIFETIME) -> str:
-    """The path of a fresh link that logs ``user`` in, once: ``/login/link/TOKEN/``."""
+    """The path of a new link that logs ``user`` in once: ``/login/link/TOKEN/``."""
     return _create(user, next_path, lifetime)
 
 
 def create_setup_link() -> str | None:
-    """The path of a fresh link to make the first account, or None when there is one. Older ones end."""
+    """The path of a new link for creating the first account, None if there is one. Deletes older links."""
     if there_are_people():
         return None
     LoginLink.objects.filter(user=None).delete()
@@ -44,7 +44,7 @@ def there_are_people() -> bool:
 
 
 def peek(token: str) -> LoginLink:
-    """The link, not used up by this. Raises NotFound for one that is unknown, used or too old."""
+    """Returns the link without using it up. Raises NotFound if it is unknown, used or expired."""
     link = _open_links().select_related("user").filter(token_hash=_hash(token)).first()
     if link is None or (link.user is not None and not link.user.is_active):
         raise NotFound(GONE)
@@ -55,7 +55,7 @@ def peek(token: str) -> LoginLink:
 
 @transactional
 def use_login_link(token: str) -> tuple[User, str]:
-    """The person of the link and where it leads; works once. Raises NotFound."""
+    """Uses up the link. Returns its user and the path to redirect to. Raises NotFound."""
     link = _use(token)
     if link.user is None:
         raise NotFound(GONE)
@@ -64,7 +64,7 @@ def use_login_link(token: str) -> tuple[User, str]:
 
 @transactional
 def use_setup_link(token: str, *, username: str, password: str) -> User:
-    """Makes the first account, with the root role Admin; works once. Raises NotFound, ValidationError."""
+    """Uses up the link and creates the first admin account. Raises NotFound, ValidationError."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SETUP_LOCK])
     if peek(token).user is not None:
@@ -76,7 +76,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
 
 @transactional
 def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
-    """An account with the root role Admin, for a start. Raises ValidationError."""
+    """Creates an account with the root role Admin. Raises ValidationError."""
     user = User(username=username.strip(), email=email or None, root_role_id=BuiltIn.ADMIN.value)
     problems = problems_of_password(password, user)
     if not user.username:
@@ -106,7 +106,7 @@ def _create(user: User | None, next_path: str, lifetime: timedelta) -> str:
 
 def _use(token: str) -> LoginLink:
     link = peek(token)
-    # One of several requests at once wins; the others find it used.
+    # If several requests use the link at once, only one of them updates the row.
     if not _open_links().filter(pk=link.pk).update(used_at=timezone.now()):
         raise NotFound(GONE)
     return link

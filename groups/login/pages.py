@@ -1,4 +1,4 @@
-"""Logging in and out: by password, by one-time link, and the set-up link of a fresh installation."""
+"""Pages for logging in with a password, a one-time link or the initial set-up link, and for logging out."""
 
 from django import forms
 from django.conf import settings
@@ -63,7 +63,7 @@ class SetupForm(forms.Form):
 
 @guarded
 class LoginPage(View):
-    """/login/?next=/where/"""
+    """/login/?next=/path/"""
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         if request.user.is_authenticated:
@@ -93,7 +93,11 @@ class LoginPage(View):
     def answer(
         self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **more: str
     ) -> HttpResponse:
-        """``more``: ``wait``, why and how long it takes, and how many ``seconds``; ``entered`` in another form."""
+        """Renders the login form.
+
+        ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, and ``entered``: the input
+        of another form.
+        """
         context = {
             "title": "Log in",
             "form": form,
@@ -106,7 +110,7 @@ class LoginPage(View):
 
 
 def ask_to_log_in(request: HttpRequest) -> HttpResponse:
-    """What a form gets whose session has ended: the login page, which takes along what was entered."""
+    """For a form whose session has ended: the login page, which carries the submitted values."""
     page, entered = page_of(request), input_of(request)
     if not entered:
         return redirect_to_login(page)
@@ -114,9 +118,9 @@ def ask_to_log_in(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A login in another tab changes the token: what was entered comes back with the new one.
+    """Restores a form whose CSRF token is outdated because of a login in another tab.
 
-    Only where the browser says that a page of this installation sent the form.
+    This only applies if the browser sent an Origin header and the check failed because of the token.
     """
     if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
         return error_response(request, NoAccess(STALE_FORM))
@@ -134,7 +138,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 @guarded
 class LogoutPage(View):
-    """Only a form leads here: a link on another page could log somebody out."""
+    """Logs out on POST only: otherwise, a link on another site could log users out."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("start"))
@@ -148,8 +152,9 @@ class LogoutPage(View):
 class LoginLinkPage(View):
     """/login/link/TOKEN/: works once.
 
-    Whoever opens it from outside (a terminal, a mail) is in at once. From another site, or through something that
-    fetches links ahead of people, it takes a click: nobody is logged in unawares and no link is used up unseen.
+    A link opened from outside the browser (a terminal, an email) logs the user in at once. Opened from
+    another site, or by software that prefetches links, it asks for a click: otherwise, users could be logged
+    in without noticing, or the software could use the link up.
     """
 
     def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
@@ -191,28 +196,28 @@ class LoginLinkPage(View):
 
 
 def admin_login(request: HttpRequest) -> HttpResponse:
-    """The admin site's own login address: there is one login, and one throttle. Raises NoAccess."""
+    """Redirects the admin site's login to the console's, so that the throttle applies. Raises NoAccess."""
     if request.user.is_authenticated:
         raise NoAccess("Data fixes are for people with the Admin role.")
     return HttpResponseRedirect(f"{reverse('login')}?{request.META.get('QUERY_STRING', '')}")
 
 
 def enter(request: HttpRequest, user: User, wanted: str | None, *, how: str) -> HttpResponse:
-    """Begins a session under a new key, and goes where the person wanted."""
+    """Starts a session with a new session key and redirects to ``wanted``."""
     login(request, user, backend=BACKEND)
     note_login(user, how=how)
     return HttpResponseRedirect(safe_next(wanted))
 
 
 def safe_next(wanted: str | None) -> str:
-    """A path of this installation; the start page for anything else."""
+    """``wanted`` if it is a path of this installation, otherwise the start page."""
     path = (wanted or "").strip()
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def opened_by_hand(request: HttpRequest) -> bool:
-    """Whether the browser says that a person opened this address, and that no page led there."""
+    """Whether the browser's headers say that the user opened the URL directly and did not follow a link."""
     headers = request.headers
     return (
         request.method == "GET"

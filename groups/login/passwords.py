@@ -1,4 +1,4 @@
-"""Passwords: their rules, and changing them, which logs the account out everywhere else."""
+"""Password rules, and changing a password, which logs the account out of all other sessions."""
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as Refused
@@ -24,7 +24,7 @@ from groups.permissions import Permission
 
 
 def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
-    """Everything that is wrong with it at once; ``user`` for likeness to its names."""
+    """All problems of the password. It must not resemble the names of ``user``."""
     try:
         validate_password(password, user)
     except Refused as refused:
@@ -34,10 +34,11 @@ def problems_of_password(password: str, user: User, *, path: str = "password") -
 
 @transactional
 def change_password(user: User, password: str, *, caller: Caller) -> None:
-    """Sets it, logs the account out everywhere and ends its open links. For oneself, or by an admin, which ends the
-    account's personal tokens too: whoever held one may not stay.
+    """Sets the password, ends the account's other sessions and invalidates its open links.
 
-    Raises NoAccess, NotFound, InvalidOperation (a service account has none), ValidationError.
+    Users can change their own password. An admin can change any; this also deletes the account's personal
+    tokens, which might be in the wrong hands. Raises NoAccess, NotFound, InvalidOperation (a service account
+    has no password), ValidationError.
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
@@ -46,14 +47,14 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         raise NotFound(f"There is no account {user}.")
     if locked.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
-    # It would outlive the token.
+    # A password set with the token would outlive the token.
     if caller.token is not None and caller.id == user.pk and not locked.has_usable_password():
         raise NoAccess(
             "A personal token cannot set the first password. Log in with a link, and choose it there."
         )
     if problems := problems_of_password(password, locked):
         raise ValidationError.of(problems)
-    user.set_password(password)  # so that its present session can be kept: see keep_session
+    user.set_password(password)  # updates the caller's object, so that its session can be kept (keep_session)
     locked.password = user.password
     locked.save(update_fields=["password"])
     end_links(locked)
@@ -63,12 +64,12 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
 
 
 def end_links(user: User) -> None:
-    """Its links and invitations that are still open."""
+    """Invalidates the account's open login links and invitations."""
     LoginLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
 
 
 def check_own_password(user: User, password: str, *, path: str, address: str) -> None:
-    """Raises ValidationError, or TooManyRequests after too many tries."""
+    """Raises ValidationError if the password is wrong, or TooManyRequests after too many attempts."""
     attempt = Try.of(user, user.username, address)
     count_try(attempt)
     if not user.check_password(password):
@@ -78,7 +79,7 @@ def check_own_password(user: User, password: str, *, path: str, address: str) ->
 
 @transactional
 def log_out_everywhere(user: User, *, caller: Caller) -> None:
-    """Ends every session of the account. Its tokens stay."""
+    """Ends all sessions of the account. Its tokens stay valid."""
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
     if not User.objects.filter(pk=user.pk).update(session_generation=F("session_generation") + 1):

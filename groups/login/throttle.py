@@ -1,6 +1,7 @@
-"""Slowing down whoever guesses passwords: per account and per address, with a wait that doubles.
+"""Slows down password guessing, per account and per IP address. The wait doubles with each attempt.
 
-A try is counted before the password is looked at, under a lock, so that many tries at once are no way around it.
+An attempt is counted before the password is checked, under a lock, so that parallel attempts cannot bypass
+the limit.
 """
 
 import hashlib
@@ -17,13 +18,16 @@ from groups.models import LoginFailure, User
 
 WINDOW = timedelta(minutes=15)
 FREE_TRIES_ACCOUNT = 5
-FREE_TRIES_ADDRESS = 20  # many people may share one
+FREE_TRIES_ADDRESS = 20  # higher, because many users may share an IP address
 FIRST_WAIT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Who is tried from where. Neither holds what was typed: some type their password into the name field."""
+    """The account and IP address of a login attempt.
+
+    Neither contains the entered name, because some users type their password into the name field.
+    """
 
     account: str
     address: str
@@ -35,11 +39,11 @@ class Try:
 
 
 def count_try(attempt: Try, *, now: datetime | None = None) -> None:
-    """Counts it as failed until `forget_tries` is called. Raises TooManyRequests saying how long to wait."""
+    """Counts a failed attempt unless `forget_tries` follows. Raises TooManyRequests naming the wait."""
     now = now or timezone.now()
     with transaction.atomic():
         with connection.cursor() as cursor:
-            # In one order, so that two tries never wait for each other.
+            # Sorted, so that two attempts cannot deadlock.
             for key in sorted((f"account {attempt.account}", f"address {attempt.address}")):
                 cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [key])
         wait = _wait(attempt, now)
@@ -54,7 +58,7 @@ def count_try(attempt: Try, *, now: datetime | None = None) -> None:
 
 
 def forget_tries(attempt: Try) -> None:
-    """After a success: the account begins anew; the address loses only the tries at this account."""
+    """After a successful login, deletes the attempts on the account, from all IP addresses."""
     LoginFailure.objects.filter(account=attempt.account).delete()
 
 
@@ -83,14 +87,14 @@ def _wait(attempt: Try, now: datetime) -> timedelta:
 
 
 def _left(tries: int, free: int, last: datetime | None, now: datetime) -> timedelta:
-    """5 s after the last free try, then doubling up to the whole window."""
+    """The wait: 5 s after the last free attempt, doubling with each further one up to the whole window."""
     if last is None or tries < free:
         return timedelta(0)
     return last + min(WINDOW, FIRST_WAIT * 2 ** min(tries - free, 20)) - now
 
 
 def _network(address: str) -> str:
-    """The address; for IPv6 its /64, which one machine has all of."""
+    """The IP address; for IPv6, its /64 network, because a single machine usually has a whole one."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -12,17 +12,17 @@ from groups.permissions import BuiltIn
 
 class UserManager(BaseUserManager["User"]):
     def named(self, name: str) -> "User | None":
-        """The person of this user name or email address, in any case. A user name counts before an address."""
+        """The user with this user name or email address, ignoring case. User names take precedence."""
         people = self.filter(is_service=False)
         return people.filter(username__iexact=name).first() or people.filter(email__iexact=name).first()
 
     def taken(self, name: str, *, but: "User | None" = None) -> bool:
-        """Whether an account other than ``but`` has this user name or email address: one name, one account."""
+        """Whether an account other than ``but`` has this user name or email address."""
         holders = self.filter(models.Q(username__iexact=name) | models.Q(email__iexact=name))
         return (holders if but is None or but.pk is None else holders.exclude(pk=but.pk)).exists()
 
     def get_by_natural_key(self, username: str | None) -> "User":
-        """People log in with their user name or their email address, in any case."""
+        """Lets users log in with their user name or email address, ignoring case."""
         user = self.named(username or "")
         if user is None:
             raise self.model.DoesNotExist
@@ -30,9 +30,9 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
-    """A person, or a service account (``is_service``): it has tokens and no password, and cannot log in.
+    """A person, or a service account (``is_service``), which has tokens but no password and cannot log in.
 
-    What a user may do follows from its root role, its groups and its grants: see ``groups.access``.
+    The permissions of a user come from its root role, its groups and its grants: see ``groups.access``.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -70,7 +70,7 @@ class User(AbstractBaseUser):
 
     @property
     def is_root_admin(self) -> bool:
-        """Whether this user's own root role, or that of one of its groups, is Admin."""
+        """Whether this user's own root role, or the root role of one of its groups, is Admin."""
         if not self.is_active:
             return False
         return self.root_role_id == BuiltIn.ADMIN or (
@@ -85,11 +85,12 @@ class User(AbstractBaseUser):
             yield self._session_hash(secret)
 
     def _session_hash(self, secret: str | bytes | None = None) -> str:
-        """Sessions hold it: they end when the password changes, and on "log out everywhere"."""
+        """The hash stored in sessions. It changes with the password and on "log out everywhere", which
+        ends the sessions."""
         value = f"{self.session_generation} {self.password}"
         return salted_hmac("groups.session", value, secret=secret, algorithm="sha256").hexdigest()
 
-    # What the Django admin site asks. Only people with the Admin root role enter it.
+    # Attributes required by the Django admin site, which is only open to users with the Admin root role.
 
     @property
     def is_staff(self) -> bool:
@@ -107,7 +108,7 @@ class User(AbstractBaseUser):
 
 
 class Group(models.Model):
-    """Users who hold a root role, or roles in projects, together."""
+    """A group of users who share a root role, roles in projects, or both."""
 
     id = models.BigAutoField(primary_key=True)
     name = models.CharField(max_length=255, unique=True)
@@ -157,7 +158,7 @@ class LoginLink(models.Model):
 
 
 class LoginFailure(models.Model):
-    """A failed try to log in, counted per account and per address to throttle guessing."""
+    """A failed login attempt, counted per account and per IP address to throttle password guessing."""
 
     account = models.CharField(max_length=255)
     address = models.CharField(max_length=64)

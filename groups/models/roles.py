@@ -5,7 +5,7 @@ from groups.permissions import BuiltIn, Permission
 
 
 class Role(models.Model):
-    """A named set of permissions: held everywhere (root types) or in a project (project types)."""
+    """A named set of permissions, held globally (root types) or in a project (project types)."""
 
     class Type(models.TextChoices):
         ROOT = "root", "Root role, built in"
@@ -36,7 +36,7 @@ class Role(models.Model):
 
 
 class RolePermission(models.Model):
-    """One permission of a role; for environment permissions in one environment, or (null) in every one."""
+    """A permission of a role. An environment permission applies to one environment, or to all (null)."""
 
     role = models.ForeignKey(Role, on_delete=models.CASCADE, related_name="permissions")
     permission = models.CharField(max_length=64, choices=[(p.value, p.display) for p in Permission])
@@ -80,7 +80,7 @@ class Grant(models.Model):
             models.UniqueConstraint(fields=["project", "role", "user"], name="grant_user_once"),
             models.UniqueConstraint(fields=["project", "role", "group"], name="grant_group_once"),
         ]
-        # Covers counting who holds a role where, without reading the rows.
+        # Covers counting the holders of a role without reading the rows.
         indexes = [
             models.Index(fields=["role", "project"], include=["user", "group"], name="grant_role_project")
         ]

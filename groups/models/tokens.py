@@ -5,9 +5,10 @@ from django.db.models import Q
 
 
 class ApiToken(models.Model):
-    """A key for the API. The secret itself is shown once and never stored: ``secret_hash`` is its SHA-256.
+    """An API token. The secret is shown once and never stored: ``secret_hash`` is its SHA-256.
 
-    ``all_projects`` says so in so many words: a token whose projects are gone reaches none, never all.
+    ``all_projects`` is explicit, so that a token whose projects were all deleted has access to none instead
+    of all.
     """
 
     class Kind(models.TextChoices):
@@ -72,7 +73,7 @@ class ApiTokenProject(models.Model):
 
 
 class StartUpKey(models.Model):
-    """A key of the INIT_*_API_TOKENS that was created once: if its token is revoked, no start creates it again."""
+    """A token from INIT_*_API_TOKENS that was created at start-up. Once revoked, it is not created again."""
 
     secret_hash = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)

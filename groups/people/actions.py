@@ -1,4 +1,4 @@
-"""People and service accounts: made, changed, disabled, deleted. By admins only."""
+"""Actions on users and service accounts: create, update, disable, delete. They require the Admin role."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +33,10 @@ _WORDS = {False: "person", True: "service account"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAccount:
-    """``root_role``: its id or its name, None for none. Without a password a person logs in by link first."""
+    """The values of a new account. ``root_role``: id or name, or None.
+
+    Without a password, a user logs in with a one-time link first.
+    """
 
     username: str
     is_service: bool = False
@@ -44,20 +47,20 @@ class NewAccount:
 
 
 def accounts(caller: Caller, *, is_service: bool) -> list[User]:
-    """Raises NoAccess."""
+    """All users, or all service accounts. Raises NoAccess."""
     caller.check(Permission.ADMIN)
     return list(User.objects.filter(is_service=is_service).order_by("id"))
 
 
 def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
-    """Raises NoAccess, NotFound."""
+    """Returns the account. Raises NoAccess, NotFound."""
     caller.check(Permission.ADMIN)
     return _found(User.objects.filter(pk=user_id, is_service=is_service).first(), user_id, is_service)
 
 
 @transactional
 def create_account(new: NewAccount, *, caller: Caller) -> User:
-    """Raises NoAccess, ValidationError, NameExists."""
+    """Creates an account. Raises NoAccess, ValidationError, NameExists."""
     caller.check(Permission.ADMIN)
     user = User(
         username=new.username.strip(),
@@ -86,9 +89,10 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
 def update_account(
     user_id: int, changes: dict[str, Any], *, is_service: bool, expected: Expected = None, caller: Caller
 ) -> User:
-    """``changes``: some of ``name, email, root_role, is_active``; what is not named stays.
+    """Updates an account. ``changes``: some of ``name, email, root_role, is_active``.
 
-    Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation (the last admin, or oneself).
+    Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation (the last admin, or
+    the caller's own Admin role).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
@@ -106,7 +110,10 @@ def update_account(
 
 @transactional
 def delete_account(user_id: int, *, is_service: bool, expected: Expected = None, caller: Caller) -> None:
-    """Its tokens, grants and memberships go with it. Raises NoAccess, NotFound, EditConflict, InvalidOperation."""
+    """Deletes an account with its tokens, grants and memberships.
+
+    Raises NoAccess, NotFound, EditConflict, InvalidOperation.
+    """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
         user = _locked(user_id, is_service)
@@ -123,12 +130,12 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
 
 
 def account_blockers(user: User, caller: Caller) -> list[AppError]:
-    """What stands against deleting it. Reads only."""
+    """The reasons why the account cannot be deleted. Does not write."""
     return raised_by(partial(check_admins_without_account, user, caller))
 
 
 def document(user: User) -> dict[str, Any]:
-    """An account as its audit events tell of it."""
+    """The account as a JSON document for audit events and edit conflicts."""
     return {
         "id": user.pk,
         "username": user.username,
@@ -179,7 +186,7 @@ def _problems_of_names(user: User) -> Iterator[Problem]:
 
 
 def _check_free(user: User) -> None:
-    """One name, one account: nobody's user name is the address of somebody else."""
+    """Raises NameExists if another account uses the user name or email address, as either of the two."""
     for name in filter(None, (user.username, user.email)):
         if User.objects.taken(name, but=user):
             raise NameExists(f"There is an account {name} already.")

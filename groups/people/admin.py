@@ -1,4 +1,4 @@
-"""The admin site's page of accounts."""
+"""The admin site's page for accounts."""
 
 from functools import partial
 from typing import Any

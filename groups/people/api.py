@@ -1,4 +1,4 @@
-"""/api/admin/user-admin: users, who can be given access, and how many administrators there are."""
+"""/api/admin/user-admin: users, accounts that can be given access, and the number of administrators."""
 
 from functools import cached_property
 from typing import Any
@@ -42,7 +42,7 @@ GIVE_ACCESS = (Permission.ADMIN, Permission.UPDATE_PROJECT, Permission.PROJECT_U
 
 
 class CandidateViewSet(ViewSet):
-    """Who can be given a role: for callers who can give one in some project."""
+    """Accounts that can be given a role. For callers who can assign roles in some project."""
 
     tags = ("People",)
     permissions = {"search": GIVE_ACCESS, "access": GIVE_ACCESS}

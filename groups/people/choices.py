@@ -1,4 +1,4 @@
-"""What the pages of access let people choose from: root roles, accounts by their names."""
+"""Choices in the forms of the access pages: root roles, and accounts by name."""
 
 from django.db.models import Q
 
@@ -14,13 +14,13 @@ def root_role_choices() -> list[tuple[str, str]]:
 
 
 def known_accounts() -> list[tuple[str, str]]:
-    """(user name, display name) of some accounts, to choose from while typing."""
+    """(user name, display name) of up to OFFERED active accounts, as suggestions for a text input."""
     users = User.objects.filter(is_active=True).order_by("username")
     return [(user.username, user.name) for user in users[:OFFERED]]
 
 
 def found_account(text: str) -> User:
-    """The account of this user name or email address, in any case. Raises InvalidOperation in words."""
+    """The account with this user name or email address, ignoring case. Raises InvalidOperation."""
     name = text.strip()
     if not name:
         raise InvalidOperation("Give a user name or an email address.")

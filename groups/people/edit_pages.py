@@ -1,4 +1,4 @@
-"""Making, changing, disabling and deleting an account, and one-time links to a new password."""
+"""Pages that create, change, disable and delete an account or reset its password."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
 
 
 def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
-    """What the page that shows a one-time link is made of."""
+    """The template variables of the page that shows a one-time link."""
     secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
     lead = (
@@ -162,7 +162,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
 
 
 class SetActive(OneAccount, ActionPage):
-    """Disables an account, or enables it again."""
+    """Disables an account or enables it again."""
 
     def act(self) -> str:
         active = self.request.POST.get("active") == "yes"
@@ -178,7 +178,7 @@ class SetActive(OneAccount, ActionPage):
 
 
 class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
-    """Ends the present password and shows a one-time link to a new one."""
+    """Invalidates the current password and shows a one-time link for choosing a new one."""
 
     def plan(self) -> dict[str, Any]:
         user = self.account()
@@ -228,7 +228,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
 
 
 def losses_of(user: User, one: str) -> list[str]:
-    """What goes with an account, a line each."""
+    """What is deleted with an account, one line each."""
     lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
     lines += [f"the key {token.name}, which stops working" for token in personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]

@@ -1,4 +1,4 @@
-"""There is always somebody left who may do everything, and nobody takes that right from themselves by mistake."""
+"""Ensures that at least one admin remains, and that admins cannot remove their own Admin role by mistake."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,16 +14,17 @@ from groups.permissions import BuiltIn
 
 
 def admins() -> QuerySet[User]:
-    """The people who can log in and hold the Admin role, themselves or through a group."""
+    """The users who can log in and hold the Admin role, directly or through a group."""
     holds = Q(root_role=BuiltIn.ADMIN.value) | Q(groups__root_role=BuiltIn.ADMIN.value)
     return User.objects.filter(holds, is_active=True, is_service=False)
 
 
 @contextmanager
 def keeping_admins(caller: Caller) -> Iterator[None]:
-    """Around every change that could take the Admin role from somebody. Raises InvalidOperation at its end.
+    """Wraps a change that could remove the Admin role from a user. Raises InvalidOperation at the end of the
+    block.
 
-    Such changes happen one after the other: two admins who remove each other cannot both succeed.
+    A lock serialises such changes: if two admins remove each other at once, only one of them succeeds.
     """
     list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN.value))
     before = set(admins().values_list("id", flat=True))
@@ -33,13 +34,13 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
 
 
 def check_admins_without_account(user: User, caller: Caller) -> None:
-    """What deleting this account would be refused for. Reads only. Raises InvalidOperation."""
+    """Raises InvalidOperation if the account is the caller's own or the last one with the Admin role."""
     before = set(admins().values_list("id", flat=True))
     _check_admins(before, before - {user.pk}, caller)
 
 
 def check_admins_without_group(group: Group, caller: Caller) -> None:
-    """What deleting this group would be refused for. Reads only. Raises InvalidOperation."""
+    """Raises InvalidOperation if the caller or all users would lose the Admin role without the group."""
     others = Group.objects.filter(root_role=BuiltIn.ADMIN.value).exclude(pk=group.pk)
     rest = admins().filter(Q(root_role=BuiltIn.ADMIN.value) | Q(pk__in=_members_of(others)))
     _check_admins(set(admins().values_list("id", flat=True)), set(rest.values_list("id", flat=True)), caller)

@@ -48,7 +48,7 @@ class MeUser(serializers.Serializer):
 
 
 class Me(serializers.Serializer):
-    """Whose token or session this is, and all of their permissions."""
+    """The account of the token or session, and all of its permissions."""
 
     user = MeUser()
     permissions = HeldPermission(many=True)
@@ -70,7 +70,7 @@ class PasswordChangeBody(Body):
 
 
 def held_permissions(caller: Caller) -> list[dict[str, str]]:
-    """``{permission, project?, environment?}`` in order; an admin has the one entry ADMIN."""
+    """A sorted list of ``{permission, project?, environment?}``. For an admin, its only entry is ADMIN."""
     if caller.is_admin:
         return [{"permission": Permission.ADMIN.value}]
     held = sorted(
@@ -122,7 +122,7 @@ class MeViewSet(ViewSet):
 
 
 class PersonalTokenViewSet(ViewSet):
-    """Tokens of the caller's own account; an admin token has none."""
+    """Tokens of the caller's own account. Admin tokens do not belong to an account."""
 
     tags = ("Personal tokens",)
     lookup_url_kwarg = "token_id"

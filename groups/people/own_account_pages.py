@@ -1,4 +1,4 @@
-"""/account/: what one holds, one's own password and tokens, logging out everywhere."""
+"""/account/: the user's own roles, password and tokens, and logging out everywhere."""
 
 from datetime import UTC, datetime, time
 from typing import Any
@@ -23,11 +23,11 @@ from groups.people.personal_tokens import create_personal_token, delete_personal
 
 
 class OwnPage(ConsolePage):
-    """A page about the person who looks at it."""
+    """A page about the logged-in user."""
 
     @property
     def user(self) -> User:
-        if self.caller.user is None:  # a session always has one
+        if self.caller.user is None:  # narrows the type: a session always has a user
             raise NotFound
         return self.caller.user
 
@@ -50,7 +50,7 @@ class AccountPage(OwnPage):
 
 
 def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
-    """``held_groups``, ``grants`` and ``tokens`` of an account, each with its own pages."""
+    """``held_groups``, ``grants`` and ``tokens`` of an account, each paged separately."""
     rows: dict[str, Any] = {
         "held_groups": user.groups.select_related("root_role").order_by("name"),
         "grants": grants_of(user),
@@ -60,7 +60,7 @@ def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
 
 
 def grants_of(user: User) -> QuerySet[Grant]:
-    """The roles in projects that somebody holds, themselves or (``grant.group``) through a group."""
+    """The project roles of a user, held directly or (``grant.group``) through a group."""
     held = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
     return held.select_related("role", "group").order_by("project_id", "role__name", "id")
 

@@ -1,4 +1,4 @@
-"""/access/people/ and /access/service-accounts/: the accounts, what they hold and through what, and changing them."""
+"""/access/people/ and /access/service-accounts/: lists of accounts, and the details of one account."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,10 @@ from groups.permissions import Permission
 
 
 class Kind:
-    """Mixed into each page: which accounts it is about, and where they stand. Here people; else ``SERVICE``."""
+    """A mixin with the names and URLs of the kind of account that a page shows. The defaults are for users.
+
+    ``as_view(**SERVICE)`` makes a page show service accounts.
+    """
 
     is_service = False
     plural = "People"

@@ -1,4 +1,4 @@
-"""Personal tokens: keys that act as one person or one service account, with exactly its permissions."""
+"""Personal tokens: API tokens that act as one user or service account, with exactly its permissions."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,12 +18,12 @@ Kind = ApiToken.Kind
 
 
 def personal_tokens(user: User) -> list[ApiToken]:
-    """The user's keys, newest first."""
+    """The user's tokens, newest first."""
     return list(user.tokens.filter(kind=Kind.PERSONAL))
 
 
 def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
-    """The same for many users, by their ids. One query."""
+    """The personal tokens of many users, by user id. One query."""
     found: dict[int, list[ApiToken]] = {}
     for token in ApiToken.objects.filter(kind=Kind.PERSONAL, user__in=[user.pk for user in users]):
         found.setdefault(token.user_id or 0, []).append(token)
@@ -31,7 +31,7 @@ def tokens_by_user(users: Iterable[User]) -> dict[int, list[ApiToken]]:
 
 
 def own_user(caller: Caller) -> User:
-    """The person or service account behind a request. Raises NoAccess for an admin token, which has none."""
+    """The caller's account. Raises NoAccess for an admin token, which does not belong to an account."""
     if caller.user is None:
         raise NoAccess("Personal tokens belong to a person or a service account; an admin token is neither.")
     return caller.user
@@ -41,9 +41,10 @@ def own_user(caller: Caller) -> User:
 def create_personal_token(
     user: User, *, name: str, expires_at: datetime | None, caller: Caller
 ) -> tuple[ApiToken, str]:
-    """The token and its secret, which is not kept. For oneself, or by an admin.
+    """Creates a token. Returns it with its secret, which is not stored. Users can do this for themselves,
+    admins for all.
 
-    Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token that makes it).
+    Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token used to create it).
     """
     _lock(user, caller)
     check_expiry(caller, expires_at)
@@ -65,7 +66,7 @@ def create_personal_token(
 
 @transactional
 def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
-    """Raises NoAccess, NotFound."""
+    """Revokes a token. Raises NoAccess, NotFound."""
     _lock(user, caller)
     token = user.tokens.filter(kind=Kind.PERSONAL, id=token_id).first()
     if token is None:
@@ -75,7 +76,7 @@ def delete_personal_token(user: User, token_id: int, *, caller: Caller) -> None:
 
 
 def delete_personal_tokens(user: User, *, caller: Caller) -> None:
-    """All of them; ``user`` is locked."""
+    """Revokes all tokens of ``user``, which must be locked."""
     tokens = personal_tokens(user)
     record_all(
         (Event(type=EventType.PAT_DELETED, subject=token.name, before=_document(token)) for token in tokens),
@@ -85,7 +86,7 @@ def delete_personal_tokens(user: User, *, caller: Caller) -> None:
 
 
 def _lock(user: User, caller: Caller) -> None:
-    """Names stay unique per user, and nobody gets a key while being deleted."""
+    """Locks the account, to keep token names unique per user and to prevent its deletion."""
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
     if not User.objects.select_for_update(no_key=True).filter(pk=user.pk).exists():

@@ -1,4 +1,4 @@
-"""Bodies and answers about users, service accounts, personal tokens and root roles, in the reference's shape."""
+"""Serializers of accounts, personal tokens and root roles, compatible with the reference server."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ from groups.models import ApiToken, Role, User
     {"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}]}
 )
 class RootRoleField(serializers.Field):
-    """A root role's id or its name; null for none."""
+    """A root role's id or name, or null for none."""
 
     def to_internal_value(self, data: Any) -> int | str:
         if isinstance(data, bool) or not isinstance(data, int | str) or data == "":
@@ -137,7 +137,7 @@ class CandidateGroup(serializers.Serializer):
 
 
 class Candidates(serializers.Serializer):
-    """Who can be given a role in a project."""
+    """Accounts and groups that can be given a role in a project."""
 
     users = CandidateUser(many=True)
     groups = CandidateGroup(many=True)
@@ -216,7 +216,7 @@ def personal_token_record(token: ApiToken, secret: str | None = None) -> dict[st
 
 
 def candidate_record(user: User) -> dict[str, Any]:
-    """Empty members are left out."""
+    """The user as a candidate for a role. Empty properties are omitted."""
     document = {
         "id": user.pk,
         "name": user.name,

@@ -1,4 +1,4 @@
-"""/api/admin/service-account: accounts for programs, and their tokens."""
+"""/api/admin/service-account: service accounts and their tokens."""
 
 from functools import cached_property
 from typing import Any

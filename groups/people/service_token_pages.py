@@ -1,4 +1,4 @@
-"""The keys of a service account: a new one, shown once, and revoking one. They act as the account."""
+"""Pages that create a token for a service account, show it once, and revoke it."""
 
 from datetime import UTC, datetime, time
 from typing import Any

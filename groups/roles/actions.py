@@ -1,4 +1,4 @@
-"""Roles: the built-in ones are fixed; others are made, changed and deleted by admins."""
+"""Actions on roles: admins create, update and delete custom roles. Built-in roles cannot be changed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ CUSTOM_TYPES = (Role.Type.CUSTOM.value, Role.Type.ROOT_CUSTOM.value)
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A permission of a role; ``environment`` narrows one of scope environment, None is every environment."""
+    """A permission of a role. ``environment`` limits it to one environment; None means all."""
 
     permission: str
     environment: str | None = None
@@ -41,7 +41,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class RoleUse:
-    """Who holds a role, directly: a group counts as one, its members not at all."""
+    """The number of direct holders of a role. A group counts as one holder; its members are not counted."""
 
     users: int
     service_accounts: int
@@ -53,7 +53,7 @@ class RoleUse:
 
 
 def access_role(caller: Caller, role_id: int) -> Role:
-    """Raises NoAccess, NotFound."""
+    """Returns the role. Raises NoAccess, NotFound."""
     caller.check_any(READERS)
     return _found(Role.objects.filter(pk=role_id).first(), role_id)
 
@@ -63,11 +63,14 @@ def create_role(
     name: str,
     *,
     description: str,
-    type: str,  # noqa: A002 - the field's name
+    type: str,  # noqa: A002 - the name of the model field
     permissions: Sequence[Held],
     caller: Caller,
 ) -> Role:
-    """``type``: custom (in projects) or root-custom. Raises NoAccess, ValidationError, NameExists."""
+    """Creates a role. ``type``: custom (for projects) or root-custom.
+
+    Raises NoAccess, ValidationError, NameExists.
+    """
     caller.check(Permission.ADMIN)
     role = Role(name=name.strip(), description=description, type=type)
     _check(role, permissions)
@@ -79,7 +82,7 @@ def create_role(
 
 @transactional
 def update_role(role_id: int, changes: dict[str, Any], *, expected: Expected = None, caller: Caller) -> Role:
-    """``changes``: some of ``name, description, permissions``; its type stays.
+    """Updates a role. ``changes``: some of ``name, description, permissions``. The type cannot be changed.
 
     Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, ValidationError, NameExists.
     """
@@ -103,7 +106,7 @@ def update_role(role_id: int, changes: dict[str, Any], *, expected: Expected = N
 
 @transactional
 def delete_role(role_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, RoleInUse."""
+    """Deletes a role. Raises NoAccess, NotFound, InvalidOperation (built in), EditConflict, RoleInUse."""
     role = access_role_for_update(caller, role_id)
     before = document(role)
     check_expected(expected, before)
@@ -113,7 +116,10 @@ def delete_role(role_id: int, *, expected: Expected = None, caller: Caller) -> N
 
 
 def access_role_for_update(caller: Caller, role_id: int) -> Role:
-    """The role, locked against being given to anybody meanwhile. Raises NoAccess, NotFound, InvalidOperation."""
+    """Returns the role, locked so that it cannot be assigned until the transaction ends.
+
+    Raises NoAccess, NotFound, InvalidOperation (built in).
+    """
     caller.check(Permission.ADMIN)
     role = _found(Role.objects.select_for_update().filter(pk=role_id).first(), role_id)
     check_not_built_in(role, "changed")
@@ -121,13 +127,13 @@ def access_role_for_update(caller: Caller, role_id: int) -> Role:
 
 
 def check_not_built_in(role: Role, what: str) -> None:
-    """Raises InvalidOperation."""
+    """Raises InvalidOperation if the role is built in. ``what`` completes "cannot be …"."""
     if role.is_built_in:
         raise InvalidOperation(f"{role.name} is a built-in role and cannot be {what}.")
 
 
 def check_role_is_unused(role: Role) -> None:
-    """Raises RoleInUse."""
+    """Raises RoleInUse if the role has holders."""
     use = role_use(role)
     if not use:
         return
@@ -144,12 +150,12 @@ def check_role_is_unused(role: Role) -> None:
 
 
 def role_blockers(role: Role) -> list[AppError]:
-    """What stands against deleting it. Reads only."""
+    """The reasons why the role cannot be deleted. Does not write."""
     return raised_by(partial(check_not_built_in, role, "deleted"), partial(check_role_is_unused, role))
 
 
 def role_use(role: Role) -> RoleUse:
-    """Root roles and grants in projects together; whoever holds it in several ways counts once."""
+    """Counts the holders of the role globally and in projects. A holder in several places counts once."""
     groups = set(role.groups.values_list("id", flat=True))
     people: set[int | None] = set()
     services: set[int | None] = set()
@@ -175,7 +181,7 @@ def permissions_of(role: Role) -> list[Held]:
 
 
 def document(role: Role) -> dict[str, Any]:
-    """A role as its audit events tell of it."""
+    """The role as a JSON document for audit events and edit conflicts."""
     return {
         "id": role.pk,
         "name": role.name,
@@ -189,12 +195,12 @@ def document(role: Role) -> dict[str, Any]:
 
 
 def environment_names() -> list[str]:
-    model = apps.get_model("projects", "Environment")  # the app above: by name
+    model = apps.get_model("projects", "Environment")  # by name, because groups must not import projects
     return list(model.objects.order_by("sort_order", "name").values_list("name", flat=True))
 
 
 def check_role_name(name: str, *, but: Role | None = None) -> None:
-    """Raises NameExists."""
+    """Raises NameExists if another role has this name."""
     if Role.objects.filter(name=name).exclude(pk=but.pk if but and but.pk else 0).exists():
         raise NameExists(f"There is a role {name} already.")
 
@@ -252,5 +258,5 @@ def _replace_permissions(role: Role, permissions: Sequence[Held]) -> None:
 
 
 def why_not_deleted(role: Role) -> str:
-    """What blocks deleting the role, as one sentence after the other; "" for nothing."""
+    """The reasons why the role cannot be deleted, as one string; "" if there are none."""
     return " ".join(error.message for error in role_blockers(role))

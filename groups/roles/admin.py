@@ -1,4 +1,4 @@
-"""The admin site's page of roles."""
+"""The admin site's page for roles."""
 
 from functools import partial
 from typing import Any
@@ -72,7 +72,7 @@ class RoleAdmin(ActionModelAdmin):
         yield partial(roles.check_role_is_unused, obj)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """A role's permissions are replaced as a whole."""
+        """Replaces all permissions of the role through one action."""
         if not formset.has_changed():
             return
         kept = [row for row in formset.forms if row.cleaned_data and not row.cleaned_data.get("DELETE")]

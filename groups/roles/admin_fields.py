@@ -1,4 +1,4 @@
-"""Form fields that offer root roles alone."""
+"""A mixin for admin pages: the field ``root_role`` only offers root roles."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ ROOT_TYPES = (Role.Type.ROOT, Role.Type.ROOT_CUSTOM)
 
 
 class OnlyRootRoles:
-    """Root roles alone are offered where everyone's rights come from."""
+    """Limits the choices of the field ``root_role`` to root roles."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "root_role":

@@ -1,4 +1,4 @@
-"""/api/admin/roles: named sets of permissions. /api/admin/permissions: the permissions there are."""
+"""/api/admin/roles: named sets of permissions. /api/admin/permissions: the available permissions."""
 
 from collections import defaultdict
 from functools import cached_property
@@ -58,7 +58,7 @@ class RoleBody(RoleUpdateBody):
 
 
 class RoleWithPermissionsRecord(RoleRecord):
-    """A role and what it permits."""
+    """A role with its permissions."""
 
     permissions = HeldRecord(many=True)
 
@@ -90,7 +90,7 @@ class AllPermissions(serializers.Serializer):
 
 
 def changes_of(data: dict[str, Any]) -> dict[str, Any]:
-    """The validated body, as ``update_role`` takes it."""
+    """Converts the validated body to the ``changes`` of ``update_role``."""
     changes: dict[str, Any] = {key: data[key] or "" for key in ("name", "description") if key in data}
     if "permissions" in data:
         changes["permissions"] = [
@@ -173,7 +173,7 @@ class RoleViewSet(ETagMixin, ViewSet):
     def destroy(self, request: ApiRequest, role_id: str) -> Response:
         """Delete a role.
 
-        A role that somebody holds is refused with 400 (RoleInUseError); built-in roles cannot be deleted.
+        A role that is in use is refused with 400 (RoleInUseError); built-in roles cannot be deleted.
         """
         actions.delete_role(path_id(role_id), expected=self.expected, caller=self.caller)
         return Response()

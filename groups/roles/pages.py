@@ -26,7 +26,7 @@ def role_url(role_id: int) -> str:
 
 
 def _number(rows: QuerySet[Any], by: str, what: str) -> Subquery:
-    """How many different ``what`` of these rows belong to each role."""
+    """A subquery that counts the distinct values of ``what`` among the rows of each role."""
     counted = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
     return Subquery(counted.annotate(n=Count(what, distinct=True)).values("n"))
 
@@ -77,14 +77,14 @@ class RolesPage(ListPage):
 
 
 def holders(role: Any) -> tuple[int, int]:
-    """Accounts and groups that hold it: a root role everywhere, another in projects."""
+    """How many accounts and groups hold the role: globally for a root role, otherwise in projects."""
     if role.is_root:
         return role.root_user_count or 0, role.root_group_count or 0
     return role.user_count or 0, role.group_count or 0
 
 
 class RoleForm(forms.Form):
-    """Values of ``permissions``: ``UPDATE_FEATURE``, or with a name, in that environment alone."""
+    """The form for a role. Values of ``permissions``: ``PERMISSION`` or ``PERMISSION ENVIRONMENT``."""
 
     name = forms.CharField(max_length=255)
     description = forms.CharField(required=False, max_length=10_000, widget=forms.Textarea(attrs={"rows": 2}))
@@ -107,7 +107,7 @@ class RoleForm(forms.Form):
         return set(given or ())
 
     def boxes(self) -> dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]]:
-        """By scope: each permission with its checkboxes (value, label, ticked)."""
+        """The permissions by scope, each with its checkboxes as (value, label, checked)."""
         found: dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]] = {}
         chosen = self.chosen()
         for permission in _offered(self.is_root):
@@ -136,7 +136,7 @@ def _offered(is_root: bool) -> list[Permission]:
 
 
 class NewRolePage(FormPage):
-    """``?type=root-custom`` for a root role, else one for projects."""
+    """Creates a role: with ``?type=root-custom`` a root role, otherwise a role for projects."""
 
     template_name = "roles/role_form.html"
     form_class = RoleForm

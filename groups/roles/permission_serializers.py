@@ -1,4 +1,4 @@
-"""Permissions on the wire, in the reference's shape."""
+"""Serializers for permissions, compatible with the reference server."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class PermissionRecord(serializers.Serializer):
 
 
 class HeldRecord(PermissionRecord):
-    """A permission of a role; no `environment` means every environment."""
+    """A permission of a role. Without `environment`, it applies to all environments."""
 
     environment = serializers.CharField(required=False)
 
@@ -33,7 +33,7 @@ def permission_record(permission: Permission) -> dict[str, Any]:
 
 
 def held_records(role: Role) -> list[dict[str, Any]]:
-    """What the role permits, by name and environment."""
+    """The role's permissions, sorted by name and environment."""
     rows = role.permissions.order_by("permission", "environment_id")
     return [
         permission_record(Permission[row.permission])

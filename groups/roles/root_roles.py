@@ -1,4 +1,4 @@
-"""Root roles, named in requests by their id or their name."""
+"""Finds root roles. Requests name them by id or by name."""
 
 from flagadmin.errors import Problem, choices
 from groups.models import Role
@@ -9,7 +9,7 @@ def root_roles() -> list[Role]:
 
 
 def root_role_id(given: int | str | None, problems: list[Problem]) -> int | None:
-    """Its id; None for none. Adds a problem naming the choices for one that is not there."""
+    """The role's id, or None. For an unknown role, adds a problem that lists the available ones."""
     if given is None:
         return None
     roles = root_roles()
