@@ -34,7 +34,7 @@ from projects.history.queries import readable_events
 from projects.models import ProjectApplication
 
 IN_USE = timedelta(hours=24)
-FEW = 10  # with no more flags than this, the page has no search field
+FEW = 10  # a list this short has no search field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Describes in sentences and lists what deleting a project removes."""
+"""Describes what deleting a project removes, as sentences and lists of names."""
 
 from collections.abc import Iterable, Sequence
 

@@ -79,7 +79,7 @@ def sort_environments(orders: Mapping[str, int], *, caller: Caller) -> None:
 
 @transactional
 def delete_environment(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Deletes an environment, with what flags had in it from projects that used it before.
+    """Deletes an environment, and the settings there of flags whose project no longer uses it.
 
     Raises NotFound, NoAccess, EditConflict, and Conflict naming the projects or tokens that still use it.
     """

@@ -103,7 +103,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="getAllEnvironments", responses=EnvironmentList)
     def list(self, request: ApiRequest) -> Response:
-        """List all environments in their order. The counts cover the projects that the caller can read."""
+        """List all environments in sort order. The counts cover the projects that the caller can read."""
         allowed = self.caller.readable_projects
         projects = None if allowed is None else sorted(allowed)
         shown = environment_summaries(Environment.objects.all(), projects=projects)
@@ -143,7 +143,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
     )
     @action(detail=False, methods=["put"], url_path="sort-order")
     def sort_order(self, request: ApiRequest) -> Response:
-        """Set the sort order of environments by name."""
+        """Set the sort order of the named environments."""
         orders: dict[str, Any] = MapOf(
             child=serializers.IntegerField(min_value=0, max_value=LARGEST), allow_empty=False
         ).run_validation(request.data)
@@ -175,7 +175,7 @@ class EnvironmentViewSet(ETagMixin, ViewSet):
         responses={200: None, 409: refusal(409, "Projects or tokens use it; the message names them.")},
     )
     def destroy(self, request: ApiRequest, name: str) -> Response:
-        """Delete an environment that no project and no token uses."""
+        """Delete an environment that no project or token uses."""
         actions.delete_environment(name, expected=self.expected, caller=self.caller)
         return Response()
 
@@ -231,7 +231,7 @@ class ProjectEnvironmentViewSet(ETagMixin, InProjectViewSet):
     )
     @action(detail=True, methods=["post"], url_path="default-strategy")
     def default_strategy(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Set the strategy that a flag gets when it is enabled without one."""
+        """Set the default strategy, which a flag gets when it is turned on without one."""
         strategy = self.validated(StrategyBody)
         stored = project_actions.set_default_strategy(
             project_id, name, strategy, expected=self.expected, caller=self.caller

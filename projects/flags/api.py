@@ -61,7 +61,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
 
     @extend_schema(operation_id="getFeatures", responses={200: FlagSummaryList})
     def list(self, request: ApiRequest, project_id: str) -> Response:
-        """List the active flags of the project by name."""
+        """List the active flags of a project, sorted by name."""
         found = list(Flag.objects.filter(project=self.project, archived_at=None))
         return Response({"version": 2, "features": flag_summaries(found, caller=self.caller)})
 
@@ -97,7 +97,7 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
         operation_id="patchFeature", request=PatchOperation(many=True), responses={200: FlagMetadata}
     )
     def partial_update(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Change the flag by a JSON Patch on type, description, stale and impressionData."""
+        """Change the flag's type, description, stale or impressionData with a JSON Patch."""
         flag = flags.edit_flag(
             project_id,
             name,
@@ -109,14 +109,14 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
 
     @extend_schema(operation_id="archiveFeature", responses={202: None})
     def destroy(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Archive the flag: it is off in every application. It can be revived, or deleted permanently."""
+        """Archive the flag, which turns it off everywhere. It can be revived or permanently deleted."""
         archiving.archive_flags(project_id, [name], expected=self.expected, caller=self.caller)
         return Response(status=202)
 
     @extend_schema(operation_id="changeProject", request=MoveBody, responses={200: None})
     @action(detail=True, methods=["post"], url_path="changeProject")
     def change_project(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Move the flag to another project, with everything on it."""
+        """Move the flag, with all its data, to another project."""
         moving.move_flag(project_id, name, self.validated(MoveBody)["newProjectId"], caller=self.caller)
         return Response()
 
@@ -149,7 +149,7 @@ class FlagNameViewSet(ViewSet):
     @extend_schema(operation_id="validateFeature", request=NewNameBody, responses={200: None})
     @action(detail=False, methods=["post"])
     def validate(self, request: ApiRequest) -> Response:
-        """Check whether a flag of this name could be created."""
+        """Check whether a flag with this name could be created."""
         values = self.validated(NewNameBody)
         project = Project()
         if values.get("projectId"):

@@ -35,7 +35,7 @@ class ArchiveViewSet(ViewSet):
     @extend_schema(operation_id="getArchivedFeatures", tags=["Archive"], responses={200: ArchivedFlags})
     @action(detail=False, url_path="features")
     def everywhere(self, request: ApiRequest) -> Response:
-        """List all archived flags that the caller may read, by name."""
+        """List all archived flags that the caller can read, sorted by name."""
         return _archived(readable_flags(self.caller))
 
     @extend_schema(
@@ -43,19 +43,19 @@ class ArchiveViewSet(ViewSet):
     )
     @action(detail=False, url_path="features/<str:project_id>")
     def in_project(self, request: ApiRequest, project_id: str) -> Response:
-        """List the archived flags of a project by name."""
+        """List the archived flags of a project, sorted by name."""
         return _archived(Flag.objects.filter(project=access_project(self.caller, project_id)))
 
     @extend_schema(operation_id="reviveFeature", tags=["Features"], request=None, responses={200: None})
     @action(detail=False, methods=["post"], url_path="revive/<str:name>")
     def revive(self, request: ApiRequest, name: str) -> Response:
-        """Revive one archived flag; it is off in every environment."""
+        """Revive one archived flag, turned off in every environment."""
         actions.revive_flags(self.flag.project_id, [name], caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteFeature", tags=["Features"], responses={200: None})
     def destroy(self, request: ApiRequest, name: str) -> Response:
-        """Delete one archived flag permanently. An active one is not changed."""
+        """Permanently delete one archived flag. An active flag is not changed."""
         actions.delete_flags(self.flag.project_id, [name], caller=self.caller)
         return Response()
 

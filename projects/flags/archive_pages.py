@@ -35,7 +35,7 @@ class UsedFlag:
 
 
 def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
-    """Those of these flags that applications evaluate."""
+    """The flags among these that applications evaluate, with their users."""
     names = {flag.pk: flag.name for flag in flags}
     users = users_of(names)
     return [
@@ -107,7 +107,7 @@ class ArchivePage(ChosenFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
     If there are none, the flags are archived without confirmation. Archiving all flags of a project always
-    needs confirmation, and archives exactly the flags that were shown.
+    needs confirmation, and archives exactly the flags that the page counted.
     """
 
     template_name = "flags/archive.html"

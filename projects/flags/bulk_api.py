@@ -1,4 +1,4 @@
-"""/api/admin/projects/:projectId/archive, revive, delete, stale and bulk_features: many flags in one request."""
+"""/api/admin/projects/:projectId/archive, revive, delete, stale, bulk_features: change several flags."""
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -62,7 +62,7 @@ class BulkFlagViewSet(InProjectViewSet):
     @extend_schema(operation_id="archiveFeatures", request=NamesBody, responses={202: None}, examples=[NAMES])
     @action(detail=False, methods=["post"])
     def archive(self, request: ApiRequest, project_id: str) -> Response:
-        """Archive flags. A parent can only be archived together with its children; unknown names are skipped."""
+        """Archive flags. A parent can only be archived with its children. Unknown names are skipped."""
         archiving.archive_flags(project_id, self.names, caller=self.caller)
         return Response(status=202)
 
@@ -81,28 +81,31 @@ class BulkFlagViewSet(InProjectViewSet):
     )
     @action(detail=False, methods=["post"], url_path="archive/validate")
     def validate_archive(self, request: ApiRequest, project_id: str) -> Response:
-        """Check whether these flags could be archived together. Changes nothing; unknown names are skipped."""
+        """Check whether these flags could be archived together, without archiving them.
+
+        Unknown names are skipped.
+        """
         parents, has_parents = archiving.check_archive(project_id, self.names)
         return Response({"parentsWithChildFeatures": parents, "hasDeletedDependencies": has_parents})
 
     @extend_schema(operation_id="reviveFeatures", request=NamesBody, responses={200: None}, examples=[NAMES])
     @action(detail=False, methods=["post"])
     def revive(self, request: ApiRequest, project_id: str) -> Response:
-        """Revive archived flags; they are off in every environment. Unknown names are skipped."""
+        """Revive archived flags, turned off in every environment. Unknown names are skipped."""
         archiving.revive_flags(project_id, self.names, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteFeatures", request=NamesBody, responses={200: None}, examples=[NAMES])
     @action(detail=False, methods=["post"], url_path="delete")
     def delete_flags(self, request: ApiRequest, project_id: str) -> Response:
-        """Delete archived flags permanently. Unknown and active ones are skipped."""
+        """Permanently delete archived flags. Unknown and active flags are skipped."""
         archiving.delete_flags(project_id, self.names, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="staleFeatures", request=StaleBody, responses={202: None})
     @action(detail=False, methods=["post"])
     def stale(self, request: ApiRequest, project_id: str) -> Response:
-        """Mark flags as stale, or as not stale."""
+        """Mark flags as stale or not stale."""
         values = self.validated(StaleBody)
         flags.set_stale(project_id, values["features"], values["stale"], caller=self.caller)
         return Response(status=202)
@@ -116,7 +119,7 @@ class BulkFlagViewSet(InProjectViewSet):
     )
     @action(detail=False, methods=["post"], url_path="bulk_features/environments/<str:environment>/on")
     def turn_on(self, request: ApiRequest, project_id: str, environment: str) -> Response:
-        """Turn flags on. A flag without an enabled strategy gets the default one; unknown names are skipped."""
+        """Turn flags on. Flags without an enabled strategy get the default one. Unknown names are skipped."""
         flag_environments.enable_flags(
             project_id,
             self.names,

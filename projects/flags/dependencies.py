@@ -1,4 +1,4 @@
-"""Adds and removes the dependencies of a flag on parent flags, and finds possible parents."""
+"""Adds and removes the parent flags that a flag depends on, and lists possible parents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -60,7 +60,7 @@ def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
 
 @transactional
 def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
-    """Raises NotFound (also if the flag does not depend on ``parent``) and NoAccess."""
+    """Removes one parent. Raises NoAccess, and NotFound also if the flag does not depend on ``parent``."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
     found = Dependency.objects.filter(flag=flag, parent__name=parent).select_related("parent").first()
     if found is None:

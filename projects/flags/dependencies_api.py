@@ -1,4 +1,4 @@
-"""…/features/:name/dependencies: the parent flags that a flag depends on."""
+"""/api/admin/projects/:projectId/features/:name/dependencies: the parents that a flag depends on."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
@@ -29,19 +29,19 @@ class DependencyViewSet(OnFlagViewSet):
         operation_id="addFeatureDependency", request=ParentRecord, responses={200: None}, examples=[EXAMPLE]
     )
     def create(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Make the flag depend on a parent of the same project, or change how it does."""
+        """Make the flag depend on a parent in the same project, or update an existing dependency."""
         actions.add_dependency(project_id, name, self.validated(ParentRecord), caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteFeatureDependencies", responses={200: None})
     def clear(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Remove all parents."""
+        """Remove all parents of the flag."""
         actions.clear_dependencies(project_id, name, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteFeatureDependency", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, name: str, parent: str) -> Response:
-        """Remove one parent."""
+        """Remove one parent of the flag."""
         actions.remove_dependency(project_id, name, parent, caller=self.caller)
         return Response()
 
@@ -53,13 +53,13 @@ class ParentOptionViewSet(OnFlagViewSet):
     @extend_schema(operation_id="listParentOptions", responses={200: NAMES})
     @action(detail=True)
     def parents(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """List the names of the flags that this one could depend on."""
+        """List the names of the flags that this flag can depend on."""
         return Response(actions.possible_parents(self.flag))
 
     @extend_schema(operation_id="listParentVariantOptions", responses={200: NAMES})
     @action(detail=True, url_path="parent-variants")
     def parent_variants(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """List the names of the variants that a flag depending on this one could ask for."""
+        """List the names of the variants that a dependency on this flag can require."""
         return Response(actions.variant_names(self.flag))
 
 
@@ -68,5 +68,5 @@ class ProjectDependencyViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="checkDependenciesExist", responses={200: {"type": "boolean"}})
     def list(self, request: ApiRequest, project_id: str) -> Response:
-        """Check whether a flag of the project depends on another one."""
+        """Check whether any flag of the project depends on another flag."""
         return Response(actions.uses_dependencies(self.project))

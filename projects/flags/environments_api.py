@@ -1,4 +1,4 @@
-"""…/features/:name/environments/:environment: turn a flag on or off there, and set its variants."""
+"""/api/admin/projects/:projectId/features/:name/environments: flag toggles and variants."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -58,7 +58,7 @@ class FlagEnvironmentViewSet(OnFlagViewSet):
     )
     @action(detail=True, methods=["post"], url_path="on")
     def turn_on(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Turn the flag on. Without an enabled strategy it gets the default one."""
+        """Turn the flag on. If it has no enabled strategy, it gets the default one."""
         actions.enable_flag(
             project_id,
             name,
@@ -103,7 +103,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
         examples=[VARIANTS],
     )
     def replace(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Replace the variants. An empty list removes them all."""
+        """Replace the variants. An empty list removes all of them."""
         return self._edited(lambda before: request.data)
 
     @extend_schema(
@@ -112,7 +112,7 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
         responses={200: VariantsRecord},
     )
     def edit(self, request: ApiRequest, project_id: str, name: str, environment: str) -> Response:
-        """Change the list of variants by a JSON Patch."""
+        """Change the list of variants with a JSON Patch."""
         return self._edited(lambda before: patched(before, request.data))
 
     def _edited(self, edit: Callable[[Any], Any]) -> Response:

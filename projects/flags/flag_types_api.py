@@ -63,6 +63,6 @@ class FlagTypeViewSet(ViewSet):
     )
     @action(detail=True, methods=["put"])
     def lifetime(self, request: ApiRequest, type_id: str) -> Response:
-        """Set how long flags of this type are expected to live. Nothing happens to a flag that is older."""
+        """Set the expected lifetime of flags of this type. Older flags are not changed."""
         days = self.validated(LifetimeBody)["lifetimeDays"]
         return Response(flag_type_record(set_lifetime(type_id, days or None, caller=self.caller)))

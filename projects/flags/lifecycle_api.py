@@ -1,4 +1,4 @@
-"""…/features/:name/lifecycle: list the lifecycle stages of a flag, and mark it as completed."""
+"""/api/admin/projects/:projectId/features/:name/lifecycle: lifecycle stages, and completing a flag."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
@@ -39,7 +39,7 @@ class LifecycleViewSet(OnFlagViewSet):
 
     @extend_schema(operation_id="getFeatureLifecycle", responses={200: StageRecord(many=True)})
     def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """List the stages of the flag's life so far. The flag may be archived."""
+        """List the lifecycle stages that the flag has entered. The flag may be archived."""
         return Response(lifecycle_document(self.flag))
 
     @extend_schema(
@@ -54,13 +54,13 @@ class LifecycleViewSet(OnFlagViewSet):
     )
     @action(detail=False, methods=["post"])
     def complete(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Mark the flag as completed: it can be removed from the code. How it evaluates does not change."""
+        """Mark the flag as completed: it can be removed from the code. Its evaluation does not change."""
         actions.complete_flag(project_id, name, **self.validated(CompletionBody), caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="uncompleteFeature", request=None, responses={200: None})
     @action(detail=False, methods=["post"])
     def uncomplete(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """Return the flag to the stage before it was completed."""
+        """Return the flag to the stage that it had before it was completed."""
         actions.uncomplete_flag(project_id, name, caller=self.caller)
         return Response()

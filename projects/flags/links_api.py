@@ -1,4 +1,4 @@
-"""…/features/:name/link: add, change and remove the links of a flag."""
+"""/api/admin/projects/:projectId/features/:name/link: add, change and remove links of a flag."""
 
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response

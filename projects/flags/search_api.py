@@ -77,8 +77,10 @@ class SearchViewSet(ViewSet):
     )
     @action(detail=False)
     def features(self, request: ApiRequest) -> Response:
-        """Search the flags that the caller may read. Archived ones are found only with archived=IS:true or
-        lifecycle=IS:archived."""
+        """Search the flags that the caller can read.
+
+        Archived flags are found only with archived=IS:true or lifecycle=IS:archived.
+        """
         search = FlagFilter(request.query_params, readable_flags(self.caller))
         found, total = search.page(self.caller.id)
         return Response({"features": search_documents(found, caller=self.caller), "total": total})

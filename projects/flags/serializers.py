@@ -99,7 +99,7 @@ class FlagMetadata(serializers.Serializer):
 
 
 class EnvironmentSummary(serializers.Serializer):
-    """A flag in one environment of its project, as lists show it."""
+    """A flag in one environment of its project, as shown in lists."""
 
     name = serializers.CharField()
     enabled = serializers.BooleanField()
@@ -112,7 +112,7 @@ class EnvironmentSummary(serializers.Serializer):
 
 
 class FlagSummary(serializers.Serializer):
-    """A flag as lists show it."""
+    """A flag as shown in lists."""
 
     type = serializers.CharField()
     description = serializers.CharField(allow_null=True)

@@ -1,4 +1,4 @@
-"""/api/admin/features/:name/tags, /api/admin/projects/:projectId/tags and /api/admin/tags."""
+"""/api/admin/features/:name/tags, /api/admin/projects/:projectId/tags and /api/admin/tags: flag tags."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -55,20 +55,20 @@ class FlagTagViewSet(ViewSet):
 
     @extend_schema(operation_id="addTag", request=TagBody, responses={201: TagBody}, examples=[EXAMPLE])
     def create(self, request: ApiRequest, name: str) -> Response:
-        """Add a tag to the flag. Nothing happens if the flag has it already."""
+        """Add a tag to the flag. Adding a tag that the flag has is not an error."""
         tag = self.validated(TagBody)
         actions.change_tags(name, _pairs([tag]), caller=self.caller)
         return Response(tag, status=201)
 
     @extend_schema(operation_id="updateTags", request=TagChanges, responses={200: TagList})
     def replace(self, request: ApiRequest, name: str) -> Response:
-        """Add and remove tags in one step."""
+        """Add and remove several tags at once."""
         return _tags_of(actions.change_tags(name, *_changes(self.validated(TagChanges)), caller=self.caller))
 
     @extend_schema(operation_id="removeTag", responses={200: None})
     @action(detail=False, methods=["delete"], url_path="<str:tag_type>/<path:value>")
     def remove(self, request: ApiRequest, name: str, tag_type: str, value: str) -> Response:
-        """Remove a tag from the flag. Nothing happens if the flag does not have it."""
+        """Remove a tag from the flag. Removing a tag that the flag does not have is not an error."""
         actions.change_tags(name, [], [(tag_type, value)], caller=self.caller)
         return Response()
 
@@ -84,7 +84,7 @@ class BulkTagViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="addTagToFeatures", request=ManyTagsBody, responses={200: None})
     def replace(self, request: ApiRequest, project_id: str) -> Response:
-        """Add tags to many flags of the project, and remove some. Unknown names are skipped."""
+        """Add tags to several flags of the project, and remove others. Unknown names are skipped."""
         values = self.validated(ManyTagsBody)
         actions.change_tags_of_many(
             project_id, values["features"], *_changes(values["tags"]), caller=self.caller
@@ -109,12 +109,12 @@ class TagViewSet(ViewSet):
 
     @extend_schema(operation_id="getTags", responses={200: TagList})
     def list(self, request: ApiRequest) -> Response:
-        """List every tag that was created, or is in use on a flag that the caller may read."""
+        """List all tags that were created, or that are used by a flag the caller can read."""
         return _answer(_known(self.caller))
 
     @extend_schema(operation_id="createTag", request=TagBody, responses={201: OneTag}, examples=[EXAMPLE])
     def create(self, request: ApiRequest) -> Response:
-        """Create a tag to choose from; no flag has it yet. Needs `UPDATE_FEATURE` in some project."""
+        """Create a tag without adding it to a flag. Needs `UPDATE_FEATURE` in at least one project."""
         tag = self.validated(TagBody)
         known.create_tag(tag["type"], tag["value"], caller=self.caller)
         return _one(tag["type"], tag["value"], status=201)
@@ -137,7 +137,10 @@ class TagViewSet(ViewSet):
     @extend_schema(operation_id="deleteTag", responses={200: None})
     @one.mapping.delete
     def delete_tag(self, request: ApiRequest, tag_type: str, value: str) -> Response:
-        """Delete the tag and remove it from every flag that the caller may read. Needs `UPDATE_FEATURE` for all."""
+        """Delete the tag and remove it from every flag that the caller can read.
+
+        Needs `UPDATE_FEATURE` in the projects of all these flags.
+        """
         known.delete_tag(tag_type, value, caller=self.caller)
         return Response()
 

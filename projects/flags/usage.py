@@ -1,4 +1,4 @@
-"""Reads which applications use a flag, and how often. Users check this before they archive a flag."""
+"""Reads which applications use a flag and how often, for users deciding whether to archive it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

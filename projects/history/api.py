@@ -83,14 +83,14 @@ class EventViewSet(ViewSet):
     )
     @action(detail=False, methods=["post"])
     def search(self, request: ApiRequest) -> Response:
-        """Search events with a body instead of a query, for older clients. Changes nothing."""
+        """Search events with a request body instead of a query string, for older clients. Changes nothing."""
         if not isinstance(request.data, dict):
             raise ValidationError("The body is not an object.")
         return Response(answer(self.caller, request.data))
 
     @extend_schema(operation_id="getEventsForToggle", parameters=PARAMETERS, responses=FeatureEventList)
     def retrieve(self, request: ApiRequest, feature_name: str) -> Response:
-        """List the events of one flag, also of a deleted one."""
+        """List the events of one flag, which may have been deleted."""
         found = answer(self.caller, request.query_params, feature=feature_name)
         return Response(found | {"toggleName": feature_name})
 
@@ -100,5 +100,5 @@ class EventSearchViewSet(ViewSet):
 
     @extend_schema(operation_id="searchEvents", parameters=PARAMETERS, responses=EventList)
     def list(self, request: ApiRequest) -> Response:
-        """Search events; the same as listing them, at the URL that newer clients use."""
+        """Search events, like listing them, at the URL that newer clients use."""
         return Response(answer(self.caller, request.query_params))

@@ -124,7 +124,7 @@ class ProjectAccessViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="getProjectAccess", responses=ProjectAccessRecord)
     def list(self, request: ApiRequest, project_id: str) -> Response:
-        """List the users and groups that hold roles in the project, and the roles there are."""
+        """List the users and groups that hold roles in the project, and the roles that can be given."""
         return Response(project_access_document(self.project))
 
     @extend_schema(
@@ -221,14 +221,14 @@ class UserRoleViewSet(InProjectViewSet):
 
     @extend_schema(request=None, responses={200: None})
     def add(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
-        """Add one role. The roles already held stay."""
+        """Add one role. The roles already held are kept."""
         holder, role = self._holder(holder_id), path_id(role_id, "roleId")
         actions.add_roles(project_id, [holder], [role], caller=self.caller)
         return Response()
 
     @extend_schema(request=None, responses={200: None})
     def update(self, request: ApiRequest, project_id: str, holder_id: str, role_id: str) -> Response:
-        """Replace the roles held in the project with this one."""
+        """Replace all roles held in the project with this one."""
         holder, role = self._holder(holder_id), path_id(role_id, "roleId")
         actions.set_roles(project_id, holder, [role], caller=self.caller)
         return Response()
@@ -281,10 +281,10 @@ class RoleUsageViewSet(ViewSet):
         ],
     )
     def list(self, request: ApiRequest, role_id: str) -> Response:
-        """List the projects that use the role, with how many users, service accounts and groups hold it there.
+        """List the projects that use the role, with how many users, service accounts and groups hold it.
 
-        What a root role gives everywhere belongs to no project and is not listed. An unknown role is held nowhere.
-        Needs `ADMIN` or `READ_ROLE`.
+        Root roles apply to all projects and are not listed. An unknown role gives an empty list. Needs
+        `ADMIN` or `READ_ROLE`.
         """
         try:
             projects = role_usage(path_id(role_id, "roleId"))

@@ -1,4 +1,4 @@
-"""Creates, changes, archives and revives projects. Deleting them is in ``projects.deletion``."""
+"""Creates, changes, archives and revives projects. ``projects.deletion`` deletes them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

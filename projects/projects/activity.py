@@ -36,7 +36,7 @@ _IN_USE = Exists(LifecycleStage.objects.filter(flag__project=OuterRef("pk"), sta
 def latest_documents(ids: Sequence[str]) -> dict[str, Document]:
     """The last change, last usage report and onboarding status of each project. One query.
 
-    Every id has an entry, even if the project was deleted in the meantime.
+    Every id has an entry, even that of a project deleted concurrently.
     """
     rows = Project.objects.filter(pk__in=ids).values_list(
         "pk",

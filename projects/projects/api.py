@@ -61,7 +61,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
         responses=ProjectList,
     )
     def list(self, request: ApiRequest) -> Response:
-        """List the projects that the caller can read, by id."""
+        """List the projects that the caller can read, sorted by id."""
         archived = _switch(request, "archived")
         projects = list(readable_projects(self.caller).filter(archived_at__isnull=not archived))
         return Response({"version": 1, "projects": project_summaries(projects, caller=self.caller)})
@@ -115,7 +115,7 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
 
     @extend_schema(operation_id="getProject", responses=ProjectDetails)
     def retrieve(self, request: ApiRequest, project_id: str) -> Response:
-        """Get a project with its settings, environments and active flags. The overview is lighter."""
+        """Get a project with its settings, environments and active flags. The overview omits the flags."""
         flags = list(Flag.objects.filter(project=self.project, archived_at=None))
         overview = project_overview(self.project, caller=self.caller)
         return Response(overview | {"features": flag_summaries(flags, caller=self.caller)})
@@ -144,9 +144,10 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     def destroy(self, request: ApiRequest, project_id: str) -> Response:
         """Permanently delete the project and its archived flags; this cannot be undone.
 
-        Every flag of the project must be archived first. The project's flags with everything on them, its segments,
-        context fields and settings, everyone's access to it, and the API tokens for it alone are deleted too; tokens
-        that also name other projects keep those. Audit events stay. Needs `DELETE_PROJECT` in the project.
+        Every flag of the project must be archived first. Deleting removes the flags with all their data, the
+        project's segments, context fields and settings, all access to it, and the API tokens for it alone.
+        Tokens that also name other projects keep those. Audit events stay. Needs `DELETE_PROJECT` in the
+        project.
         """
         delete_project(project_id, expected=self.expected, caller=self.caller)
         return Response()

@@ -11,7 +11,7 @@ from projects.strategies.constraint_rules import shortened
 
 LONGEST_PROJECT_NAME = 255
 MOST_FLAGS = 2**31 - 1
-# Path segments used in place of a project's id in URLs below /api/admin/projects/ and /projects/.
+# Used in place of a project id in URLs below /api/admin/projects/ and /projects/.
 RESERVED_PROJECT_IDS = frozenset({"archive", "revive", "roles", "validate", "new"})
 
 

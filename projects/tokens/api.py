@@ -50,7 +50,7 @@ class TokenViewSet(ViewSet):
 
     @extend_schema(operation_id="getAllApiTokens", responses=TokenList)
     def list(self, request: ApiRequest) -> Response:
-        """List the tokens that the caller can read. Of each secret only the visible start is returned."""
+        """List the tokens that the caller can read. Only the visible prefix of each secret is returned."""
         tokens = readable_tokens(self.caller).prefetch_related("scopes")
         return Response({"tokens": token_records(tokens, self.caller)})
 
@@ -61,10 +61,10 @@ class TokenViewSet(ViewSet):
         examples=[EXAMPLE],
     )
     def create(self, request: ApiRequest) -> Response:
-        """Create a token. Only this answer contains its whole secret.
+        """Create a token. Only this response contains the whole secret.
 
-        Without `projects` the token is for every project, present and future, as with `["*"]`; without `environment`
-        it is for development.
+        Without `projects`, or with `["*"]`, the token is for all projects, present and future. Without
+        `environment`, it is for development.
         """
         new = new_token(self.validated(TokenCreateBody))
         return _created(*actions.create_token(new, caller=self.caller))
@@ -100,7 +100,7 @@ class ProjectTokenViewSet(InProjectViewSet):
 
     @extend_schema(operation_id="getProjectApiTokens", responses=TokenList)
     def list(self, request: ApiRequest, project_id: str) -> Response:
-        """List the tokens that name this project."""
+        """List the tokens whose scope includes this project."""
         tokens = ApiToken.objects.filter(projects=project_id).prefetch_related("scopes")
         return Response({"tokens": token_records(tokens, self.caller)})
 

@@ -40,15 +40,15 @@ PURPOSE = {
 
 
 def projects_with(caller: Caller, permission: Permission) -> list[str]:
-    """The projects in which the caller has the permission through a role there."""
+    """The projects where the caller has the permission through a project role."""
     return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
 
 
 def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     """The tokens that the caller may see.
 
-    With root permissions, all tokens of the permitted kinds; otherwise the tokens of projects whose tokens
-    the caller may read. Raises NoAccess.
+    These are all tokens of the kinds that its root permissions allow, and the tokens of projects whose tokens
+    it may read. Raises NoAccess.
     """
     projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
     kinds = kinds_allowed(caller, "READ") if projects else check_any_kind(caller, "READ")
