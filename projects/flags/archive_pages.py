@@ -96,7 +96,7 @@ class ChosenFlags(ConsolePage):
 
 
 class NothingSelected(ValidationError):
-    """The form names no flag, or none that exists in the expected state."""
+    """The form names no flag, or none that exists in the required state (active or archived)."""
 
     def __init__(self, archived: bool = False) -> None:
         state = "an archived flag" if archived else "an active flag"

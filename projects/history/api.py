@@ -75,7 +75,10 @@ class EventViewSet(ViewSet):
 
     @extend_schema(operation_id="getEvents", parameters=PARAMETERS, responses=EventList)
     def list(self, request: ApiRequest) -> Response:
-        """List events of the projects that the caller can read. Only administrators see events about accounts."""
+        """List events of the projects that the caller can read.
+
+        Events about accounts are listed only for administrators and readers of the login history.
+        """
         return Response(answer(self.caller, request.query_params))
 
     @extend_schema(
