@@ -30,8 +30,8 @@ def default_strategies_with(segment_id: int) -> QuerySet[ProjectEnvironment]:
 
 
 def segment_uses(segment_id: int, caller: Caller) -> Uses:
-    """The ``strategies`` of active flags and ``defaultStrategies`` that use the segment and the caller may
-    them."""
+    """What uses the segment, as far as the caller may read it: ``strategies`` of active flags and
+    ``defaultStrategies``."""
     return {
         "strategies": _strategies(Strategy.objects.filter(segments=segment_id), caller),
         "defaultStrategies": _default_strategies(default_strategies_with(segment_id), caller),

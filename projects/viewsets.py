@@ -49,8 +49,10 @@ class OnFlagViewSet(InProjectViewSet):
 
 
 class ScopedViewSet(ViewSet):
-    """For models that are global or belong to one project, in which ``permission_in_project`` allows all
-    changes."""
+    """For models that are global or belong to one project.
+
+    ``permission_in_project`` allows all changes there.
+    """
 
     permission_in_project: Permission
 

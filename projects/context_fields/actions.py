@@ -1,6 +1,7 @@
-"""Creating, changing and deleting context fields.
+"""Creates, changes and deletes context fields.
 
-A field of its own project takes that project's lock and permission; a global one its own row's.
+Changing a field of a project locks the project and requires its permission. Changing a global field locks
+only the field and requires a root permission.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ LEGAL_VALUE_KEYS = ("value", "description")
 
 @transactional
 def create_context_field(values: Mapping[str, Any], *, caller: Caller) -> ContextField:
-    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     field = ContextField(**values)
     check_may_create(caller, field.project_id)
     if field.project_id:
@@ -49,7 +50,7 @@ def update_context_field(
     caller: Caller,
     project: str | None = None,
 ) -> ContextField:
-    """Changes those model fields that are given; the name and the project stay.
+    """Changes the given model fields. The name and the project cannot be changed.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
@@ -70,7 +71,7 @@ def update_context_field(
 def put_legal_value(
     name: str, value: Mapping[str, Any], *, caller: Caller, project: str | None = None
 ) -> ContextField:
-    """Adds one legal value, or replaces the description of the one that is there."""
+    """Adds a legal value, or replaces the description of an existing one."""
     if problems := list(legal_value_problems([value], "body")):
         raise ValidationError.of(Problem(p.path.removeprefix("body[0]."), p.message) for p in problems)
 
@@ -82,7 +83,7 @@ def put_legal_value(
 
 
 def remove_legal_value(name: str, value: str, *, caller: Caller, project: str | None = None) -> ContextField:
-    """Removes one legal value; one that is not there is no error."""
+    """Removes a legal value. Does nothing if the field does not have it."""
     return _change_legal_values(
         name,
         lambda values: [old for old in values if old["value"] != value],
@@ -102,7 +103,7 @@ def _change_legal_values(name: str, change: Any, *, caller: Caller, project: str
 def delete_context_field(
     name: str, *, expected: Expected = None, caller: Caller, project: str | None = None
 ) -> None:
-    """Deletes the field. Constraints that name it go on working: they compare what the context brings."""
+    """Deletes the field. Constraints that name it keep working with the values in the context."""
     field = access_context_field_for_update(caller, name, Permission.DELETE_CONTEXT_FIELD, project=project)
     before = context_field_document(field)
     check_expected(expected, before)
@@ -111,7 +112,7 @@ def delete_context_field(
 
 
 def access_context_field(caller: Caller, name: str, *, project: str | None = None) -> ContextField:
-    """A field the caller may read; with ``project`` one of that project's own. Raises NotFound."""
+    """A field that the caller may read; with ``project``, only a field of that project. Raises NotFound."""
     fields = visible(ContextField.objects.filter(name=name), caller)
     if project is not None:
         fields = fields.filter(project_id=project)
@@ -122,14 +123,14 @@ def access_context_field(caller: Caller, name: str, *, project: str | None = Non
 
 
 def check_may_create(caller: Caller, project_id: str | None) -> None:
-    """Raises NoAccess."""
+    """Raises NoAccess if the caller may not create context fields in the project (None: global ones)."""
     check_scope(caller, Permission.CREATE_CONTEXT_FIELD, OWN_PROJECT, project_id)
 
 
 def access_context_field_with(
     caller: Caller, name: str, permission: Permission, *, project: str | None = None
 ) -> ContextField:
-    """The field, if the caller may do this to it. Raises NotFound, NoAccess."""
+    """A field for which the caller has the permission. Raises NotFound, NoAccess."""
     found = access_context_field(caller, name, project=project)
     check_scope(caller, permission, OWN_PROJECT, found.project_id)
     return found
@@ -148,7 +149,7 @@ def access_context_field_for_update(
 
 
 def check_context_field(field: ContextField) -> None:
-    """Raises ValidationError with every problem; stores the legal values in one spelling."""
+    """Normalises the legal values and validates the field. Raises ValidationError with every problem."""
     if problems := list(context_field_problems(field)):
         raise ValidationError.of(problems)
     field.legal_values = tidy(field.legal_values, LEGAL_VALUE_KEYS)

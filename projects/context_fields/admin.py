@@ -1,4 +1,4 @@
-"""The admin site's page of context fields."""
+"""Context fields in the admin site."""
 
 from typing import Any
 

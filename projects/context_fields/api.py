@@ -80,7 +80,7 @@ def listed(caller: Caller, where: Q) -> list[dict[str, Any]]:
 
 
 class ContextFieldViewSet(ETagMixin, ScopedViewSet):
-    """``project_id`` is that of :class:`ProjectContextFieldViewSet`."""
+    """Global context fields. Only :class:`ProjectContextFieldViewSet` passes ``project_id``."""
 
     tags = ("Context",)
     lookup_url_kwarg = "name"
@@ -162,8 +162,8 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     @extend_schema(responses={200: ContextFieldUses})
     @action(detail=True)
     def strategies(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
-        """List what uses this field: strategies of active flags (by constraints, stickiness, user lists and segments),
-        variants, default strategies, segments and projects."""
+        """List what uses this field: strategies of active flags (by constraints, stickiness, user lists and
+        segments), variants, default strategies, segments and projects."""
         return Response(context_field_uses(name, self.caller))
 
     @extend_schema(request=LegalValue, responses={200: None})

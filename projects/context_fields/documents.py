@@ -1,4 +1,4 @@
-"""A context field as the API shows it and as events keep it."""
+"""Builds the JSON document of a context field, for API responses and audit events."""
 
 from typing import Any
 

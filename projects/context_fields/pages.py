@@ -1,4 +1,4 @@
-"""/context-fields/: what a context may bring; one of them with the values it may have."""
+"""/context-fields/: the list of context fields, and the pages that create, edit and delete one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class ContextFieldsPage(ListPage):
 
 
 def own_projects(page: ConsolePage) -> list[str]:
-    """Where the caller may make a context field of that project."""
+    """Ids of the projects in which the caller may create context fields."""
     ids = readable_projects(page.caller).filter(archived_at=None).values_list("id", flat=True)
     everywhere = page.caller.can(Permission.CREATE_CONTEXT_FIELD)
     return [name for name in ids if everywhere or page.caller.can(actions.OWN_PROJECT, project=name)]
@@ -128,12 +128,12 @@ def _legal_value(line: str) -> dict[str, str]:
 
 
 def legal_value_lines(values: Sequence[dict[str, Any]]) -> str:
-    """As the form shows them."""
+    """The legal values as the text of the form's input, one per line."""
     return "\n".join(" :: ".join(filter(None, (v["value"], v.get("description")))) for v in values)
 
 
 class ContextFieldPage(FormPage):
-    """Common to creating and changing one."""
+    """Base class of the pages that create and edit a context field."""
 
     problem_fields = {"sortOrder": "sort_order", "legalValues": "legal_values", "project": "project_id"}
 
@@ -228,7 +228,7 @@ class EditContextField(EditPage, ContextFieldPage):
 
 
 def consequences(name: str, uses: Uses) -> list[str]:
-    """What becomes of that which reads a field that goes."""
+    """What deleting the field changes for the objects that use it."""
     told = []
     if any(uses.values()):
         told.append(

@@ -1,4 +1,4 @@
-"""What makes a context field valid. The same rules serve the API, the console, the admin site and the import."""
+"""Validation rules for context fields, used by the API, the console, the admin site and the import."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def context_field_problems(field: ContextField) -> Iterator[Problem]:
 
 
 def legal_value_problems(values: Any, path: str = "legalValues") -> Iterator[Problem]:
-    """``[{"value": text, "description": text or null}]``, each value once."""
+    """Problems of ``[{"value": string, "description": string or null}]``. Values must be unique."""
     if not isinstance(values, list):
         yield Problem(path, "must be a list")
         return

@@ -1,6 +1,7 @@
-"""Creating, changing and deleting segments.
+"""Creates, changes and deletes segments.
 
-A segment of its own project takes that project's lock and permission; a global one its own row's.
+Changing a segment of a project locks the project and requires its permission. Changing a global segment locks
+only the segment and requires a root permission.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,7 @@ OWN_PROJECT = Permission.UPDATE_PROJECT_SEGMENT
 
 @transactional
 def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
-    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     segment = Segment(**values, created_by=caller.name)
     check_may_create(caller, segment.project_id)
     if segment.project_id:
@@ -45,7 +46,7 @@ def create_segment(values: Mapping[str, Any], *, caller: Caller) -> Segment:
 def update_segment(
     segment_id: int, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Segment:
-    """Changes those model fields that are given.
+    """Changes the given model fields.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError, NameExists.
     """
@@ -71,7 +72,10 @@ def update_segment(
 
 
 def _check_move(segment: Segment, caller: Caller) -> None:
-    """Into a project: only while no strategy elsewhere has the segment; the right is needed there too."""
+    """Checks a move to another project or to global. The caller needs the permission in the new project.
+
+    Raises NoAccess, and ValidationError if strategies of other projects use the segment.
+    """
     check_scope(caller, Permission.UPDATE_SEGMENT, OWN_PROJECT, segment.project_id)
     if segment.project_id is None:
         return
@@ -85,7 +89,7 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 
 @transactional
 def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, EditConflict, and Conflict naming what uses it while any strategy has the segment."""
+    """Raises NotFound, NoAccess, EditConflict, and Conflict if strategies use the segment."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
     before = segment_document(segment)
     check_expected(expected, before)
@@ -95,13 +99,13 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
 
 
 def check_segment_is_unused(segment: Segment) -> None:
-    """Raises Conflict naming the flags and the default strategies."""
+    """Raises Conflict with the flags and default strategies that use the segment."""
     if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Take it off these first.")
 
 
 def access_segment(caller: Caller, segment_id: int) -> Segment:
-    """A segment the caller may read. Raises NotFound."""
+    """A segment that the caller may read. Raises NotFound."""
     segment = visible(Segment.objects.filter(pk=segment_id), caller).first()
     if segment is None:
         raise _no_segment(segment_id)
@@ -109,12 +113,12 @@ def access_segment(caller: Caller, segment_id: int) -> Segment:
 
 
 def check_may_create(caller: Caller, project_id: str | None) -> None:
-    """Raises NoAccess."""
+    """Raises NoAccess if the caller may not create segments in the project (None: global ones)."""
     check_scope(caller, Permission.CREATE_SEGMENT, OWN_PROJECT, project_id)
 
 
 def access_segment_with(caller: Caller, segment_id: int, permission: Permission) -> Segment:
-    """The segment, if the caller may do this to it. Raises NotFound, NoAccess."""
+    """A segment for which the caller has the permission. Raises NotFound, NoAccess."""
     found = access_segment(caller, segment_id)
     check_scope(caller, permission, OWN_PROJECT, found.project_id)
     return found
@@ -123,10 +127,12 @@ def access_segment_with(caller: Caller, segment_id: int, permission: Permission)
 def access_segment_for_update(
     caller: Caller, segment_id: int, permission: Permission, *, target: str | None = None
 ) -> Segment:
-    """The segment, locked with its project and with the ``target`` it moves to. Raises NotFound, NoAccess.
+    """The segment, locked with its project and the project it moves to (``target``).
 
-    The strong lock and a strategy that is being given the segment (``hold_segments``) wait for each other, so that
-    "in use" stays true.
+    Raises NotFound, NoAccess.
+
+    The lock conflicts with that of ``hold_segments``, so that no strategy can start using the segment before
+    the transaction ends.
     """
     found = access_segment_with(caller, segment_id, permission)
     lock_scope(found.project_id, target)
@@ -138,9 +144,10 @@ def access_segment_for_update(
 
 
 def check_segment(segment: Segment) -> None:
-    """Raises ValidationError with every problem; stores the constraints in one spelling.
+    """Normalises the constraints and validates the segment. Raises ValidationError with every problem.
 
-    A global segment may be put on strategies of every project, so only global fields' legal values bind it.
+    Strategies of every project can use a global segment, so only legal values of global context fields apply
+    to it.
     """
     segment.constraints = [constraint_document(constraint) for constraint in segment.constraints]
     legal = legal_values(segment.project_id)

@@ -1,4 +1,4 @@
-"""Segments, context fields, strategy types and tag types: readonly_on_change through the same functions as the API."""
+"""Segments in the admin site."""
 
 from functools import partial
 from typing import Any

@@ -81,7 +81,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         "validate": Permission.CREATE_SEGMENT,
         "update": Permission.UPDATE_SEGMENT,
         "destroy": Permission.DELETE_SEGMENT,
-        "set_of_strategy": None,  # UPDATE_FEATURE_STRATEGY in the project that the body names
+        "set_of_strategy": None,  # checked in the view: UPDATE_FEATURE_STRATEGY in the project of the body
     }
     permission_in_project = Permission.UPDATE_PROJECT_SEGMENT
     segment: Segment

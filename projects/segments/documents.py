@@ -1,4 +1,4 @@
-"""A segment as the API shows it and as events keep it."""
+"""Builds the JSON document of a segment, for API responses and audit events."""
 
 from typing import Any
 

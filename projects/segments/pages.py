@@ -1,4 +1,4 @@
-"""/segments/: named lists of conditions that strategies share; one of them, with the same inputs as a strategy's."""
+"""/segments/: the list of segments, and the pages that create, edit and delete one."""
 
 import re
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class SegmentRow:
 
 
 def conditions_saying(constraints: Sequence[Any]) -> Saying:
-    """What a segment says: its conditions alone."""
+    """The description of a segment, which consists of its conditions."""
     if not constraints:
         return Saying("Everything is in it")
     return Saying("", shortened([constraint_sentence(item) for item in constraints]))
@@ -100,7 +100,7 @@ class SegmentsPage(ListPage):
 
 
 class SegmentForm(ConsolePage):
-    """Common to creating and changing one: ``segment`` is as the form has it, unsaved."""
+    """Base class of the pages that create and edit a segment. ``segment`` has the form's values, unsaved."""
 
     template_name = "segments/segment.html"
     restores = True
@@ -108,7 +108,7 @@ class SegmentForm(ConsolePage):
     title = "New segment"
 
     def find(self) -> None:
-        """Raises NoAccess where the caller may create no segment at all."""
+        """Raises NoAccess if the caller may not create segments anywhere."""
         self.segment = Segment(project_id=self.request.GET.get("project") or None)
         if not self.projects():
             actions.check_may_create(self.caller, None)
@@ -123,7 +123,7 @@ class SegmentForm(ConsolePage):
         return actions.create_segment(values, caller=self.caller)
 
     def projects(self) -> list[str]:
-        """Where a segment of its own project could be."""
+        """Ids of the projects in which the caller may create segments."""
         ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
         everywhere = self.caller.can(Permission.CREATE_SEGMENT)
         return [name for name in ids if everywhere or self.caller.can(actions.OWN_PROJECT, project=name)]
@@ -145,7 +145,7 @@ class SegmentForm(ConsolePage):
         return self.render_to_response(self.get_context_data())
 
     def refused(self, error: AppError) -> None:
-        """By the action; the form tells the error."""
+        """Called when the action raises an error. The form shows the error."""
 
     def read(self, request: HttpRequest) -> None:
         self.segment.name = request.POST.get("name", "").strip()
@@ -254,7 +254,7 @@ class EditSegment(EditConflictMixin, SegmentForm):
 
 
 class DeleteSegment(ConfirmPage):
-    """Shows which strategies use the segment; then it cannot be deleted."""
+    """Confirms the deletion. Shows the strategies that use the segment, which prevent it."""
 
     def plan(self) -> dict[str, Any]:
         identifier = path_id(self.kwargs["segment_id"])

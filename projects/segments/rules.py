@@ -1,4 +1,4 @@
-"""What makes a segment valid. The same rules serve the API, the console, the admin site and the import."""
+"""Validation rules for segments, used by the API, the console, the admin site and the import."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ LONGEST_SEGMENT_NAME = 255
 def segment_problems(
     segment: Segment, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
 ) -> Iterator[Problem]:
-    """``legal_values`` by context field, of those fields that have some."""
+    """Problems of a segment. ``legal_values`` contains only context fields that have legal values."""
     if not segment.name.strip():
         yield Problem("name", "a name is required")
     elif len(segment.name) > LONGEST_SEGMENT_NAME:

@@ -1,4 +1,4 @@
-"""Strategies of a flag in an environment: adding, changing, removing, ordering."""
+"""Adds, changes, removes and reorders the strategies of a flag in an environment."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ Document = dict[str, Any]
 def add_strategy(
     project_id: str, name: str, environment: str, given: Mapping[str, Any], *, caller: Caller
 ) -> Document:
-    """Adds a strategy, last unless ``sortOrder`` says otherwise; answers its document.
+    """Adds a strategy and returns its document. Without ``sortOrder`` it becomes the last one.
 
     Raises NotFound, NoAccess, ValidationError.
     """
@@ -43,14 +43,14 @@ def add_strategy(
 
 
 def check_room_for_strategy(flag: Flag, environment: str) -> None:
-    """Whether one more strategy may be added; the flag is locked. Raises ValidationError."""
+    """Raises ValidationError if the flag has the maximum number of strategies. The flag must be locked."""
     limit = Limits.from_settings().strategies
     if Strategy.objects.filter(flag=flag, environment_id=environment).count() >= limit:
         raise ValidationError(f"{flag.name} has {limit} strategies in {environment}; more are not allowed.")
 
 
 def insert_strategy(flag: Flag, environment: str, document: Document) -> Strategy:
-    """The rows of a strategy whose document is checked."""
+    """Inserts the rows of a strategy from a validated document."""
     place = document["sortOrder"]
     if place is None:
         there = Strategy.objects.filter(flag=flag, environment_id=environment)
@@ -66,7 +66,7 @@ def insert_strategy(flag: Flag, environment: str, document: Document) -> Strateg
 def checked_strategy(
     flag: Flag, given: Mapping[str, Any], *, stored_variants: Sequence[Document] = ()
 ) -> Document:
-    """The document that is stored for what was given. Raises ValidationError with every problem."""
+    """The document to store for the given values. Raises ValidationError with every problem."""
     defaults = StrategyDefaults(flag=flag.name, stickiness=flag.project.default_stickiness)
     document = strategy_document(given, defaults, stored_variants=stored_variants)
     hold_segments(document["segments"])
@@ -92,7 +92,10 @@ def update_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> Document:
-    """Changes those members that are given and not null (only a title may be). Otherwise as ``edit_strategy``."""
+    """Changes the given members of a strategy and returns its document.
+
+    Ignores null, except for ``title``. Raises the same errors as ``edit_strategy``.
+    """
     changes = {key: value for key, value in given.items() if value is not None or key == "title"}
     return edit_strategy(
         project_id,
@@ -116,10 +119,11 @@ def edit_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> Document:
-    """Replaces the strategy by what ``edit`` makes of its document, which is read under the lock; answers the new one.
+    """Replaces a strategy with the result of ``edit`` and returns the new document.
 
-    What is missing from it gets its default; the place stays. Where that disables the last enabled strategy, the flag
-    is switched off there: without strategies it would be on for everyone.
+    ``edit`` gets the current document, read under the lock. Missing members get their defaults, except
+    ``sortOrder``, which stays. If this disables the last enabled strategy, the flag is turned off in the
+    environment, because a flag without enabled strategies is on for everyone.
 
     Raises NotFound, NoAccess, EditConflict, ValidationError.
     """
@@ -149,7 +153,7 @@ def remove_strategy(
     expected: Expected = None,
     caller: Caller,
 ) -> None:
-    """Where that removes the last enabled strategy, the flag is switched off there.
+    """Removes a strategy. If it was the last enabled one, the flag is turned off in the environment.
 
     Raises NotFound, NoAccess, EditConflict.
     """
@@ -176,9 +180,9 @@ def remove_strategy(
 def order_strategies(
     project_id: str, name: str, environment: str, orders: Sequence[tuple[str, int]], *, caller: Caller
 ) -> None:
-    """Gives strategies their places, as (id, sort order) pairs; those not named keep theirs.
+    """Sets sort orders from (id, sort order) pairs. Other strategies keep theirs.
 
-    Raises NotFound, NoAccess, and ValidationError for an id that is not one of the flag's there.
+    Raises NotFound, NoAccess, and ValidationError for ids of strategies that the flag does not have there.
     """
     permission = Permission.UPDATE_FEATURE_STRATEGY
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
@@ -208,7 +212,7 @@ def order_strategies(
 
 
 def versioned(document: Document) -> Document:
-    """What ``expected`` is about: all of the strategy but its place among the others."""
+    """The part of the document that ``expected`` is compared with: all members except ``sortOrder``."""
     return {key: value for key, value in document.items() if key != "sortOrder"}
 
 
@@ -254,7 +258,7 @@ def _set_segments(strategy: Strategy, wanted: Sequence[int]) -> None:
 def _recorded(
     kind: EventType, strategy: Strategy, environment: str, before: Document | None, *, caller: Caller
 ) -> Document:
-    """The document of the strategy as it is now, with its event; a change that changes nothing has none."""
+    """Returns the strategy's current document. Records an event if it differs from ``before``."""
     [after] = strategy_documents([strategy])
     if before != after:
         flag = strategy.flag

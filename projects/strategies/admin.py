@@ -1,4 +1,4 @@
-"""The admin site's page of strategy types."""
+"""Strategy types in the admin site."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""…/features/:name/environments/:environment/strategies, and /api/admin/constraints/validate."""
+"""The API of a flag's strategies in an environment, and of constraint validation."""
 
 from dataclasses import replace
 from functools import cached_property

@@ -1,7 +1,8 @@
-"""Constraints in a form: as many rows as there are, each with the input that its operator and its field need.
+"""Reads and renders the constraint rows of a form. Each row has the input that its operator and field need.
 
-A row's fields are named ``c-N-…``; hidden fields ``c`` list the numbers. What an operator does not read is kept while
-the form is being filled, so that changing the operator loses nothing, and left out when it is saved.
+The inputs of a row are named ``c-N-…``; hidden inputs ``c`` list the numbers. Values that the operator does
+not read are kept while the form is being filled in, so that changing the operator loses nothing. They are not
+saved.
 """
 
 import json
@@ -28,7 +29,7 @@ NEW = {"contextName": "", "operator": "IN", "values": []}
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The context fields one may name, and the values they may have where these are listed."""
+    """The context fields that a constraint may use, and the legal values of those that have some."""
 
     names: Sequence[str]
     legal: Mapping[str, Sequence[str]]
@@ -43,9 +44,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRow:
-    """``kind``: list, checks, select, number, time or text. ``options``: (value, chosen).
+    """A row of the form. ``kind`` is the input: list, checks, select, number, time or text.
 
-    ``was``: the values that the row shows, as JSON, so that an input left alone sends back exactly these.
+    ``options`` are (value, chosen) pairs. ``was`` has the displayed values as JSON, so that an input that was
+    not edited returns exactly these.
     """
 
     number: int
@@ -65,7 +67,7 @@ class ConstraintRow:
 
 
 def operator_choices() -> list[tuple[str, str]]:
-    """Each operator with its words: ("SEMVER_GT", "is a version above")."""
+    """Operators and their labels: ("SEMVER_GT", "is a version above")."""
     return [
         (name, " ".join(filter(None, ("is", operator.noun, operator.relation))))
         for name, operator in OPERATORS.items()
@@ -73,7 +75,7 @@ def operator_choices() -> list[tuple[str, str]]:
 
 
 def given_constraints(given: QueryDict) -> list[Document]:
-    """The rows of a sent form, in order, with values and value both."""
+    """The constraints of a submitted form, in order, each with both ``values`` and ``value``."""
     return [_given(given, f"c-{number}-") for number in given.getlist("c")]
 
 
@@ -99,8 +101,8 @@ def _shown(text: str) -> list[str]:
 
 
 def _value(text: str, shown: str) -> str:
-    """A typed value without blanks around it, a time in UTC; the value shown where the input was left alone."""
-    if text == re.sub(r"[\r\n]", "", shown):  # what an input makes of a value
+    """The entered value, stripped, with times in UTC; ``shown`` if the input was not edited."""
+    if text == re.sub(r"[\r\n]", "", shown):  # browsers remove line breaks from input values
         return shown
     text = text.strip()
     if not LOCAL_TIME.fullmatch(text):
@@ -110,7 +112,7 @@ def _value(text: str, shown: str) -> str:
 
 
 def stored_constraints(rows: Iterable[Document]) -> list[Document]:
-    """Rows without what their operators do not read."""
+    """The constraints to save: only the members that their operators read."""
     return [_stored(row) for row in rows]
 
 
@@ -137,7 +139,7 @@ def _folds(family: str) -> bool:
 def constraint_rows(
     documents: Any, words: Words, errors: Mapping[int, Sequence[str]] | None = None
 ) -> list[ConstraintRow]:
-    """Rows for the template. ``errors`` by position."""
+    """Rows for the template. ``errors`` are keyed by row index."""
     return [
         _row(number, document, words, (errors or {}).get(number, ()))
         for number, document in enumerate(objects_of(documents))
@@ -194,7 +196,7 @@ def _kind(takes: str, family: str, value: str, has_legal: bool) -> str:
 
 
 def local_time(text: str) -> str | None:
-    """A stored moment as a time field shows it, in UTC and to the second; None for what it cannot show."""
+    """A stored time in the format of a datetime-local input (UTC, whole seconds); None if not possible."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

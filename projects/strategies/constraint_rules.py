@@ -1,4 +1,4 @@
-"""Constraints of strategies and of segments."""
+"""Validation rules for constraints of strategies and segments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,16 +14,18 @@ Document = dict[str, Any]
 
 
 class UnreadableValue(Problem):
-    """A number or date that SDKs cannot read and never match, though it is clear what was meant. Imports keep it, so
-    that nobody's result changes; everything else refuses it."""
+    """A number or date that SDKs cannot parse, although its meaning is clear. The constraint never matches.
+
+    Imports accept it, so that no result changes. The API and the forms reject it.
+    """
 
 
-# These look for a part of a value or for a set of them, so legal values, which are whole ones, do not bind them.
+# Families of operators that match parts or ranges of values. Legal values are whole values and do not apply.
 PARTIAL = frozenset({"text", "regex", "network"})
 
 
 def constraint_document(given: Mapping[str, Any]) -> Document:
-    """A constraint as it is stored: values are texts, ``values`` is there, what was not given stays away."""
+    """A constraint as stored: values are strings, and ``values`` is the only optional member that is added."""
     document = {
         "contextName": given["contextName"],
         "operator": given["operator"],
@@ -40,7 +42,10 @@ def constraint_document(given: Mapping[str, Any]) -> Document:
 def constraints_problems(
     constraints: Sequence[Document], path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
 ) -> Iterator[Problem]:
-    """What is wrong with a list of constraints; ``path`` is the list's own ("strategies[2].constraints")."""
+    """Problems of a list of constraints.
+
+    ``path`` is the JSON path of the list ("strategies[2].constraints").
+    """
     if len(constraints) > limits.constraints:
         yield Problem(path, f"must have at most {limits.constraints} constraints, not {len(constraints)}")
     for index, constraint in enumerate(constraints):
@@ -52,7 +57,7 @@ def constraints_problems(
 def constraint_problems(
     constraint: Document, path: str, *, legal_values: Mapping[str, frozenset[str]], limits: Limits
 ) -> Iterator[Problem]:
-    """What is wrong with one stored constraint. The context field itself need not exist: SDKs may send any."""
+    """Problems of a stored constraint. The context field need not exist, because SDKs may send any field."""
     operator = constraint["operator"]
     if not constraint["contextName"]:
         yield Problem(f"{path}.contextName", "a context field name is required")
@@ -73,7 +78,10 @@ def constraint_problems(
 
 
 def _operands(constraint: Document, path: str) -> Iterator[tuple[str, str]]:
-    """The values that the operator reads, with their places. A ``value`` beside ``values`` is kept and not read."""
+    """(value, path) pairs of what the operator reads.
+
+    A ``value`` beside ``values`` is kept but ignored.
+    """
     if OPERATORS[constraint["operator"]].takes == "values":
         yield from ((value, f"{path}.values[{index}]") for index, value in enumerate(constraint["values"]))
     elif constraint.get("value"):

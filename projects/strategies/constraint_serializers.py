@@ -1,4 +1,4 @@
-"""Constraints as bodies carry them. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+"""Request serializers of constraints. They check only JSON types; ``constraint_rules`` checks the values."""
 
 from django.conf import settings
 from rest_framework import serializers

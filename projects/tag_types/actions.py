@@ -1,4 +1,4 @@
-"""Creating, changing and deleting tag types. They are global."""
+"""Creates, changes and deletes tag types, which are global."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from projects.tag_types.rules import tag_type_problems
 
 @transactional
 def create_tag_type(values: Mapping[str, Any], *, caller: Caller) -> TagType:
-    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     caller.check(Permission.CREATE_TAG_TYPE)
     tag_type = TagType(**values)
     check_tag_type(tag_type)
@@ -33,7 +33,7 @@ def create_tag_type(values: Mapping[str, Any], *, caller: Caller) -> TagType:
 def update_tag_type(
     name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> TagType:
-    """Changes those model fields that are given. Raises NotFound, NoAccess, EditConflict, ValidationError."""
+    """Changes the given model fields. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     tag_type = access_tag_type_for_update(caller, name, Permission.UPDATE_TAG_TYPE)
     before = tag_type_document(tag_type)
     check_expected(expected, before)
@@ -50,7 +50,7 @@ def update_tag_type(
 
 @transactional
 def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises EditConflict, and Conflict naming the flags that still have a tag of this type."""
+    """Raises EditConflict, and Conflict if flags have tags of this type."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
     before = tag_type_document(tag_type)
     check_expected(expected, before)
@@ -60,7 +60,7 @@ def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> 
 
 
 def check_tag_type_is_unused(tag_type: TagType) -> None:
-    """Raises Conflict naming the flags."""
+    """Raises Conflict with the flags that have tags of this type."""
     if flags := set(FlagTag.objects.filter(tag_type=tag_type).values_list("flag__name", flat=True)):
         raise Conflict(
             f"Tag type {tag_type.name} is in use on {named_flags(flags)}. Remove those tags first."

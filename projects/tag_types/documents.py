@@ -1,4 +1,4 @@
-"""A tag type as the API shows it and as events keep it."""
+"""Builds the JSON document of a tag type, for API responses and audit events."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/tag-types/: the kinds of tags that flags may have."""
+"""/tag-types/: the list of tag types, and the pages that create, edit and delete one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -122,7 +122,7 @@ class EditTagType(EditPage, NewTagType):
 
 
 class DeleteTagType(ActionPage):
-    """Only one that no flag has can go, so nothing is lost with it."""
+    """Deletes without a confirm page: only unused tag types can be deleted, so no data is lost."""
 
     def act(self) -> str:
         tag_types.delete_tag_type(self.kwargs["name"], caller=self.caller)

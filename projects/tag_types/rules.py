@@ -1,4 +1,4 @@
-"""What makes a tag type valid. The same rules serve the API, the console, the admin site and the import."""
+"""Validation rules for tag types, used by the API, the console, the admin site and the import."""
 
 from collections.abc import Iterator
 

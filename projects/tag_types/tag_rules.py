@@ -14,7 +14,7 @@ def tag_problems(
     vocabulary: Vocabulary,
     names: tuple[str, str] = ("type", "value"),
 ) -> Iterator[Problem]:
-    """What is wrong with a tag; ``names`` are its members' names in the body. Spaces count and are kept."""
+    """Problems of a tag. ``names`` are the names of its members in the body. Spaces count and are kept."""
     if tag_type not in vocabulary.tag_types:
         known = choices(vocabulary.tag_types)
         yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. Available: {known}")

@@ -1,4 +1,4 @@
-"""Tags to choose from: those created on their own and those in use on flags."""
+"""Lists the known tags, and creates and deletes tags independently of flags."""
 
 from django.db.models import Exists, OuterRef
 
@@ -15,7 +15,7 @@ from projects.project_scope import name_is_free
 
 
 def known_tags(caller: Caller) -> list[tuple[str, str]]:
-    """(type, value) of every tag that was created, or is in use on a flag the caller may read, in order."""
+    """Sorted (type, value) pairs of the created tags and of those on flags that the caller may read."""
     used = FlagTag.objects.filter(flag__in=readable_flags(caller)).order_by()
     created = Tag.objects.order_by()
     rows = used.values_list("tag_type_id", "value").union(created.values_list("tag_type_id", "value"))
@@ -38,7 +38,7 @@ def create_tag(kind: str, value: str, *, caller: Caller) -> None:
 
 @transactional
 def delete_tag(kind: str, value: str, *, caller: Caller) -> None:
-    """Deletes the tag and takes it off every flag that the caller may read.
+    """Deletes the tag and removes it from every flag that the caller may read.
 
     Raises NotFound, and NoAccess unless the caller may change all of these flags.
     """
@@ -53,7 +53,7 @@ def delete_tag(kind: str, value: str, *, caller: Caller) -> None:
 
 
 def check_may_change_tags(caller: Caller) -> None:
-    """Whoever may tag flags somewhere may create tags. Raises NoAccess."""
+    """Raises NoAccess unless the caller may tag flags in at least one project."""
     caller.check_anywhere([Permission.UPDATE_FEATURE])
 
 
