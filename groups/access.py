@@ -91,8 +91,7 @@ def rights_of_user(user_id: int) -> Rights:
 
 
 class Caller:
-    """Who performs an action: a user, a service account, an API token or the system. Not taken from
-    request data."""
+    """Who performs an action: a user, a service account, an API token or the system."""
 
     is_authenticated = True  # read by DRF and templates
 
@@ -177,8 +176,7 @@ class Caller:
 def missing(
     permissions: Iterable[Permission], *, project: str | None = None, environment: str | None = None
 ) -> NoAccess:
-    """The 403 error that names the missing permissions and the place: `You need "delete project" in
-    legacy-portal.`"""
+    """The 403 error that names the missing permissions: `You need "delete project" in legacy-portal.`"""
     permissions = list(permissions)
     needed = " or ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in permissions)
     where = f" in {project}" if project and permissions[0].scope is not Scope.ROOT else ""

@@ -108,8 +108,10 @@ def caller_of(request: HttpRequest) -> Caller:
 
 
 def check_known(environ: dict[str, Any]) -> None:
-    """Raises AuthenticationRequired if the request has no valid token and no session. Takes a WSGI
-    environment."""
+    """Raises AuthenticationRequired if the request has no valid token and no session.
+
+    ``environ`` is the request's WSGI environment.
+    """
     request = WSGIRequest(environ)
     sessions = import_module(settings.SESSION_ENGINE)
     request.session = sessions.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))

@@ -16,8 +16,7 @@ class Scope(StrEnum):
 
 
 class Permission(StrEnum):
-    """All permissions. ``.scope`` is where one can be held, ``.display`` its display name, ``.id`` its
-    number."""
+    """All permissions, with ``.scope`` (where one can be held), ``.display`` (its name) and ``.id``."""
 
     scope: Scope
     display: str

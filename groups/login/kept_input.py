@@ -48,8 +48,7 @@ def _view(request: HttpRequest) -> object:
 
 
 def keep_input(request: HttpRequest, page: str, entered: str) -> None:
-    """Stores the input until the page is opened, for one hour at most. Adds a message that nothing was
-    saved."""
+    """Stores the input until the page is opened, for one hour at most. Adds a message for the user."""
     if entered:
         request.session[SESSION_KEY] = {"page": page, "entered": entered, "until": time.time() + SECONDS}
         messages.warning(

@@ -85,8 +85,7 @@ class User(AbstractBaseUser):
             yield self._session_hash(secret)
 
     def _session_hash(self, secret: str | bytes | None = None) -> str:
-        """The hash stored in sessions. It changes with the password and on "log out everywhere", which
-        ends the sessions."""
+        """The hash stored in sessions. A new password or "log out everywhere" changes it and so ends them."""
         value = f"{self.session_generation} {self.password}"
         return salted_hmac("groups.session", value, secret=secret, algorithm="sha256").hexdigest()
 
@@ -144,7 +143,7 @@ class GroupMembership(models.Model):
 
 
 class LoginLink(models.Model):
-    """A one-time link to log in (or, without a user, to set up the first account). Only its hash is kept."""
+    """A one-time link to log in (or, without a user, to set up the first account). Only its hash is stored."""
 
     token_hash = models.CharField(max_length=64, unique=True)
     user = models.ForeignKey(User, null=True, blank=True, on_delete=models.CASCADE)

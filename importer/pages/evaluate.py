@@ -1,4 +1,4 @@
-"""/import/ID/evaluate/: evaluates the flags as they would be after the import. Nothing is written."""
+"""/import/ID/evaluate/: evaluates the flags as they would be after the import, without writing anything."""
 
 import random
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from playground.snapshot_cache import snapshot
 
 @dataclass(frozen=True, slots=True)
 class AsIfImported:
-    """The results, small enough to pass between processes: the rendered table, or its rows for CSV."""
+    """The results, small enough to send to another process: the rendered table, or its rows for CSV."""
 
     used_fields: frozenset[str]
     outdated: str = ""
@@ -42,7 +42,7 @@ class AsIfImported:
 
 
 class EvaluatePage(ConsolePage):
-    """The project's flags for one context, now and after the import, side by side."""
+    """Evaluates the project's flags for one context, before and after the import, side by side."""
 
     template_name = "importer/evaluate.html"
     title = "Evaluate as if imported"
@@ -75,7 +75,7 @@ class EvaluatePage(ConsolePage):
 def as_if_imported(
     run_id: UUID, query: PlaygroundQuery, given: QueryDict, link: str, *, caller: Caller
 ) -> AsIfImported:
-    """``given`` and ``link`` are the query and URL of the page. Raises NotFound, Conflict."""
+    """Evaluates both sides. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
     planned = planned_definitions(plan)
@@ -93,7 +93,10 @@ def as_if_imported(
 
 
 def _evaluations(query: PlaygroundQuery, *compiled: Any) -> list[Evaluation]:
-    """All with the same context, time and random numbers. Of several values of a field, the first is used."""
+    """Evaluates all with the same context, time and random numbers.
+
+    If a field has several values, only the first is used.
+    """
     now, seed = timezone.now(), random.random()
     return [
         evaluate(one, Context(query.contexts[0]), now=now, random=random.Random(seed).random)

@@ -1,6 +1,7 @@
 """/projects/ID/export?environment=production: downloads the flags of a project.
 
-Segments include their constraints, so that the file can be imported into flagadmin again; in the API that is an option.
+Segments always include their constraints, so that flagadmin can import the file. In the API, this is an
+option.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from projects.access import access_project
 
 
 class ExportFile(ConsolePage):
-    """Raises NotFound for an unknown project, ValidationError for an unknown environment."""
+    """Downloads the export. Raises NotFound (unknown project), ValidationError (unknown environment)."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         project = access_project(self.caller, kwargs["project_id"])

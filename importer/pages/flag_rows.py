@@ -1,4 +1,4 @@
-"""The table of an import's flags, with what happens or happened to each."""
+"""The table of an import's flags, with what the import does or did to each."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -62,7 +62,7 @@ class FlagRow:
 
 
 def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
-    """The reports, sorted, filtered and paged by the database. Unchanged flags are hidden by default."""
+    """The flags' reports, filtered, sorted and paged in SQL. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
         Filter("show", "Show", [("all", "everything")], any_label="what happens"),

@@ -59,7 +59,7 @@ class HistoryPage(ListPage):
 
 
 def counts_text(run: ImportRun) -> str:
-    """``3 new, 1 changed``"""
+    """The number of flags for each result: ``3 new, 1 changed``."""
     return ", ".join(
         f"{run.counts[key]:,} {label}" for key, (label, _) in ACTIONS.items() if run.counts.get(key)
     )

@@ -1,4 +1,4 @@
-"""The context of the preview page, from the stored preview of the run."""
+"""Template variables of an import's preview, taken from the stored run."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ NAMES_SHOWN = 20
 
 
 def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
-    """``ticked`` are flags named in the URL: those selected on other pages of the list."""
+    """The template variables. ``ticked``: flags in the URL, selected on other pages of the list."""
     preview = run.preview
     ticks = run.reports.filter(name__in=ticked, action__in=EXCLUDABLE).values_list("name", "action")
     excluding = dict(ticks)
@@ -34,7 +34,7 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
 
 
 def sentence(counts: dict[str, int]) -> str:
-    """``1 new, 2 changed, 7 the same, 1 skipped. Nothing has been written.``"""
+    """A summary: ``1 new, 2 changed, 7 the same, 1 skipped. Nothing has been written.``"""
     parts = [f"{counts[action]:,} {label}" for action, (label, _) in ACTIONS.items() if counts.get(action)]
     return f"{', '.join(parts) or 'No flags'}. Nothing has been written."
 
@@ -48,7 +48,7 @@ def created(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def notes(preview: dict[str, Any]) -> Iterator[str]:
-    """The other notes: the page shows the source environment separately."""
+    """The notes, except for the one about the source environment, which the page shows separately."""
     listed = [note for note in preview.get("notes", ()) if not note.startswith("This file was exported from")]
     yield from listed[:PROBLEMS_SHOWN]
     if (more := preview.get("noteCount", 0) - PROBLEMS_SHOWN) > 0:
@@ -62,7 +62,7 @@ def _listed(names: list[str]) -> str:
 
 
 def blocked(run: ImportRun) -> str:
-    """Why the import is blocked whatever flags are excluded, or ""."""
+    """Why nothing can be imported, whichever flags are excluded; "" if something can."""
     if refusal := run.preview.get("refusal"):
         return refusal
     if run.preview.get("general"):

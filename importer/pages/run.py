@@ -1,4 +1,4 @@
-"""/import/ID/: an import's preview, its progress, its result. One URL from upload to undo."""
+"""/import/ID/: an import's preview, progress and result. The URL stays the same from upload to undo."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -27,7 +27,7 @@ State = ImportRun.State
 
 
 class RunPage(ConsolePage):
-    """GET shows the stored run. POST checks it again, excludes flags, confirms or undoes it."""
+    """Shows the stored run on GET. POST checks it again, excludes flags, confirms or undoes it."""
 
     refusal: AppError | None = None
     changes: Sequence[str] = ()
@@ -59,7 +59,7 @@ class RunPage(ConsolePage):
         return response
 
     def json_lines(self) -> Iterator[bytes]:
-        """The whole report, one line a flag, as a stream."""
+        """Streams the whole report, one line for each flag."""
         head = self.run.preview if self.run.state == State.PENDING else run_document(self.run)
         yield orjson.dumps(head)[:-1] + b',"flags":['
         comma = b"\n"
@@ -149,10 +149,10 @@ class RunPage(ConsolePage):
         return run_isolated(self.run.size, check, self.run.id, caller=self.caller, excluded=excluded)
 
     def refuse(self, error: AppError) -> HttpResponseBase:
-        """Shows why nothing was imported, with an up-to-date preview."""
+        """Shows why the import was refused, with an up-to-date preview."""
         try:
             self.changes = self.check({*self.run.excluded, *self.request.POST.getlist("flag")})
-        except AppError as conflict:  # confirmed by another request
+        except AppError as conflict:  # another request has confirmed it
             messages.error(self.request, conflict.message)
             return HttpResponseRedirect(reverse("import-run", args=[self.run.id]))
         self.refusal, self.run = error, access_run(self.caller, self.run.id)
@@ -160,7 +160,7 @@ class RunPage(ConsolePage):
 
 
 class ProgressPart(ConsolePage):
-    """The progress of a running import; redirects to the result once it has ended."""
+    """The progress of a running import. Redirects to the result when it has ended."""
 
     template_name = "importer/progress.html"
 

@@ -1,4 +1,4 @@
-"""/import/: upload or paste an export and choose its target. Stores the file for its uploader, nothing else."""
+"""/import/: upload or paste an export and choose its target. This only stores the file."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ NO_PROJECT = "You cannot change flags in any project. An admin or project owner 
 
 
 class UploadForm(forms.Form):
-    """The file and its target. There is no default target, so that nobody imports into the wrong one by accident."""
+    """The file and its target. Without a default, users do not choose the wrong target by accident."""
 
     file = forms.FileField(
         required=False,
@@ -55,7 +55,7 @@ class UploadForm(forms.Form):
         return cleaned
 
     def body(self) -> tuple[bytes, str]:
-        """The body and the file name, "" for pasted content."""
+        """The contents and the name of the file. The name is "" for pasted content."""
         file = self.cleaned_data["file"]
         return (file.read(), file.name or "") if file else (self.cleaned_data["text"].encode(), "")
 

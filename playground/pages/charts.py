@@ -1,6 +1,7 @@
-"""Bar charts of a rollout and of a choice of variants.
+"""Bar charts of a rollout and of the weights of variants.
 
-SVG coordinates are percentages: the content security policy forbids ``style``, and texts keep their size.
+SVG coordinates are percentages, because the content security policy forbids ``style`` and text must not be
+scaled.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ ROOM_FOR_NAME = 14  # per cent of the width
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark on the bar with its text; the anchor keeps the text inside the picture."""
+    """A mark on a bar, with its label. The anchor keeps the label inside the chart."""
 
     x: str
     anchor: str
@@ -22,7 +23,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class RolloutBar:
-    """Buckets 1 to 100, of which the first ``width`` are on. ``bucket`` is None if none was computed."""
+    """A bar for buckets 1 to 100; the first ``width`` are on. ``bucket`` is None if none was computed."""
 
     width: str
     limit: Mark
@@ -64,7 +65,7 @@ def rollout_bar(rollout: RolloutExplanation) -> RolloutBar:
         ends=[
             _mark(end, text) for end, text in ((0, "1"), (100, "100")) if abs(end - threshold) > ROOM_FOR_NAME
         ],
-        # A bucket drawn at random would be another one on the next call.
+        # A random bucket is not shown, because it differs on each evaluation.
         bucket=None if bucket is None or rollout.field is None else _mark(bucket - 0.5, f"bucket {bucket}"),
         inside=rollout.inside,
         sentence=rollout.sentence,

@@ -1,4 +1,4 @@
-"""The details of one flag's result as pages show them, from `playground.engine.explanation`."""
+"""The details of a flag's result for the templates, built from `playground.engine.explanation`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from projects.console import flag_url
 from projects.models import StrategyType
 
 MOST_PARENTS = 20
-FEW_CONDITIONS, MOST_CONDITIONS = 6, 180  # of a flag among others, and on a page of its own
+FEW_CONDITIONS, MOST_CONDITIONS = 6, 180  # conditions shown: in a table of flags, and for one flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class StrategyDetail:
 
 @dataclass(frozen=True, slots=True)
 class ParentDetail:
-    """A parent; with its own result and reason if it is among the flags."""
+    """A parent flag. Its own result and reason are set if it is among the evaluated flags."""
 
     name: str
     met: bool
@@ -90,15 +90,15 @@ class FlagDetail:
 
 
 def strategy_titles() -> dict[str, str]:
-    """The titles of strategy types by name. One query."""
+    """The titles of the strategy types, by name. One query."""
     return dict(StrategyType.objects.exclude(title="").values_list("name", "title"))
 
 
 class FlagDetails:
-    """Makes the details of flags of one evaluation, for one caller."""
+    """Builds the details of flags in one evaluation, for one caller."""
 
     def __init__(self, evaluation: Evaluation, titles: Mapping[str, str], caller: Caller, most: int) -> None:
-        """``most`` conditions are shown in all, as many of each strategy and segment."""
+        """``most``: how many conditions to show, divided evenly among the strategies and segments."""
         self.most = most
         self.evaluation = evaluation
         self.titles = titles
@@ -107,7 +107,7 @@ class FlagDetails:
         self.environment = evaluation.snapshot.environment
 
     def flag(self, name: str) -> FlagDetail:
-        """Raises KeyError if there is no such flag."""
+        """The details of a flag. Raises KeyError if there is no such flag."""
         explained = explain(self.evaluation, name)
         flag, outcome = self.evaluation.pair(name)
         state, share = state_over_calls(self.evaluation, flag, outcome)
@@ -187,7 +187,7 @@ class FlagDetails:
         )
 
     def edit_link(self, flag: CompiledFlag, strategy_id: str) -> str:
-        """The URL where the caller can change the strategy; "" if they may not."""
+        """The URL for editing the strategy; "" if the caller may not edit it."""
         permission, environment = Permission.UPDATE_FEATURE_STRATEGY, self.environment
         if not self.caller.can(permission, project=flag.project, environment=environment):
             return ""
@@ -198,7 +198,7 @@ class FlagDetails:
 def _conditions(
     compiled: tuple[CompiledConstraint, ...], explained: tuple[ConstraintExplanation, ...]
 ) -> list[Condition]:
-    """`need` is empty if the sentence already says it."""
+    """Pairs each constraint with its explanation. ``need`` is empty if the sentence already contains it."""
     return [
         Condition(
             each.holds, each.sentence, _expected(constraint) if each.holds and not constraint.met else ""
@@ -208,7 +208,7 @@ def _conditions(
 
 
 def _expected(constraint: CompiledConstraint) -> str:
-    """``(one of pro, enterprise)``"""
+    """What the constraint accepts: ``(one of pro, enterprise)``."""
     return f"({constraint.need.removeprefix(', ').removeprefix('needs ')})" if constraint.need else ""
 
 

@@ -1,4 +1,4 @@
-"""The playground's form: the environments, projects and fields to choose from, and what was chosen."""
+"""The playground's form: the available environments, projects and context fields, and the current values."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,11 +12,11 @@ from playground.pages.query import PlaygroundQuery, local_time
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
 
-# Folded below the other fields unless some condition reads them. The environment has a control of its own.
+# Collapsed below the other fields unless a condition reads them. The environment has its own control.
 SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
-MOST_OPTIONS = 500  # of all fields together; fields beyond that are text inputs
+MOST_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
 MOST_FIELDS = 100
 MOST_PROJECTS = 200
 _NOT_IN_IDS = re.compile(r"[^\w-]")
@@ -48,7 +48,7 @@ class FieldInput:
 
 @dataclass(frozen=True, slots=True)
 class ContextForm:
-    """One form. The compare page has two, with different prefixes."""
+    """A form for one query. The compare page has two, with different prefixes."""
 
     prefix: str
     environments: list[Choice]
@@ -75,7 +75,7 @@ class ContextForm:
 
 @dataclass(frozen=True, slots=True)
 class FormOptions:
-    """What the caller can choose from."""
+    """The environments, projects and fields that the caller can choose from."""
 
     environments: list[str]
     projects: list[tuple[str, str]]
@@ -83,14 +83,14 @@ class FormOptions:
 
     @property
     def default_environment(self) -> str:
-        """Production if there is one."""
+        """The environment "production" if it exists."""
         if "production" in self.environments or not self.environments:
             return "production"
         return self.environments[0]
 
 
 def read_form_options(caller: Caller) -> FormOptions:
-    """Three queries."""
+    """Loads the options with three queries."""
     projects = list(
         readable_projects(caller).filter(archived_at=None).order_by("id").values_list("id", "name")
     )
@@ -104,7 +104,7 @@ def read_form_options(caller: Caller) -> FormOptions:
 def make_form(
     query: PlaygroundQuery, options: FormOptions, *, used: Collection[str], prefix: str = ""
 ) -> ContextForm:
-    """``used`` are the fields that conditions of the chosen flags read; the form offers undeclared ones too."""
+    """Builds the form. ``used``: the fields that the flags' conditions read, including undeclared ones."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
     inputs = list(_inputs(query, options, used, errors, prefix))
     shown = _shown(inputs)
@@ -127,7 +127,7 @@ def make_form(
 
 
 def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
-    """At most MOST_FIELDS, in their order: fields with a value come first, then fields that are used."""
+    """At most MOST_FIELDS, in their order. Fields with a value take precedence, then used ones."""
     if len(inputs) <= MOST_FIELDS:
         return list(inputs)
     first = sorted(
@@ -148,7 +148,7 @@ def _inputs(
     errors: Mapping[str, str],
     prefix: str,
 ) -> Iterator[FieldInput]:
-    """Declared fields in their order, then fields that only conditions or the URL name."""
+    """Declared fields in their order, then fields that only occur in conditions or in the URL."""
     legal = {field.name: [str(v.get("value", "")) for v in field.legal_values] for field in options.fields}
     offered = 0
     names = dict.fromkeys([*_first(legal), *sorted(used), *query.fields])
@@ -157,7 +157,7 @@ def _inputs(
         choices = legal.get(name, [])
         choices = choices if offered + len(choices) <= MOST_OPTIONS else []
         offered += len(choices)
-        # A select cannot show several values, or one that is no longer legal.
+        # A select cannot show several values, or a value that is no longer legal.
         kind = (
             "time" if name == "currentTime" else "select" if choices and value in ("", *choices) else "text"
         )
@@ -173,7 +173,7 @@ def _inputs(
 
 
 def _first(legal: Iterable[str]) -> list[str]:
-    """userId first, the time last, then the fields of SELDOM."""
+    """Sorts the fields: userId, the others in their order, the time, then the fields of SELDOM."""
     names = [name for name in legal if name not in ALWAYS and name not in SELDOM]
     return ["userId", *names, "currentTime", *(name for name in SELDOM if name in legal)]
 

@@ -1,4 +1,4 @@
-"""Contexts that are too long for a URL: stored when the form is sent, and named by their digest in the URL."""
+"""Stores contexts that are too long for a URL. The URL then contains their digest instead."""
 
 from hashlib import sha256
 from urllib.parse import urlencode
@@ -26,7 +26,7 @@ def keep_if_long(query: PlaygroundQuery, caller: Caller) -> None:
 
 
 def with_kept(given: QueryDict, prefix: str = "") -> QueryDict:
-    """A URL's parameters, with the fields of the stored context if they name one."""
+    """The URL's parameters. If they name a stored context, its fields are included."""
     digest = given.get(prefix + KEPT, "")
     stored = KeptContext.objects.filter(digest=digest).first() if digest else None
     if stored is None:

@@ -34,9 +34,9 @@ MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
 @dataclass(slots=True)
 class PlaygroundQuery:
-    """What to evaluate. ``fields`` are as typed, ``contexts`` are the documents they stand for.
+    """What to evaluate. ``fields`` are the values as entered, ``contexts`` the documents built from them.
 
-    ``projects`` is None for all of them.
+    ``projects`` is None for all projects.
     """
 
     environments: list[str]
@@ -49,7 +49,7 @@ class PlaygroundQuery:
 
     @property
     def columns(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every environment with every context: one column of results each."""
+        """The columns of the result: each environment combined with each context."""
         return [(environment, context) for environment in self.environments for context in self.contexts]
 
     @property
@@ -57,14 +57,14 @@ class PlaygroundQuery:
         return len(self.environments) * len(self.contexts) > 1
 
     def pairs(self, prefix: str = "") -> list[tuple[str, str]]:
-        """The parameters of the URL, without empty ones."""
+        """The query as URL parameters, without empty ones."""
         pairs = [("environment", environment) for environment in self.environments]
         pairs += [(KEPT, self.kept)] if self.kept else self.context_pairs()
         projects = [("project", project) for project in self.projects or ()]
         return [*projects, *((prefix + name, text) for name, text in pairs)]
 
     def context_pairs(self) -> list[tuple[str, str]]:
-        """The parameters of the context, even if it is stored."""
+        """The context as URL parameters, even if it is stored."""
         if self.json is not None:
             return [("json", self.json)]
         return [(CONTEXT + name, text) for name, text in self.fields.items()]
@@ -73,7 +73,7 @@ class PlaygroundQuery:
         return urlencode(self.pairs())
 
     def body(self) -> dict[str, Any]:
-        """The body of the same request to the API: the advanced one if there are several columns."""
+        """The body of the equivalent API request: for several columns, that of the advanced API."""
         projects: Any = self.projects if self.projects is not None else "*"
         if not self.several:
             return {"environment": self.environments[0], "projects": projects, "context": self.contexts[0]}
@@ -81,7 +81,7 @@ class PlaygroundQuery:
 
 
 def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
-    """Never raises: ``problems`` lists what is wrong with the context, by JSON path."""
+    """Reads the query from the URL. Never raises: ``problems`` lists errors in the context by JSON path."""
     kept = given.get(prefix + KEPT, "")
     environments = given.getlist(f"{prefix}environment") or [default_environment]
     fields, json = dict(_fields(given, prefix)), given.get(f"{prefix}json")
@@ -120,7 +120,7 @@ def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_offset(text: str) -> str:
-    """Browsers' time fields send no offset, and leave out seconds that are zero. The page calls them UTC."""
+    """Adds the offset, UTC, and the seconds: browsers' time inputs send no offset and omit zero seconds."""
     if "T" not in text or len(text) not in (MINUTES, SECONDS):
         return text
     return f"{text}:00Z" if len(text) == MINUTES else f"{text}Z"
@@ -141,7 +141,7 @@ def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
 
 
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:
-    """The fields of a context that was typed as JSON. Invalid JSON stays as it is."""
+    """The fields of a context entered as JSON. Invalid JSON is returned unchanged."""
     try:
         return flat(_understood(_decoded(json))), None
     except ValidationError:
@@ -153,7 +153,7 @@ def as_json(context: Mapping[str, Any]) -> str:
 
 
 def _whole(query: PlaygroundQuery) -> dict[str, Any]:
-    """The context as entered, with comma-separated values unsplit. Raises ValidationError."""
+    """The context as entered, without splitting comma-separated values. Raises ValidationError."""
     if query.json is not None:
         return _understood(_decoded(query.json))
     return document(query.fields)
@@ -186,7 +186,7 @@ def flat(context: Mapping[str, Any]) -> dict[str, str]:
 
 
 def local_time(text: str) -> str:
-    """A time as browsers' time fields take it: in UTC, without offset; "" if it is not a time."""
+    """The value for a browser's time input: in UTC, without an offset; "" if the string is not a time."""
     instant = literals.instant(text)
     if instant is None:
         return ""
@@ -197,7 +197,10 @@ def local_time(text: str) -> str:
 
 
 def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """A label for each column, of what differs: "production · userId 42". A single column has its environment."""
+    """A label for each column, naming what differs: "production · userId 42".
+
+    The label of a single column is its environment.
+    """
     environments = {environment for environment, _ in columns}
     contexts = [flat(context) for _, context in columns]
     varying = [

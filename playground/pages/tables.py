@@ -1,4 +1,4 @@
-"""Tables of results: one evaluation flag by flag, or several side by side. Counts are of all flags."""
+"""Tables of results: one evaluation flag by flag, or several side by side. Counts include all flags."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,8 +23,8 @@ WORDS = {"on": "On", "off": "Off", "random": "On some calls", "unknown": "Can't 
 class Row(NamedTuple):
     """A flag's result in one evaluation.
 
-    ``variant`` is None if there is none, or not on every call. ``share`` says on how many calls it is on; it is ""
-    for every result but "random".
+    ``variant`` is None if there is none, or if it is not the same on every call. ``share`` says on how many
+    calls the flag is on; it is "" unless the result is "random".
     """
 
     name: str
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """A flag's results in several evaluations; None for an evaluation that does not have the flag."""
+    """A flag's results in several evaluations. None where an evaluation does not contain the flag."""
 
     name: str
     project: str
@@ -56,7 +56,7 @@ class Pairing(NamedTuple):
 
 
 def rows_of(evaluation: Evaluation) -> list[Row]:
-    """Every flag's result, by name."""
+    """Every flag's result, sorted by name."""
     return [_row(evaluation, flag, outcome) for flag, outcome in evaluation.pairs()]
 
 
@@ -68,14 +68,14 @@ def _row(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> Ro
 
 
 def share_of_calls(share: float) -> str:
-    """``≈ 30 % of calls``, never rounded to none or all of them."""
+    """``≈ 30 % of calls``, never rounded to 0 or 100 %."""
     percent = round(share * 100)
     return f"{'< 1' if percent < 1 else '> 99' if percent > 99 else f'≈ {percent}'} % of calls"
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A link that filters the table by a result or a variant, with the number of flags."""
+    """A link that filters the table by a result or a variant, with its number of flags."""
 
     count: int
     label: str
@@ -105,7 +105,7 @@ class Results:
         self.all = rows_of(evaluation)
         self.counts = Counter(row.result for row in self.all)
         self.variants = Counter(row.variant for row in self.all if row.variant is not None)
-        # A link keeps working after no flag gives this variant any more: it then shows no flags.
+        # A link keeps working when no flag gives this variant any more: the table is then empty.
         chosen = given.get("variant", "").strip()
         filters = (
             Filter("q", "Find a flag"),
@@ -139,7 +139,7 @@ class Results:
 
     @property
     def variant_chips(self) -> Iterator[Chip]:
-        """The most frequent variants and the chosen one."""
+        """The most frequent variants, and the selected one."""
         chosen = self.values["variant"]
         shown = {name for name, _ in self.variants.most_common(MOST_CHIPS)}
         for name, count in sorted(self.variants.items()):
@@ -209,7 +209,7 @@ class Matrix:
 
     @property
     def rows(self) -> Iterator[tuple[Pairing, list[tuple[str, Cell | None]]]]:
-        """Flags, each with the label and the cell of every column."""
+        """The flags, each with the label and cell of every column."""
         for pair in self.listing.rows:
             yield pair, list(zip(self.labels, self.cells(pair), strict=True))
 

@@ -1,4 +1,4 @@
-"""The playground's pages: all flags for one context, one flag in detail, two contexts side by side."""
+"""The playground's pages: all flags for one context, one flag in detail, and a comparison of two queries."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,16 @@ from projects.access import unknown_environment
 from projects.console import flag_url
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
-FILTERS = ("q", "result", "variant", "show", "sort", "page")  # the parameters that are no part of the query
-SEED = 0  # random results are the same in every column and after a reload; pages show the share of calls
-MOST_COLUMNS = 20  # of one flag in detail
-OFFERED_FIELDS = 20  # that conditions read but nobody has declared
+FILTERS = ("q", "result", "variant", "show", "sort", "page")  # parameters that are not part of the query
+SEED = 0  # keeps random results the same across columns and reloads
+MOST_COLUMNS = 20  # in the details of one flag
+OFFERED_FIELDS = 20  # undeclared fields that conditions read
 
 
 def snapshots_for(
     caller: Caller, query: PlaygroundQuery, options: FormOptions
 ) -> dict[str, ResponseSnapshot]:
-    """The flags to evaluate, by environment. Raises ValidationError."""
+    """Loads the flags to evaluate, by environment. Raises ValidationError."""
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
@@ -58,7 +58,7 @@ def engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Sna
 def evaluate_columns(
     query: PlaygroundQuery, snapshots: Mapping[str, Snapshot], now: datetime
 ) -> list[Evaluation]:
-    """One evaluation for each environment and context. Raises ValidationError if there is too much to evaluate."""
+    """One evaluation for each environment and context. Raises ValidationError if there are too many."""
     combinations.check_size(
         environments=len(snapshots),
         flags=max(len(snapshot.flags) for snapshot in snapshots.values()),
@@ -72,11 +72,14 @@ def evaluate_columns(
 
 
 def used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[str]:
-    """The fields that conditions read: all that are declared, and some others. Without results, all declared fields."""
+    """The fields that conditions read, with OFFERED_FIELDS undeclared ones at most.
+
+    Without evaluations, all declared fields.
+    """
     if not evaluations:
         return {field.name for field in options.fields}
     fields = {name for evaluation in evaluations for name in evaluation.snapshot.columns.fields()}
-    if "default" in fields:  # the stickiness: userId, and without one sessionId
+    if "default" in fields:  # the default stickiness is userId or, without one, sessionId
         fields.add("sessionId")
     declared = {field.name for field in options.fields}
     undeclared = sorted(fields - declared - {"", "default", "random"})
@@ -84,7 +87,7 @@ def used_fields(evaluations: Sequence[Evaluation], options: FormOptions) -> set[
 
 
 class QueryPage(ConsolePage):
-    """A page whose form is posted, so that a context can have any length, and whose results have a URL."""
+    """A page whose form uses POST, for contexts of any length, and redirects to a URL for the results."""
 
     def query_of(self, given: QueryDict, environment: str, prefix: str = "") -> PlaygroundQuery:
         return read_query(with_kept(given, prefix), default_environment=environment, prefix=prefix)
@@ -126,7 +129,7 @@ class PlaygroundPage(QueryPage):
         return self.single(evaluations[0], context) if evaluations else self.refused(context)
 
     def evaluate(self, options: FormOptions) -> list[Evaluation]:
-        """Empty if the query has problems; the form shows them."""
+        """The evaluations. Empty if the query has problems, which the form shows."""
         if self.query.problems:
             return []
         try:
@@ -136,7 +139,7 @@ class PlaygroundPage(QueryPage):
             self.query.problems.extend(error.details)
             return []
         if self.request.GET and not self.request.session.get("evaluated"):
-            self.request.session["evaluated"] = True  # ends the hint on the start page
+            self.request.session["evaluated"] = True  # hides the hint on the start page
         return evaluations
 
     def single(self, evaluation: Evaluation, context: dict[str, Any]) -> HttpResponseBase:
@@ -162,7 +165,7 @@ class PlaygroundPage(QueryPage):
         return self.render_to_response(self.get_context_data(**context, **more))
 
     def as_json(self, evaluations: list[Evaluation]) -> bytes:
-        """The API's answer to the same request."""
+        """The API's response to the equivalent request."""
         body = self.query.body()
         if self.query.several:
             current = readable_revisions(self.caller, self.query.projects)
@@ -182,7 +185,7 @@ class PlaygroundPage(QueryPage):
 
 
 class FlagPage(QueryPage):
-    """One flag: its parents and its strategies in order, each condition with the value in the context."""
+    """One flag: its parents, and its strategies in order, with each condition and the context's value."""
 
     template_name = "playground/flag.html"
 
@@ -221,7 +224,7 @@ class FlagPage(QueryPage):
 
 
 class ComparePage(QueryPage):
-    """Two queries side by side: only flags that differ, unless all are requested."""
+    """Compares two queries. Shows only the flags that differ, unless all are requested."""
 
     template_name = "playground/compare.html"
     restores = True
@@ -261,7 +264,7 @@ class ComparePage(QueryPage):
         )
 
     def sides(self, given: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
-        """The queries of both sides. By default they differ in the environment."""
+        """The queries of both sides. By default, they differ in the environment."""
         others = [name for name in options.environments if name != options.default_environment]
         defaults = {"a.": (others or [options.default_environment])[0], "b.": options.default_environment}
         return {prefix: self.query_of(given, environment, prefix) for prefix, environment in defaults.items()}
@@ -280,5 +283,5 @@ class ComparePage(QueryPage):
 
 
 def both(sides: Mapping[str, PlaygroundQuery]) -> list[tuple[str, str]]:
-    """The URL parameters of two queries; projects that both have are listed once."""
+    """The URL parameters of two queries. Projects that both contain are listed once."""
     return list(dict.fromkeys(pair for prefix, query in sides.items() for pair in query.pairs(prefix)))
