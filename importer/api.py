@@ -1,4 +1,4 @@
-"""POST /api/admin/features-batch/import, /validate and /export."""
+"""The API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=T
 
 
 class BytesParser(BaseParser):
-    """JSON left as it came: the import reads it itself, faster and with all errors at once."""
+    """Leaves JSON unparsed: the import parses it itself, faster and with all errors at once."""
 
     media_type = "application/json"
 
@@ -36,7 +36,7 @@ class BytesParser(BaseParser):
 
 
 class BatchViewSet(ViewSet):
-    """Permissions depend on the body: the import's plan checks them, and an export contains readable projects only."""
+    """Permissions depend on the body: the plan checks an import's; exports omit unreadable projects."""
 
     tags = ("Import and export",)
     permissions = {"import_flags": None, "validate": None, "export": None}
@@ -117,7 +117,7 @@ class BatchViewSet(ViewSet):
         return Response(orjson.dumps(document), headers=headers if given["downloadFile"] else None)
 
     def _body(self) -> bytes:
-        """Raises ContentTypeNotAccepted."""
+        """The request body. Raises ContentTypeNotAccepted if it is not JSON."""
         data = self.request.data
         return data if isinstance(data, bytes) else b""
 
@@ -132,13 +132,13 @@ def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
 
 
 def wants_report(request: ApiRequest) -> bool:
-    """``?report=1`` or ``Prefer: return=representation`` (RFC 7240)."""
+    """Whether the request has ``?report=1`` or ``Prefer: return=representation`` (RFC 7240)."""
     preferences = request.headers.get("Prefer", "").replace(" ", "").lower().split(",")
     return request.query_params.get("report") in ("1", "true") or "return=representation" in preferences
 
 
 def wants_full_segments(request: ApiRequest) -> bool:
-    """``?segments=full``. Raises ValidationError for any other value."""
+    """Whether the request has ``?segments=full``. Raises ValidationError for any other value."""
     given = request.query_params.get("segments")
     if given not in (None, "full"):
         raise ValidationError.at("segments", f'must be full or absent, not "{given[:100]}"')
@@ -156,6 +156,6 @@ def import_report(run: ImportRun) -> dict[str, Any]:
 
 
 def file_name(selection: Selection) -> str:
-    """``checkout-production.json``: letters, digits and ``-._`` only."""
+    """A file name such as ``checkout-production.json``, with letters, digits and ``-._`` only."""
     words = f"{selection.project or selection.tag or 'flags'}-{selection.environment}"
     return "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in words) + ".json"

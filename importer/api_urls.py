@@ -1,4 +1,4 @@
-"""/api/admin/features-batch: import, validate and export."""
+"""URLs of the API endpoints for importing, validating and exporting flags (/api/admin/features-batch)."""
 
 from flagadmin.http.routers import Router
 from importer.api import BatchViewSet

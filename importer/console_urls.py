@@ -1,4 +1,4 @@
-"""The console's pages about imports and exports."""
+"""URLs of the console's import and export pages."""
 
 from django.urls import path
 

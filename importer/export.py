@@ -1,4 +1,4 @@
-"""Exports flags: checks the selection, reads one snapshot, records an audit event."""
+"""Exports flags as a JSON document and records an audit event."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from projects.export import Document, export_flags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """``full_segments``: segments with their constraints, for an import into flagadmin."""
+    """What to export. ``full_segments`` adds the constraints of segments, for an import into flagadmin."""
 
     environment: str
     features: tuple[str, ...] = ()

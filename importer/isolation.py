@@ -18,10 +18,11 @@ SWITCH_INTERVAL = 0.0002  # seconds; Python's own is 0.005
 
 
 class _BulkWork(ContextDecorator):
-    """While any thread is inside this context manager, or runs a function decorated with it, two things differ.
+    """A context manager and decorator for work on many objects.
 
-    The garbage collector is paused, because it would search millions of objects for cycles in vain. And threads
-    switch more often: one that answers a small request would otherwise wait five milliseconds after each query.
+    While any thread is inside, the garbage collector is paused, because it would search millions of objects
+    for cycles in vain. Threads also switch more often: a thread that answers a small request would otherwise
+    wait five milliseconds after each query.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ bulk_work = _BulkWork()
 
 
 def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls ``work(*args, **kwargs)``, in a separate process if it handles a large body (``size`` bytes)."""
+    """Calls ``work(*args, **kwargs)``, in a separate process if its body of ``size`` bytes is large."""
     if size > settings.IMPORT_PROCESS_BYTES:
         return run_in_process(work, *args, **kwargs)
     return work(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Imports: pending, running, done or undone."""
+"""Models for import runs (pending, running, done or undone) and their reports for each flag."""
 
 import uuid
 from typing import Any
@@ -9,9 +9,10 @@ from django.db import models
 class ImportRun(models.Model):
     """One import: its caller, source and target, its result, and what is needed to undo it.
 
-    No foreign keys, because a run outlives its caller and its project. ``before`` holds the documents of the flags that
-    were changed, ``after`` a hash of every flag written. A pending run has a compressed ``body`` (``size`` bytes
-    uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`) and a :class:`FlagReport` per flag.
+    It has no foreign keys, because it outlives its caller and its project. ``before`` holds the documents of
+    the flags that were changed, ``after`` a hash of every flag written. A pending run has a compressed
+    ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`)
+    and a :class:`FlagReport` per flag.
     """
 
     class Source(models.TextChoices):
@@ -61,13 +62,13 @@ class ImportRun(models.Model):
 
 
 class FlagReport(models.Model):
-    """What an import does, or did, to one flag. Ids are in the order of the file.
+    """What an import will do, or did, to one flag. Ids ascend in the order of the file.
 
-    ``changes`` are ``[{part, before, after}]``; ``is_here`` is whether the project already had the flag.
+    ``changes`` is ``[{part, before, after}]``; ``is_here`` is whether the project already had the flag.
     """
 
     run = models.ForeignKey(
-        # Rows are written in bulk and deleted with their run: a constraint would only cost time.
+        # Rows are written in bulk and deleted with their run, so a constraint would only cost time.
         ImportRun,
         models.CASCADE,
         related_name="reports",

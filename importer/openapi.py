@@ -1,4 +1,4 @@
-"""The OpenAPI description of import and export, generated from the types that validate the bodies."""
+"""The OpenAPI schemas of import and export, generated from the types that validate the bodies."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ VALIDATE_EXAMPLE = {
 
 
 def import_schema() -> dict[str, Any]:
-    """The JSON schema of the body without references, so that it can be embedded anywhere."""
+    """The JSON schema of the import body without references, so that it can be embedded anywhere."""
     schema = TypeAdapter(BodyDocument).json_schema()
     return _inlined(schema, schema.get("$defs", {}))
 

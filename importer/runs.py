@@ -1,4 +1,4 @@
-"""Imports in two steps: a body is stored with a preview, then confirmed by the user who uploaded it."""
+"""Imports in two steps: a body is stored with a preview, and then confirmed by the user who uploaded it."""
 
 import zlib
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def visible_runs(caller: Caller) -> QuerySet[ImportRun]:
 
 
 def access_run(caller: Caller, run_id: UUID) -> ImportRun:
-    """The run without its body. Raises NotFound, also for pending runs of other users."""
+    """The run without its body. Raises NotFound, including for other users' pending runs."""
     runs = visible_runs(caller).filter(id=run_id).defer(None).defer("body", "before", "after")
     run = runs.first()
     if run is not None and run.state == ImportRun.State.RUNNING and not is_running(run.id):
@@ -68,7 +68,7 @@ def create_run(
     file_name: str = "",
     source: str = ImportRun.Source.CONSOLE,
 ) -> ImportRun:
-    """A pending run with this body and its preview. Raises ValidationError for an invalid import body."""
+    """Creates a pending run with this body and its preview. Raises ValidationError for an invalid body."""
     parsed = parse_body(body, project=project, environment=environment)
     delete_expired()
     run = ImportRun.objects.create(
@@ -88,7 +88,7 @@ def create_run(
 
 
 def delete_expired() -> None:
-    """Deletes expired runs, also those whose import was killed, but not one that is still running."""
+    """Deletes expired runs, including those whose import was killed, but not running ones."""
     states = (ImportRun.State.PENDING, ImportRun.State.RUNNING)
     expired = ImportRun.objects.filter(state__in=states, expires_at__lte=timezone.now()).defer("body")
     ended = [run.id for run in expired if run.state == ImportRun.State.PENDING or not is_running(run.id)]
@@ -135,7 +135,7 @@ def confirm_run(
     excluded: Iterable[str] = (),
     progress: ProgressReporter | None = None,
 ) -> ImportRun:
-    """Imports what the preview with this ``fingerprint`` showed, without the ``excluded`` flags.
+    """Imports what the preview with this ``fingerprint`` shows, without the ``excluded`` flags.
 
     Raises OutdatedPlan if a later preview exists or the preview is outdated, and what ``apply_checked`` raises. The
     run then stays pending.
@@ -155,7 +155,7 @@ def confirm_run(
         raise
 
 
-# The same with arguments and results that are cheap to pass to another process -----------------------------
+# Variants for another process: their arguments and results are cheap to pass -------------------------------
 
 
 def upload(body: bytes, *, caller: Caller, project: str, environment: str, file_name: str) -> UUID:
@@ -164,7 +164,7 @@ def upload(body: bytes, *, caller: Caller, project: str, environment: str, file_
 
 
 def check(run_id: UUID, *, caller: Caller, excluded: Iterable[str] | None = None) -> list[str]:
-    """Returns what differs between the new preview and the previous one."""
+    """Checks a pending run again. Returns the differences between the new preview and the previous one."""
     run = access_run(caller, run_id)
     before = {report.name: report for report in run.reports.all()}
     check_run(run, caller=caller, excluded=excluded)
@@ -172,7 +172,7 @@ def check(run_id: UUID, *, caller: Caller, excluded: Iterable[str] | None = None
 
 
 def preview_changes(before: dict[str, FlagReport], after: dict[str, FlagReport]) -> list[str]:
-    """The differences between two previews, one line a flag, at most MAX_CHANGES."""
+    """The differences between two previews, one line per flag, at most MAX_CHANGES."""
     lines = []
     for name, new in after.items():
         old = before.get(name)

@@ -1,4 +1,4 @@
-"""Plans an import and writes it: one transaction under the project's lock, in a fixed number of statements."""
+"""Plans and writes an import, in one transaction with the project locked."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ class OutdatedPlan(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class CheckedImport:
-    """What a user confirmed: a body with the fingerprint and time of its plan, and the flags excluded since."""
+    """An import that a user confirmed: body, fingerprint and time of the plan, and flags excluded since."""
 
     body: Body
     fingerprint: str
@@ -52,8 +52,10 @@ class CheckedImport:
 
 
 def _retry_on_conflict(action: Callable[P, R]) -> Callable[P, R]:
-    """Runs ``action`` again if another request created the same name, or deleted what the plan refers to. The second
-    plan then reports it as an issue."""
+    """Runs ``action`` again if another request created the same name, or deleted what the plan refers to.
+
+    The second plan then reports this as an issue.
+    """
 
     @wraps(action)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -77,7 +79,10 @@ def import_body(
     source: str = ImportRun.Source.API,
     progress: ProgressReporter | None = None,
 ) -> ImportRun:
-    """Plans and applies in one step. Raises NoAccess or ValidationError without writing anything."""
+    """Plans and applies an import in one step.
+
+    Raises NoAccess or ValidationError without writing anything.
+    """
     _lock(body, caller)
     plan = plan_import(body, caller=caller)
     plan.check()
@@ -110,14 +115,14 @@ def apply_checked(
 
 
 def _lock(body: Body, caller: Caller) -> None:
-    """Locks the project and the segments that the body names, so that they stay as the plan finds them."""
+    """Locks the project and the segments named in the body, so that they cannot change after planning."""
     lock_projects(caller, [body.project])
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
 
 
 def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
-    """The plan without the excluded flags. Raises OutdatedPlan if that changes what happens to any other flag."""
+    """The plan without the excluded flags. Raises OutdatedPlan if this affects any other flag."""
     rest = plan_import(exclude_flags(checked.body, checked.excluded), caller=caller)
     rest.check()
     others = [flag.name for flag in rest.flags.values() if flag.action is not plan.flags[flag.name].action]
@@ -127,7 +132,7 @@ def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
 
 
 def changed_since(plan: Plan, made_at: datetime) -> str:
-    """``one-click-pay was changed at 10:14, after this check.``"""
+    """A message such as ``one-click-pay was changed at 10:14, after this check.``"""
     event = last_change(plan.flags, made_at)
     if event is None:
         return f"Something in {plan.project} that this import needs was changed after this check."
@@ -184,7 +189,7 @@ def _create_references(plan: Plan) -> list[Event]:
 
 
 def _create_segments(plan: Plan) -> None:
-    """Also replaces the plan's negative ids, in its strategies too."""
+    """Creates segments and replaces the plan's temporary negative ids, also in strategies."""
     references = plan.references
     assert references is not None
     created = Segment.objects.bulk_create(
@@ -202,7 +207,7 @@ def _create_segments(plan: Plan) -> None:
 
 
 def _record(plan: Plan, references_created: list[Event], caller: Caller) -> None:
-    """One event for each flag created or changed, and one for the import with its counts."""
+    """Writes an audit event for each flag created or changed, and one with the counts of the import."""
     summary = Event(
         type=EventType.FEATURES_IMPORTED,
         project=plan.project,
@@ -253,7 +258,7 @@ def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
 
 
 def _write_reports(run: ImportRun, plan: Plan) -> None:
-    """A run that was checked already has the detailed reports of this plan."""
+    """Writes the reports of an import without a preview, else deletes the preview's for excluded flags."""
     if run.checked_at is None:
         write_reports(run, brief_reports(plan))
     elif run.excluded:

@@ -11,10 +11,10 @@ class ProgressReporter(Protocol):
     """Shows progress: in the database, on a terminal, or nowhere."""
 
     def total(self, count: int) -> None:
-        """The number of flags to write."""
+        """Sets the number of flags to write."""
 
     def step(self, name: str, done: int) -> None:
-        """The step ``name`` is complete for ``done`` flags."""
+        """Reports that the step ``name`` is complete for ``done`` flags."""
 
 
 class NoProgress:

@@ -1,4 +1,4 @@
-"""Writes the flags of a plan: one statement for each table."""
+"""Writes the flags of an import plan with bulk statements, a fixed number for any number of flags."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ def _after(flag: FlagPlan) -> Document:
 
 
 def write_details(flags: Sequence[Numbered], *, project: str, environment: str, now: datetime) -> None:
-    """Strategies, tags, links and parents of stored flags. Only what differs from before is replaced."""
+    """Writes strategies, tags, links and parents of stored flags. Replaces only what has changed."""
     write_strategies(flags, environment, now)
     write_tags(flags)
     write_links(flags, now)
@@ -44,7 +44,7 @@ def write_details(flags: Sequence[Numbered], *, project: str, environment: str, 
 
 
 def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now: datetime) -> list[Numbered]:
-    """Inserts new flags, with ``createdAt`` and ``archivedAt`` of the file."""
+    """Inserts new flags, with ``createdAt`` and ``archivedAt`` from the file."""
     numbered = list(zip(allocate_ids("projects_flag", len(flags)), flags, strict=True))
     columns = (
         "id", "name", "project_id", "type", "description", "stale", "impression_data", "created_at",
@@ -76,7 +76,7 @@ def create_flags(flags: Sequence[FlagPlan], *, project: str, caller: Caller, now
 def create_flag_environments(
     numbered: Sequence[Numbered], environments: Sequence[str], environment: str
 ) -> None:
-    """A row for every environment of the project. The flag is disabled in all but the one imported into."""
+    """Inserts a row for every environment of the project. Only the target environment may be enabled."""
     copy_rows(
         "projects_flagenvironment",
         ("flag_id", "environment_id", "enabled", "variants"),
@@ -135,7 +135,7 @@ def _differs(flag: FlagPlan, *parts: str) -> bool:
 
 
 def write_strategies(flags: Iterable[Numbered], environment: str, now: datetime) -> None:
-    """Unchanged strategies keep their ids. New ids ascend with the order, which decides between equal sort orders."""
+    """Writes changed strategies; unchanged ones keep their ids. New ids ascend in order, to break ties."""
     removed: list[str] = []
     added: list[tuple[str, int, Document]] = []
     for flag_id, flag in flags:
@@ -216,7 +216,7 @@ def write_links(flags: Iterable[Numbered], now: datetime) -> None:
 
 
 def write_parents(flags: Iterable[Numbered], project: str) -> None:
-    """Must run after all flags are inserted: a parent may be new too."""
+    """Writes dependencies. All flags must be inserted before, because a parent may be new too."""
     desired = _replaced(flags, "parents", "projects_dependency")
     if not desired:
         return
@@ -247,7 +247,7 @@ def end_archived_stage(flag_ids: Sequence[int]) -> None:
 
 
 def write_stages(created: Iterable[Numbered], archived: Iterable[int], now: datetime) -> None:
-    """Lifecycle stages: for a new flag "initial" and the stage in the file, and "archived" for archived flags."""
+    """Writes lifecycle stages: "initial" and the file's stage for new flags, "archived" for archived ones."""
     stages: dict[tuple[int, str], datetime] = {}
     for flag_id, flag in created:
         stages[flag_id, "initial"] = flag.feature.get("createdAt") or now

@@ -1,4 +1,4 @@
-"""Undoes an import, as long as nothing that it wrote has changed since."""
+"""Undoes an import if nothing that it wrote has changed since."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -43,8 +43,8 @@ SELECT f.name FROM projects_flag f
 def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     """Restores changed flags and deletes created ones, or archives those that have been used since.
 
-    Context fields, tag types and segments that the import created stay. Raises NotFound, NoAccess, Conflict naming
-    what has changed since, and the errors of archiving and reviving.
+    Context fields, tag types and segments that the import created are kept. Raises NotFound, NoAccess,
+    Conflict (which names what has changed since), and the errors of archiving and reviving.
     """
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
@@ -95,7 +95,7 @@ def _restored(stored: StoredFlag, run: ImportRun) -> FlagPlan:
 
 
 def _check_permissions(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
-    """Undoing needs the inverse of the permissions that the import needed."""
+    """Undoing requires the permissions for the reverse changes, such as deleting a created flag."""
     needed = {
         Permission.DELETE_FEATURE: any(plan.name not in run.before for plan in plans),
         Permission.CREATE_FEATURE_STRATEGY: _differ(plans, "strategies"),
@@ -113,7 +113,7 @@ def _differ(plans: list[FlagPlan], part: str) -> bool:
 
 
 def _check_references(plans: list[FlagPlan], project: str) -> None:
-    """What the restored flags refer to may have been deleted since, or moved to another project."""
+    """Raises an error if anything the restored flags refer to has been deleted or moved since."""
     known = load_vocabulary(project)
     documents = [plan.after for plan in plans if plan.after is not None]
     strategies = [strategy for document in documents for strategy in document["strategies"]]
@@ -130,7 +130,7 @@ def _check_references(plans: list[FlagPlan], project: str) -> None:
 
 
 def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
-    """Parents may have been archived, moved or given parents since, so the rules for adding one apply."""
+    """Checks restored dependencies like new ones: a parent may have been archived or moved since."""
     affected = {plan.name: plan for plan in plans if _needs_parents(plan)}
     wishes = [
         Wish(name, parent["feature"], name)
@@ -169,7 +169,7 @@ SELECT f.id FROM projects_flag f
 
 
 def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
-    """The ids of created flags that nobody has used or changed since. They can be deleted without loss."""
+    """The ids of created flags that have not been used or changed since and can be deleted safely."""
     created = {plan.stored.id for plan in plans if plan.stored and plan.name not in run.before}
     with connection.cursor() as cursor:
         cursor.execute(_USED, {"flags": list(created), "since": run.finished_at})

@@ -1,4 +1,4 @@
-"""The value types of the import body: values of other JSON types are converted as in the reference.
+"""pydantic types for the import body that convert values of other JSON types, as the reference does.
 
 pydantic validates values of the right type itself; Python code runs only for the others.
 """
@@ -17,7 +17,7 @@ EXPECTED_TYPE = "expected_type"
 
 
 class Coerced:
-    """A value that the pydantic schema ``own`` accepts, else the result of ``convert``, which may raise ValueError."""
+    """Accepts what the pydantic schema ``own`` accepts, else uses ``convert``, which may raise ValueError."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ def as_share(value: Any) -> int | float:
 
 
 def as_moment(value: Any) -> datetime:
-    """An RFC 3339 date-time, in UTC. Years 1 and 9999 are refused: other time zones could not represent them."""
+    """An RFC 3339 date-time, in UTC. Years 1 and 9999 are refused, as they overflow in other time zones."""
     if not isinstance(value, str) or len(value) < 20:
         raise ValueError(value)
     moment = datetime.fromisoformat(value.upper())  # "t" and "z" may be lower case
@@ -98,7 +98,7 @@ def as_moment(value: Any) -> datetime:
 
 
 def refused(value: Any) -> Any:
-    """For types without conversions."""
+    """A ``convert`` function that accepts nothing."""
     raise ValueError(value)
 
 

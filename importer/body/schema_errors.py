@@ -1,4 +1,4 @@
-"""Pydantic's errors in an import body, as problems with JSON paths and readable messages."""
+"""Converts pydantic's errors in an import body to problems with JSON paths and readable messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -26,15 +26,15 @@ CHUNK = 1_000
 def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
     """The validated body.
 
-    Raises ValidationError with the first errors, their JSON paths and the number of all errors. The message of an error
-    in a flag's entry begins with the name of the flag.
+    Raises ValidationError with the first errors, their JSON paths and the total number of errors. The message
+    of an error in a flag's entry begins with the name of the flag.
     """
     read, problems, count, outside = None, list[Problem](), 0, 0
     for start, part in _parts(raw):
         try:
             found = adapter.validate_python(part)
         except ValidationError as invalid:
-            # Errors outside the lists occur in every part.
+            # Errors outside the lists occur in every part and must be counted once.
             count += invalid.error_count() - outside
             if len(problems) < MOST_DETAILS:
                 found_errors = invalid.errors(include_url=False, include_input=True, include_context=True)
@@ -54,7 +54,7 @@ def validated(adapter: TypeAdapter, raw: Any, shape: Any) -> Any:
 
 
 def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
-    """The body with CHUNK entries of each list at a time, and the index of the first."""
+    """Yields the body with CHUNK entries of each list at a time, and the index of the first."""
     data = raw.get("data") if isinstance(raw, dict) else None
     lists = {k: v for k, v in data.items() if isinstance(v, list)} if isinstance(data, dict) else {}
     longest = max(map(len, lists.values()), default=0)
@@ -67,7 +67,7 @@ def _parts(raw: Any) -> Iterator[tuple[int, Any]]:
 
 
 def validation_error(problems: Iterable[Problem], count: int) -> errors.ValidationError:
-    """An error for ``count`` problems, of which only the first are listed."""
+    """A ValidationError for ``count`` problems, of which it lists the first."""
     return errors.ValidationError.of(islice(problems, MOST_DETAILS), count=count)
 
 

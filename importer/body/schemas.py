@@ -1,8 +1,8 @@
-"""The types of the import body, and its parser. No database.
+"""Types and parser of the import body. Does not access the database.
 
-They follow the specification ("Exported feature (import data)" and the sections after it), plus what exports of the
-reference also contain (``links``, ``color``, ``project`` of a context field) and one extension: ``constraints`` of a
-segment. All errors of a body are reported at once.
+The types follow the API specification ("Exported feature (import data)" and the sections after it), plus
+members that the reference also exports (``links``, ``color``, ``project`` of a context field) and one
+extension: ``constraints`` of a segment. All errors of a body are reported at once.
 """
 
 from dataclasses import dataclass
@@ -245,7 +245,7 @@ _BODY: TypeAdapter[BodyDocument] = TypeAdapter(BodyDocument)
 
 @bulk_work
 def parse_body(body: bytes, *, project: str | None = None, environment: str | None = None) -> Body:
-    """The body of an import or validate request; ``project`` and ``environment`` override its own.
+    """The body of an import or validate request. ``project`` and ``environment`` override those in the body.
 
     Raises ValidationError with every error and its JSON path ("data.features[3].name").
     """
@@ -256,7 +256,10 @@ def parse_body(body: bytes, *, project: str | None = None, environment: str | No
 
 @bulk_work
 def read_body(raw: Any, *, project: str | None = None, environment: str | None = None) -> Body:
-    """Validates a parsed document. With a target, an export (without ``data``) is accepted too."""
+    """Validates a parsed document.
+
+    If a target is given, an export file (without ``data``) is accepted too.
+    """
     if isinstance(raw, dict) and (project or environment):
         raw = raw if "data" in raw else {"data": raw}
         given = {"project": project, "environment": environment}

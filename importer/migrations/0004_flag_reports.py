@@ -8,7 +8,7 @@ SELECT r.id, f ->> 'name', f ->> 'action', coalesce(f ->> 'reason', ''), coalesc
   FROM importer_importrun r, jsonb_array_elements(r.result) WITH ORDINALITY AS listed(f, place)
  ORDER BY r.id, place
 """
-# What waits has no preview to show, and would be forgotten within the day.
+# Pending runs have no preview in the new format, and would expire within a day.
 FORGET = "DELETE FROM importer_importrun WHERE state IN ('pending', 'running')"
 
 

@@ -1,4 +1,4 @@
-"""Import body + database → :class:`Plan`. Reads only, in a fixed number of statements."""
+"""Plans an import: compares its body with the database, without writing, in a fixed number of statements."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from projects.flags.name_rules import name_problem, pattern_problem
 
 @bulk_work
 def plan_import(body: Body, *, caller: Caller) -> Plan:
-    """What an import of this body would do now."""
+    """The plan of what an import of this body would do now."""
     plan = Plan(body.project, body.environment)
     plan.target, plan.issues = find_target(body.project, body.environment, caller=caller)
     if plan.target is not None:
@@ -52,14 +52,17 @@ def _plan_flags(plan: Plan, target: Target, entries: Entries, caller: Caller) ->
 
 
 def _is_skipped(entry: Entry, stored: StoredFlag | None) -> bool:
-    """An import does not revive an archived flag. Enabling it or adding links to it is refused."""
+    """Whether the flag is skipped because it is archived.
+
+    An import does not revive flags. Enabling an archived flag or adding links to it is refused.
+    """
     if stored is None or not stored.archived or _stays_archived(entry, stored):
         return False
     return entry.links is None and (entry.feature is not None or entry.enabled is None)
 
 
 def _stays_archived(entry: Entry, stored: StoredFlag) -> bool:
-    """Whether the file has the flag as archived too, as a backup does: then everything else is imported."""
+    """Whether the file also has the flag as archived, as a backup does. Its other data is then imported."""
     return bool(stored.document and entry.feature and entry.feature.get("archived"))
 
 

@@ -1,4 +1,4 @@
-"""The flag definitions that the engine would evaluate after an import. Nothing is written."""
+"""Builds the flag definitions that the playground would evaluate after an import, without importing."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from projects.models import Segment
 def planned_definitions(plan: Plan) -> Definitions:
     """The active flags of the target project in the target environment, as they would be after the import.
 
-    Strategies get made-up ids; new segments have negative ids.
+    Strategies get temporary ids, new segments negative ids.
     """
     if plan.target is None or plan.references is None:
         return Definitions([], {})
@@ -42,7 +42,7 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
 
 
 def _segments(plan: Plan, flags: dict[str, Document], present: Definitions) -> dict[int, Document]:
-    """The segments that these flags use, stored ones and those that the import would create."""
+    """The segments that these flags use: stored ones and those that the import would create."""
     assert plan.references is not None
     used: set[int] = {
         segment

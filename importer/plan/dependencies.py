@@ -1,4 +1,4 @@
-"""The rules for dependencies, applied to a plan."""
+"""Checks the dependencies between flags in an import plan."""
 
 from collections.abc import Iterator, Mapping
 
@@ -28,7 +28,7 @@ def stored_dependencies(project: str) -> list[tuple[str, str]]:
 def dependency_issues(
     plan: Plan, entries: Mapping[str, Entry], stored: Mapping[str, StoredFlag], caller: Caller
 ) -> Iterator[Issue]:
-    """At most one statement; none if the import neither adds a dependency nor archives a flag."""
+    """Issues with dependencies. Runs one statement, none unless the plan adds a parent or archives a flag."""
     changed = {name: entry for name, entry in entries.items() if entry.parents is not None}
     archived = [flag for flag in plan.flags.values() if flag.before and flag.after and flag.after["archived"]]
     if plan.target is None or not (any(entry.parents for entry in changed.values()) or archived):
@@ -60,7 +60,7 @@ def _stays_active(plan: Plan, name: str) -> bool:
 def _locations(
     plan: Plan, stored: Mapping[str, StoredFlag], caller: Caller
 ) -> Iterator[tuple[str, FlagPlace]]:
-    """Where each flag will be after the import. Flags that the caller may not read are left out."""
+    """The location of each flag after the import, without flags that the caller may not read."""
     for name, flag in stored.items():
         if caller.can_read(flag.project):
             yield name, FlagPlace(flag.project, flag.archived)

@@ -1,4 +1,4 @@
-"""A flag's document as it will be after the import: the stored document, changed by what the body says."""
+"""Computes a flag's document after an import from its stored document and its entry in the import body."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,10 +24,10 @@ UNKNOWN_SEGMENT = 0
 def desired_document(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Document:
-    """Returns the document and appends to ``issues`` what is wrong with it.
+    """Returns the document and appends its problems to ``issues``.
 
-    A flag that ``features`` lists is overwritten: what is not given falls back to its default, except whether it is
-    enabled, its variants, links and parents, which stay. Any other flag only gets additions.
+    A flag listed in ``features`` is overwritten: omitted members are reset to their defaults, except whether
+    it is enabled, its variants, links and parents, which stay. Other flags only get additions.
     """
     document = _metadata(entry, stored, issues) if entry.feature is not None else dict(stored or NEW_FLAG)
     document["strategies"] = list(_strategies(entry, stored, references, target, issues))
@@ -131,7 +131,10 @@ def _strategy_issues(
 
 
 def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: list[Issue]) -> None:
-    """An enabled flag needs an enabled strategy; an archived flag cannot be enabled."""
+    """Adds the default strategy to an enabled flag without an enabled one.
+
+    An archived flag cannot be enabled.
+    """
     path, enabled = entry.enabled  # type: ignore[misc]
     if not enabled:
         return
@@ -155,7 +158,7 @@ def _ensure_strategy(entry: Entry, document: Document, target: Target, issues: l
 
 
 def _place_strategies(strategies: list[Document]) -> None:
-    """Sorts by ``sortOrder``. Orders that do not fit into the column are replaced by positions."""
+    """Sorts strategies by ``sortOrder``. Values that do not fit into the column are replaced by positions."""
     strategies.sort(key=lambda strategy: strategy["sortOrder"])
     orders = [strategy["sortOrder"] for strategy in strategies]
     if any(order != int(order) or abs(order) > MAX_SORT_ORDER for order in orders):

@@ -1,7 +1,7 @@
-"""The import body, regrouped by flag. No database; nothing after :func:`gather` reads the body itself.
+"""Groups the import body by flag. Later steps use these entries and do not read the body itself.
 
-A newer list (``featureStrategies``, ``featureEnvironments``, ``featureTags``, ``dependencies``, ``links``) takes
-precedence over the older place inside ``features[]`` or ``featureEnvironments[]``. Nothing is dropped silently: an
+The lists ``featureStrategies``, ``featureEnvironments``, ``featureTags``, ``dependencies`` and ``links`` take
+precedence over older members of ``features[]`` and ``featureEnvironments[]``. Nothing is dropped silently: an
 older value that is ignored becomes a note, an entry that belongs to no flag becomes an issue.
 """
 
@@ -19,9 +19,9 @@ WithPath = tuple[str, Any]
 
 @dataclass(slots=True)
 class Entry:
-    """Everything that the body says about one flag. ``feature`` is None for a flag that ``features`` does not list.
+    """Everything in the body about one flag. ``feature`` is None for a flag that is not in ``features``.
 
-    None means "not given", for ``variants``, ``links`` and ``parents`` as opposed to an empty list.
+    None means "not given". For ``variants``, ``links`` and ``parents``, it differs from an empty list.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Entries:
-    """``sources`` are the environments that the file was exported from."""
+    """The entries of all flags. ``sources`` are the environments that the file was exported from."""
 
     flags: dict[str, Entry] = field(default_factory=dict)
     context_fields: Sequence[Any] = ()
@@ -62,7 +62,7 @@ class Entries:
 
 
 def gather(body: Body) -> Entries:
-    """The entries, in the order of the file."""
+    """Collects the entries of a body, in the order of the file."""
     data = body.data
     entries = Entries(
         context_fields=data.get("contextFields", []),
@@ -102,7 +102,7 @@ def _entry(entries: Entries, name: str, path: str) -> Entry:
 
 
 def _environments(entries: Entries, listed: list[Any], environment: str) -> dict[str, WithPath]:
-    """Takes on/off and variants, which apply to the requested environment. Returns the entry of each flag."""
+    """Reads ``enabled`` and variants, which apply to the target environment. Returns each flag's entry."""
     seen: dict[str, WithPath] = {}
     for index, given in enumerate(listed):
         path = f"data.featureEnvironments[{index}]"
@@ -135,7 +135,7 @@ def _environments(entries: Entries, listed: list[Any], environment: str) -> dict
 
 
 def flag_of_environment_entry(given: Any, flags: Container[str]) -> str:
-    """The flag that an entry of ``featureEnvironments`` belongs to, or "" for none of the file.
+    """The flag that an entry of ``featureEnvironments`` belongs to, or "" if the file does not have it.
 
     Without ``featureName``, ``name`` may be the name of the flag or of the environment.
     """
@@ -202,7 +202,7 @@ def _links(entries: Entries, listed: list[Any]) -> None:
 
 
 def _older_environment_strategies(entries: Entries, entry: Entry, given: WithPath | None) -> None:
-    """``featureEnvironments[].strategies``."""
+    """Reads strategies from ``featureEnvironments[].strategies``, unless newer ones are given."""
     if given and given[1].get("strategies"):
         _older_strategies(entries, entry, f"{given[0]}.strategies", given[1]["strategies"])
 

@@ -1,4 +1,4 @@
-"""An import body without some of its flags."""
+"""Removes flags that the user excluded from an import body."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +17,7 @@ _FLAG_KEYS = {
 
 
 def exclude_flags(body: Body, names: Iterable[str]) -> Body:
-    """Also drops the segments that only these flags use, so that a missing one no longer blocks the other flags."""
+    """Removes these flags and the segments only they use, so that a missing one does not block the rest."""
     excluded = frozenset(names)
     data: dict[str, Any] = dict(body.data)
     for part, key in _FLAG_KEYS.items():

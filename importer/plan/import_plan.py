@@ -1,4 +1,4 @@
-"""What an import would do: the plan as a whole, and what happens to each flag."""
+"""The classes that describe what an import would do: the whole plan, and the plan for each flag."""
 
 import hashlib
 from collections import Counter
@@ -32,7 +32,7 @@ class Action(StrEnum):
 class FlagPlan:
     """What happens to one flag. ``before`` is None for a new flag, ``after`` for one that is skipped or refused.
 
-    ``feature`` is the flag's entry in ``data.features``, None where it has none.
+    ``feature`` is the flag's entry in ``data.features``, or None.
     """
 
     name: str
@@ -56,7 +56,8 @@ class FlagPlan:
 class Plan:
     """``issues`` and ``missing_permissions`` prevent the import; ``notes`` do not.
 
-    ``defaulted`` are the flags that get the default strategy, ``sources`` the environments the file was exported from.
+    ``defaulted`` are the flags that get the default strategy. ``sources`` are the environments that the file
+    was exported from.
     """
 
     project: str
@@ -87,7 +88,7 @@ class Plan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the state that the plan was made from. It changes when anything the plan depends on changes."""
+        """A hash of everything that the plan depends on, which changes when any of it changes."""
         state: list[Any] = [
             [flag.name, flag.stored and [flag.stored.project, flag.stored.archived, flag.stored.document]]
             for flag in sorted(self.flags.values(), key=lambda flag: flag.name)
@@ -98,7 +99,7 @@ class Plan:
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def check(self) -> None:
-        """Raises NoAccess for missing permissions, else ValidationError with every issue."""
+        """Raises NoAccess if permissions are missing, or ValidationError if there are issues."""
         if self.missing_permissions:
             raise no_access(self.missing_permissions, self.project)
         if self.issues:

@@ -1,4 +1,4 @@
-"""Issues: the reasons why an import, or a flag of it, cannot be applied."""
+"""Issues: reasons why an import, or one of its flags, cannot be applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from groups.permissions import Permission
 
 
 class IssueKind(Enum):
-    """The reference's ``validate`` words most kinds in its own way; VALUE is every other issue."""
+    """Kinds that the reference's ``validate`` reports in a special format; VALUE is any other issue."""
 
     STRATEGY_TYPE = auto()
     CONTEXT_FIELD = auto()
@@ -24,9 +24,9 @@ class IssueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """``flag`` is the flag concerned, ``item`` the name that ``validate`` lists.
+    """One reason. ``flag`` is the affected flag, ``item`` the name that ``validate`` lists.
 
-    ``users`` are the flags that cannot be imported because they share the thing concerned, such as a segment.
+    ``users`` are the flags that cannot be imported because they use the invalid item, such as a segment.
     """
 
     kind: IssueKind
@@ -42,6 +42,6 @@ class Issue:
 
 
 def no_access(missing: Sequence[Permission], project: str) -> NoAccess:
-    """A 403 that names every missing permission: `You need "create feature flags" and … in shop.`"""
+    """A NoAccess error for all missing permissions: `You need "create feature flags" and … in shop.`"""
     names = " and ".join(f'"{p.display[:1].lower()}{p.display[1:]}"' for p in missing)
     return NoAccess.missing(missing, f"You need {names} in {project}.")

@@ -1,4 +1,4 @@
-"""The permissions that an import needs."""
+"""Determines the permissions that an import requires."""
 
 from collections.abc import Iterable, Sequence
 

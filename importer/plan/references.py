@@ -1,4 +1,4 @@
-"""The names that imported flags refer to: strategy types, segments, context fields and tag types."""
+"""Resolves names that imported flags use: strategy types, segments, context fields and tag types."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +20,8 @@ from projects.tag_types.rules import tag_type_problems
 class References:
     """``known`` holds the names that will exist after the import.
 
-    ``segment_ids`` maps segment ids of the file to stored ones. A segment that the import creates has a negative id
-    until it is stored.
+    ``segment_ids`` maps segment ids in the file to stored ones. A segment that the import creates has a
+    negative id until it is stored.
     """
 
     known: Vocabulary
@@ -35,7 +35,7 @@ class References:
     notes: list[str] = field(default_factory=list)
 
     def state(self) -> list[Any]:
-        """What a plan depends on, for its fingerprint."""
+        """The references that a plan depends on, for its fingerprint."""
         return [
             sorted(self.known.strategy_types),
             [[name, sorted(values)] for name, values in sorted(self.known.legal_values.items())],
@@ -45,7 +45,7 @@ class References:
 
 
 def resolve_references(entries: Entries, target: Target, used_tag_types: set[str]) -> References:
-    """At most seven statements."""
+    """The references of the entries, read in at most seven statements."""
     types = StrategyType.objects.filter(built_in=False).values_list("name", flat=True)
     references = References(load_vocabulary(target.project.id), frozenset(types))
     _context_fields(references, entries.context_fields, target)
@@ -82,7 +82,7 @@ def _legal_values(given: Any) -> list[str]:
 
 
 def _context_field_issues(path: str, given: Any, stored: ContextField, target: Target) -> Iterator[Issue]:
-    """A context field of the file must be usable in the project and have no legal values beyond the stored ones."""
+    """A stored context field must be usable in the project and have all legal values given in the file."""
     name = stored.name
     if stored.project_id not in (None, target.project.id):
         message = f"context field {name} belongs to another project"
@@ -110,7 +110,7 @@ def _add_context_field(references: References, path: str, given: Any, target: Ta
 
 
 def _issues(problems: Iterable[Problem], path: str, subject: str) -> Iterator[Issue]:
-    """The problems of something new, with their paths in the file."""
+    """Converts the problems of a new item to issues with paths in the file."""
     for problem in problems:
         message = f"{subject[:120]}: {problem.message}"
         yield Issue(IssueKind.VALUE, f"{path}.{problem.path}", message)
@@ -180,7 +180,7 @@ def _add_segment(references: References, path: str, given: Any, target: Target) 
 def _note_unreadable_values(
     problems: Iterable[Problem], path: str, references: References
 ) -> Iterator[Problem]:
-    """Values that SDKs cannot read are imported as they are, with a note."""
+    """Adds a note for each value that SDKs cannot read. It is imported unchanged."""
     for problem in problems:
         if isinstance(problem, UnreadableValue):
             references.notes.append(f"{problem.message} ({path}.{problem.path}).")
@@ -192,7 +192,7 @@ def _note_unreadable_values(
 
 
 def _tag_types(references: References, listed: Sequence[Any], used: set[str]) -> None:
-    """Adds the missing tag types that a tag of the file uses. Of several with one name, the last wins."""
+    """Adds the missing tag types that tags in the file use. Of several with the same name, the last wins."""
     missing = used - references.known.tag_types
     unused = {given["name"] for given in listed} - used - references.known.tag_types
     references.notes += [f"Tag type {name} is not created because no tag uses it." for name in sorted(unused)]

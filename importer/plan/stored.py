@@ -1,4 +1,4 @@
-"""Stored flags as documents, read in a fixed number of statements.
+"""Reads stored flags as documents, to compare them with an import, in a fixed number of statements.
 
 A flag's document holds what an import can change, in one environment:
 ``type description stale impressionData archived enabled variants strategies tags links parents``.
@@ -45,7 +45,7 @@ SELECT s.flag_id, s.id::text,
   FROM projects_strategy s
  WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = %(environment)s
  ORDER BY s.flag_id, s.sort_order, s.id
-"""  # noqa: S608 - columns of our own
+"""  # noqa: S608 - constant column names
 _TAGS = """
 SELECT flag_id, tag_type_id, value FROM projects_flagtag WHERE flag_id = ANY(%(flags)s)
 """
@@ -60,9 +60,9 @@ SELECT d.flag_id, p.name, d.enabled, d.variants
 
 
 def read_flags(names: Collection[str], *, project: str, environment: str) -> dict[str, StoredFlag]:
-    """The stored flags among these names, by name; flags of the project with documents. An archived flag is disabled.
+    """The stored flags with these names, by name. Flags of the project have documents.
 
-    At most five statements.
+    An archived flag is disabled. Needs at most five statements.
     """
     if not names:
         return {}

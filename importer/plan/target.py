@@ -1,4 +1,4 @@
-"""The project and environment that an import goes into."""
+"""The project and environment that flags are imported into."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +30,12 @@ class Target:
         return default_strategy_document(self.default_strategy, self.defaults(flag))
 
     def state(self) -> list[Any]:
-        """What a plan depends on, for its fingerprint."""
+        """The parts of the target that a plan depends on, for its fingerprint."""
         return [[self.default_strategy, self.environments, self.project.default_stickiness]]
 
 
 def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[Target | None, list[Issue]]:
-    """The target, or the reasons why there is none. Projects the caller may not read are not named."""
+    """The target, or the issues that prevent it. Projects the caller may not read are not named."""
     issues = []
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:

@@ -1,4 +1,4 @@
-"""What an import changes in a flag, field by field, as text."""
+"""Describes as text, field by field, what an import changes in a flag."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Change:
 
 
 def summary(document: Document, segments: Mapping[int, str]) -> str:
-    """A new flag in a line: ``release, on, strategy: On for 10 % by userId``."""
+    """A one-line description of a new flag: ``release, on, strategy: On for 10 % by userId``."""
     parts = [document["type"], _switch(document["enabled"])]
     parts += [f"strategy: {_strategy(strategy, segments)}" for strategy in document["strategies"]]
     if document["variants"]:
@@ -38,7 +38,7 @@ def summary(document: Document, segments: Mapping[int, str]) -> str:
 
 
 def diff(before: Document, after: Document, segments: Mapping[int, str]) -> list[Change]:
-    """The changes in the order of the flag's page: the flag, its strategies, then tags, parents and links."""
+    """The changes, in the order of the flag page: the flag, its strategies, then tags, parents and links."""
     changes = [
         Change(part, text(before[key]), text(after[key]))
         for key, part, text in _PARTS
@@ -133,7 +133,7 @@ def _list_changes(
 
 
 def _strategy(strategy: Document, segments: Mapping[int, str]) -> str:
-    """``On for 10 % by userId, where country is one of DE, NO (title; disabled)``"""
+    """Describes a strategy: ``On for 10 % by userId, where country is one of DE, NO (title; disabled)``."""
     extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
     sentence = str(strategy_saying(strategy, segments=segments)).removesuffix(".")
     return f"{sentence} ({'; '.join(extra)})" if extra else sentence
@@ -211,7 +211,7 @@ def _parameter(key: str, value: Any) -> str | None:
 
 
 def _constraint_changes(before: list[Document], after: list[Document]) -> Iterator[Change]:
-    """A constraint removed and one added on the same field are one change."""
+    """Changed constraints. One removed and one added on the same context field count as one change."""
     gone = [constraint for constraint in before if constraint not in after]
     new = [constraint for constraint in after if constraint not in before]
     for old in gone:
@@ -227,12 +227,12 @@ def _constraint_changes(before: list[Document], after: list[Document]) -> Iterat
 
 
 def _condition(constraint: Document) -> str:
-    """``is one of DE, NO``"""
+    """Describes a constraint without its context field: ``is one of DE, NO``."""
     return constraint_sentence(constraint).removeprefix(f"{constraint['contextName']} ")
 
 
 def _changed_condition(constraint: Document, before: Document) -> str:
-    """As :func:`_condition`. Of many values, which it cuts, the added and removed ones are named."""
+    """Describes a changed constraint. If it has too many values to show, lists those added and removed."""
     old, new = before["values"], constraint["values"]
     if max(len(old), len(new)) <= SHOWN_VALUES:
         return _condition(constraint)

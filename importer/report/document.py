@@ -1,4 +1,4 @@
-"""A plan as a JSON document, for the preview page, the command and stored runs."""
+"""Converts an import plan to JSON documents for the preview page, the management command and stored runs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ MAX_KEPT = 1_000
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """The whole plan: its flags, what else it creates, its issues."""
+    """The whole plan: its flags, other objects it creates, its issues."""
     return {
         **_plan_summary(plan),
         "problems": [issue.problem().as_dict() for issue in plan.issues],
@@ -42,8 +42,10 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
 
 
 def preview_document(plan: Plan) -> dict[str, Any]:
-    """What the preview page shows besides the flags. ``general`` counts the problems that excluding flags cannot
-    solve."""
+    """The data of the preview page without the flags.
+
+    ``general`` is the number of problems that excluding flags cannot solve.
+    """
     problems = [issue.problem().as_dict() for issue in plan.issues[:MAX_KEPT]]
     return {
         **_plan_summary(plan),
@@ -63,7 +65,7 @@ def preview_document(plan: Plan) -> dict[str, Any]:
 
 
 def flag_reports(plan: Plan) -> Iterator[FlagReport]:
-    """In the order of the file, with every change."""
+    """Reports for each flag with all changes, in the order of the file."""
     segments = plan.references.known.segments if plan.references else {}
     for flag in plan.flags.values():
         report = brief_report(flag, plan)
@@ -75,7 +77,7 @@ def flag_reports(plan: Plan) -> Iterator[FlagReport]:
 
 
 def brief_reports(plan: Plan) -> Iterator[FlagReport]:
-    """In the order of the file, without changes, which the audit log has once an import is done."""
+    """Reports for each flag without changes, which are in the audit log once an import is done."""
     return (brief_report(flag, plan) for flag in plan.flags.values())
 
 

@@ -1,4 +1,4 @@
-"""A plan as the response of the reference's ``validate``: ``errors``, ``warnings``, ``permissions``."""
+"""Converts an import plan to a ``validate`` response: ``errors``, ``warnings`` and ``permissions``."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ MAX_ITEMS = 5_000
 
 
 def validation_report(plan: Plan) -> dict[str, list[Entry]]:
-    """Without errors and permissions exactly when the import of this body would succeed now."""
+    """The response. Errors and permissions are empty if and only if the import would succeed now."""
     return {
         "errors": list(_errors(plan)),
         "warnings": list(_warnings(plan)),
@@ -47,7 +47,7 @@ def _errors(plan: Plan) -> Iterator[Entry]:
 
 
 def _target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:
-    """An invalid target is one message; invalid values are listed with their paths."""
+    """Reports an invalid target in one message, and invalid values with their paths."""
     if plan.target is None:
         yield from (_entry(issue.message, []) for issue in issues)
     elif issues:
@@ -101,7 +101,7 @@ def _pattern_message(plan: Plan) -> str:
 
 
 def _items(kind: IssueKind, issues: list[Issue]) -> list[str]:
-    """Strategy types are listed once for each strategy, as in the reference; other names once."""
+    """The names to list. Strategy types appear once for each strategy, as in the reference, others once."""
     items = [issue.item or issue.message for issue in issues]
     if kind is IssueKind.STRATEGY_TYPE:
         return items
