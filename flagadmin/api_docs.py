@@ -82,7 +82,7 @@ class SwaggerView(SpectacularSwaggerSplitView):
 
 @extend_schema(exclude=True)
 class UnknownRoute(APIView):
-    """Any other path below /api/: 401 without a token, 404 with one."""
+    """Answers unknown paths below /api/: 401 without a token, 404 with one."""
 
     permission_classes = ()
 

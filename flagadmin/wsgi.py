@@ -1,4 +1,4 @@
-"""The WSGI application."""
+"""The WSGI application, fully loaded on import so that the first request of a worker is not slow."""
 
 import gc
 import multiprocessing
@@ -20,5 +20,5 @@ gc.freeze()
 
 if multiprocessing.parent_process() is not None:
     stop_on_sigterm(SHUTDOWN_TIMEOUT)
-# A worker that outlived `serve` would block the port and the database for the next start.
+# A worker that outlived `serve` would keep the port and the database in use at the next start.
 end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))

@@ -31,7 +31,7 @@ MAX_CHANGES = 20
 
 
 def visible_runs(caller: Caller) -> QuerySet[ImportRun]:
-    """Past imports of the projects that the caller may read, and the caller's own pending ones. Without bodies."""
+    """Past imports of projects the caller may read, and the caller's own pending ones. Without bodies."""
     runs = ImportRun.objects.defer("body", "before", "after", "preview")
     allowed = caller.readable_projects
     readable = Q() if allowed is None else Q(project__in=allowed)
@@ -47,7 +47,8 @@ def access_run(caller: Caller, run_id: UUID) -> ImportRun:
     if run is not None and run.state == ImportRun.State.RUNNING and not is_running(run.id):
         run = runs.first()  # it may have ended between the two checks
         if run is not None and run.state == ImportRun.State.RUNNING:
-            # Its process was killed and its transaction rolled back. The next confirmation corrects the stored state.
+            # Its process was killed and its transaction rolled back. The next confirmation corrects the
+            # stored state.
             run.state = ImportRun.State.PENDING
     if run is None:
         raise NotFound(f"There is no import {run_id}, or it has expired.")
@@ -137,8 +138,8 @@ def confirm_run(
 ) -> ImportRun:
     """Imports what the preview with this ``fingerprint`` shows, without the ``excluded`` flags.
 
-    Raises OutdatedPlan if a later preview exists or the preview is outdated, and what ``apply_checked`` raises. The
-    run then stays pending.
+    Raises OutdatedPlan if a later preview exists or the preview is outdated, and what ``apply_checked``
+    raises. The run then stays pending.
     """
     if run.checked_at is None or fingerprint != run.fingerprint:
         raise OutdatedPlan("This import was checked again after this page was opened.")

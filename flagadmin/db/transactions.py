@@ -1,4 +1,4 @@
-"""Transactions with retries, and consistent reads."""
+"""Database transactions that are retried after conflicts, and reads from one database snapshot."""
 
 import random
 import time

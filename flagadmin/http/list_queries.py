@@ -13,7 +13,7 @@ from flagadmin.errors import Problem, ValidationError, choices
 
 MOST = 1000
 MOST_TERMS = 100
-FAR = 2**31 - 1  # beyond the end of any list
+FAR = 2**31 - 1  # the maximum offset, beyond the end of any list
 FROM_0 = {"type": "integer", "minimum": 0}
 FROM_1 = {"type": "integer", "minimum": 1, "maximum": MOST}
 

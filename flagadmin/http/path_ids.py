@@ -1,4 +1,4 @@
-"""Ids of users, groups and roles in URL paths."""
+"""Converts ids of users, groups and roles in URL paths to integers."""
 
 import re
 

@@ -109,8 +109,8 @@ def too_large(limit: int) -> AppError:
 class FreedBodiesMiddleware:
     """Frees request and response bodies, which may be megabytes, as soon as the response has been sent.
 
-    DRF links a view, its request and its response in reference cycles. Without this middleware they would stay until
-    the next garbage collection, which the playground pauses (``flagadmin.server.gc_control``).
+    DRF links a view, its request and its response in reference cycles. Without this middleware they would
+    stay until the next garbage collection, which the playground pauses (``flagadmin.server.gc_control``).
     """
 
     def __init__(self, get_response: GetResponse) -> None:

@@ -1,4 +1,4 @@
-"""Timestamps in the format of the API."""
+"""Formats timestamps for the API."""
 
 from datetime import UTC, datetime
 from typing import overload

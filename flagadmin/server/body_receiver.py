@@ -1,4 +1,4 @@
-"""Receives request bodies, each with a deadline, within a memory limit for each worker.
+"""Receives request bodies, each with a deadline, within a memory limit per worker.
 
 API bodies that are not small, and all bodies above the ordinary limit, are received from authenticated
 callers only. Console forms are received from anyone: a form sent after the session has ended is shown again
@@ -25,7 +25,7 @@ SLOT_TIMEOUT = 30.0
 
 
 class BodyReceiver:
-    """Receives the bodies of one worker. ``check_known`` raises AuthenticationRequired for anonymous callers."""
+    """Receives a worker's bodies. ``check_known`` raises AuthenticationRequired for anonymous callers."""
 
     def __init__(self, check_known: Callable[[Any], Awaitable[None]]) -> None:
         self._check_known = check_known
@@ -58,7 +58,10 @@ class BodyReceiver:
             self._slots.release()
 
     async def _limit_for_caller(self, scope: Any, declared: int, limit: int) -> int:
-        """Anonymous callers may send small bodies. A chunked body has no declared length, so its limit is lowered."""
+        """The caller's limit. Anonymous callers may send SMALL_BODY bytes if no length is declared (chunked).
+
+        Raises AuthenticationRequired for an anonymous caller with a declared length.
+        """
         try:
             await self._check_known(scope)
         except errors.AuthenticationRequired:

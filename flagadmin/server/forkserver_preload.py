@@ -1,4 +1,4 @@
-"""Preloaded by multiprocessing's fork server (see ``worker_processes``); imported nowhere else."""
+"""Loads the application into multiprocessing's fork server, so that forked processes start quickly."""
 
 import signal
 

@@ -11,11 +11,11 @@ MAX_PAUSE = 5.0  # seconds
 class _GcPaused(ContextDecorator):
     """A context manager and decorator. The garbage collector is paused while any thread is inside.
 
-    For work that creates many objects and no cycles, such as compiling definitions or importing flags: collecting
-    takes longer than the work itself and frees nothing. Reference counting works as usual.
+    For work that creates many objects and no cycles, such as compiling definitions or importing flags:
+    collecting takes longer than the work itself and frees nothing. Reference counting works as usual.
 
-    A busy process always has a thread inside. So that cycles of other code do not pile up, a thread that leaves after
-    ``MAX_PAUSE`` without a collection enables the collector until the next one enters.
+    A busy process always has a thread inside. So that cycles of other code do not pile up, a thread that
+    leaves after ``MAX_PAUSE`` without a collection enables the collector until the next one enters.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""The RSGI application (Granian's interface): an event loop receives requests, threads run the WSGI application.
+"""The RSGI application for Granian: an event loop receives requests, threads run the WSGI application.
 
-A request takes a thread only from the arrival of its whole body until its response is complete, so a client that
-sends or reads slowly blocks no other.
+A request takes a thread only from the arrival of its whole body until its response is complete, so a client
+that sends or reads slowly blocks no other.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Application:
 
 
 def _stopping_by_signal() -> Any:
-    """A function that makes the loop handle SIGTERM. The signal itself is blocked (see ``stop_on_sigterm``)."""
+    """Returns a function that makes the loop handle SIGTERM, because the signal itself is blocked."""
     descriptor = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
     return lambda: os.write(descriptor, bytes([signal.SIGTERM]))

@@ -1,4 +1,4 @@
-"""Socket options that Granian does not offer."""
+"""Sets a TCP option that Granian does not offer: a timeout for clients that read nothing."""
 
 import os
 import socket

@@ -25,8 +25,8 @@ _is_busy: Callable[[], bool] = bool
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Forks from a process that has only loaded the application, because this process has threads and a fresh interpreter
-# takes seconds to start. The fork server starts with the first call and ends with this process.
+# Forks from a process that has only loaded the application, because this process has threads and a fresh
+# interpreter takes seconds to start. The fork server starts with the first call and ends with this process.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["flagadmin.server.forkserver_preload"])
 
@@ -37,8 +37,8 @@ _one_at_a_time = threading.Lock()
 def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Calls ``work`` in a new process and returns its result or raises its exception. One call at a time.
 
-    ``work`` must be a module-level function; arguments and results are pickled. It uses the database settings of this
-    process but no transaction of it. Raises ServiceUnavailable if the process is killed.
+    ``work`` must be a module-level function; arguments and results are pickled. It uses the database settings
+    of this process but no transaction of it. Raises ServiceUnavailable if the process is killed.
     """
     with _one_at_a_time:
         executor = ProcessPoolExecutor(1, _context, initializer=_begin)
@@ -50,7 +50,8 @@ def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
                 "The process handling this request ended early. Nothing was saved. Try again."
             ) from None
         finally:
-            # Waits, which takes 15 ms: if SIGTERM arrived during shutdown, both processes could wait for each other.
+            # Waits, which takes 15 ms: if SIGTERM arrived during shutdown, both processes could wait for each
+            # other.
             executor.shutdown()
 
 
@@ -74,7 +75,7 @@ def set_stop_handler(stop: Callable[[], object], is_busy: Callable[[], bool]) ->
 
 
 def stop_on_sigterm(seconds: float) -> None:
-    """Makes the first SIGTERM stop this process: at once before it serves, else when its requests are complete.
+    """Makes the first SIGTERM stop this process: at once before it serves, else when requests are complete.
 
     Waits at most ``seconds`` for running requests, and less for clients that send or read slowly. Stopping a
     service signals all its processes, and then `serve` signals its workers again; a second SIGTERM would make

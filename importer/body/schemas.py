@@ -20,7 +20,8 @@ from playground.engine.operators import OPERATORS
 from projects.strategies.variant_rules import PAYLOAD_TYPES, WEIGHT_TYPES
 
 T = TypeVar("T")
-# Nested lists report only their first error, so that the number of errors does not grow with the size of an entry.
+# Nested lists report only their first error, so that the number of errors does not grow with the size of an
+# entry.
 Inner = Annotated[list[T], Field(fail_fast=True)]
 Texts = Inner[Text]
 Numbers = Inner[Number]

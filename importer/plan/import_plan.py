@@ -30,7 +30,7 @@ class Action(StrEnum):
 
 @dataclass(slots=True)
 class FlagPlan:
-    """What happens to one flag. ``before`` is None for a new flag, ``after`` for one that is skipped or refused.
+    """The plan for one flag. ``before`` is None for a new flag, ``after`` for one skipped or refused.
 
     ``feature`` is the flag's entry in ``data.features``, or None.
     """

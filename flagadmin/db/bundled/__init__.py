@@ -1,4 +1,4 @@
-"""The bundled PostgreSQL: a database backend and the supervisor that starts and stops its server.
+"""The bundled PostgreSQL: a Django database backend, and modules that start and stop the server.
 
 `ENGINE = "flagadmin.db.bundled"` makes Django start the server before its first connection. Programs that
 need the server without Django use `flagadmin.db.bundled.server`.

@@ -32,8 +32,9 @@ MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restart
 MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
 
-# For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a response of
-# megabytes maps and clears its pages again each time. That took a quarter of the time of a request.
+# For malloc in the workers (mallopt(3)). By default glibc returns large freed blocks to the system, so a
+# response of megabytes maps and clears its pages again each time. That took a quarter of the time of a
+# request.
 KEEP_FREED_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; the maximum of glibc
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
@@ -72,7 +73,7 @@ class Command(BaseCommand):
         try:
             granian.serve()
         except SystemExit:
-            # On Ctrl+C the workers may exit first, which is not an error.
+            # On Ctrl+C, workers may exit before this process stops them, which is not an error.
             if not granian.interrupt_signal:
                 raise
         finally:
@@ -182,8 +183,8 @@ def server(host: str, port: int, workers: int) -> Any:
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_MS),
         websockets=False,
         respawn_failed_workers=True,
-        # Workers end and log before this timeout. Granian's warnings are suppressed, because it sometimes takes a
-        # worker that has just ended for one that had to be killed.
+        # Workers end and log before this timeout. Granian's warnings are suppressed, because it sometimes
+        # takes a worker that has just ended for one that had to be killed.
         workers_kill_timeout=SHUTDOWN_TIMEOUT + 5,
         log_level=LogLevels.error,
         # Sends Granian's messages to the application's log.

@@ -1,4 +1,4 @@
-"""Imports flags from a file: ``manage.py import_flags export.json --project checkout --environment production``."""
+"""Imports flags: ``manage.py import_flags export.json --project checkout --environment production``."""
 
 import argparse
 import sys
