@@ -1,6 +1,6 @@
-"""The form of one strategy: a flag's in an environment, or the default one of a project's environment.
+"""Base class of the pages that edit a flag's strategy or the default strategy of a project environment.
 
-Every button of the form sends all of it: "do" says what for. Nothing but "save" and "delete" writes.
+Every button submits the whole form and names its action in ``do``. Only "save" and "delete" write.
 """
 
 import json
@@ -30,9 +30,9 @@ _REMOVE = re.compile(r"remove-(constraint|variant)-(\d{1,4})")
 
 
 class StrategyEditor(ConsolePage):
-    """``document`` is the strategy as the form has it at the moment, ``stored`` as it was.
+    """``document`` is the strategy as currently in the form, ``stored`` the strategy before editing.
 
-    ``home`` is where one goes afterwards; any of ``permissions`` is enough to change it.
+    ``home`` is the URL to redirect to. Editing requires any one of ``permissions``.
     """
 
     template_name = "strategies/strategy.html"
@@ -50,19 +50,19 @@ class StrategyEditor(ConsolePage):
         return super().dispatch(request, *args, **kwargs)
 
     def find(self) -> None:
-        """Sets what the address names. Raises NotFound."""
+        """Loads the objects that the URL names. Raises NotFound."""
         raise NotImplementedError
 
     def check(self, wanted: Document) -> None:
-        """Raises ValidationError with every problem of a strategy."""
+        """Raises ValidationError with every problem of the strategy."""
         raise NotImplementedError
 
     def save(self, document: Document) -> str:
-        """Calls the action; answers what was done."""
+        """Calls the action and returns the success message."""
         raise NotImplementedError
 
     def remove(self) -> str:
-        """Calls the action; answers what was done."""
+        """Calls the action and returns the success message."""
         raise NotImplementedError
 
     @property
@@ -103,11 +103,11 @@ class StrategyEditor(ConsolePage):
         return self.render_to_response(self.get_context_data(), status=status)
 
     def refused(self, error: AppError) -> None:
-        """By the action: what is wrong is told in the form."""
+        """Called when the action raises an error. The form shows the error."""
         self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
 
     def wanted(self) -> Document:
-        """What would be stored."""
+        """The document that saving the form would store."""
         return self.document | {"constraints": stored_constraints(self.document["constraints"])}
 
     def change_rows(self, do: str) -> None:
@@ -121,14 +121,14 @@ class StrategyEditor(ConsolePage):
                 del rows[int(found[2])]
 
     def back(self) -> str:
-        """Where one came from, if that was the playground; else ``home``."""
+        """The URL of the playground if the user came from there, otherwise ``home``."""
         came = self.request.POST.get("next") or self.request.headers.get("Referer", "")
         address = came.removeprefix(f"{self.request.scheme}://{self.request.get_host()}")
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         return address if ours and address.startswith(reverse("playground")) else self.home
 
     def faults(self, wanted: Document) -> list[str]:
-        """Why the form could not be saved as it is, as far as it has been filled in."""
+        """Messages of the problems that prevent saving, for the inputs that the user has filled in."""
         if self.request.method != "POST":
             return []
         try:
@@ -140,7 +140,10 @@ class StrategyEditor(ConsolePage):
         return [problem.message for problem in found if self.was_left(problem)]
 
     def was_left(self, problem: Problem) -> bool:
-        """Without JavaScript nobody knows what was filled in: everything counts."""
+        """Whether the user has filled in the input that the problem is about.
+
+        Always true without JavaScript.
+        """
         left = self.request.POST.get("left")
         return left is None or was_left(problem, left.split("\n"))
 
@@ -173,7 +176,7 @@ class StrategyEditor(ConsolePage):
 
 
 def strategy_sentences(document: Document) -> list[Saying | str]:
-    """All that a stored strategy says."""
+    """The full description of a stored strategy: its sentence, then title, state and variants."""
     names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
     disabled = "disabled" if document["disabled"] else ""
     told = (document["title"], disabled, variants_sentence(document["variants"]))
@@ -183,6 +186,6 @@ def strategy_sentences(document: Document) -> list[Saying | str]:
 
 
 def type_choices() -> list[tuple[str, str]]:
-    """The types offered for new strategies, by name and title."""
+    """(name, title) of the strategy types that are not deprecated."""
     kinds = StrategyType.objects.filter(deprecated=False)
     return [(kind.name, kind.title or kind.name) for kind in kinds]

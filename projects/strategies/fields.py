@@ -1,8 +1,9 @@
-"""The fields of a strategy: documents, rows, copies, exports, imports, forms and the admin site derive from this list.
+"""The list of a strategy's fields, from which documents, rows, exports, imports, forms and the admin site
+derive.
 
-A new field takes an entry here, a column of ``Strategy`` with its migration, a member of ``StrategyChanges`` (the
-API's bodies), and an input in ``templates/projects/strategy_type.html``. What the rules and the evaluation make of it
-is theirs.
+A new field needs an entry here, a column of ``Strategy`` with its migration, a member of ``StrategyChanges``
+(the request bodies), and an input in the template of the strategy form. Validation and evaluation are
+separate.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +17,10 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyField:
-    """``member`` of the document, ``column`` of the table.
+    """A field: the ``member`` of documents and the ``column`` of the table.
 
-    ``stored`` makes what is stored of what was given; without it ``rules.strategy_document`` does. ``entered`` reads
-    it from a form where one input holds it.
+    ``stored`` converts a given value to the stored one; without it, ``rules.strategy_document`` does.
+    ``entered`` reads the value from a form, if a single input holds it.
     """
 
     member: str
@@ -50,13 +51,13 @@ FIELDS = (
 MEMBERS = tuple(field.member for field in FIELDS)
 COLUMNS = tuple(field.column for field in FIELDS)
 SELECTED = ", ".join(f"s.{column}" for column in COLUMNS)
-"""For statements that read ``projects_strategy s``; ``from_row`` takes the values."""
+"""The column list of a SELECT from ``projects_strategy s``. ``from_row`` takes the result."""
 
 _JSON = tuple(field.member for field in FIELDS if field.is_json)
 
 
 def from_row(values: Iterable[Any], **others: Any) -> Document:
-    """The document of a row as a raw cursor gives it, with jsonb as text, and other members."""
+    """The document of a row from a raw cursor, which returns jsonb as text. ``others`` are added to it."""
     document = dict(zip(MEMBERS, values, strict=True), **others)
     for member in _JSON:
         document[member] = orjson.loads(document[member])
@@ -64,7 +65,7 @@ def from_row(values: Iterable[Any], **others: Any) -> Document:
 
 
 def to_row(document: Mapping[str, Any]) -> list[Any]:
-    """The values of a document by ``COLUMNS``, with JSON as text."""
+    """The values of a document in the order of ``COLUMNS``, with JSON as text."""
     return [
         orjson.dumps(document[field.member]).decode() if field.is_json else document[field.member]
         for field in FIELDS

@@ -1,4 +1,4 @@
-"""The form of a strategy: from what was stored or sent to what the template shows and the action takes."""
+"""Reads the strategy form, and prepares a strategy for its template."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An input of the strategy's own. ``kind``: percentage, number, list, boolean, stickiness or string."""
+    """The input of a parameter. ``kind``: percentage, number, list, boolean, stickiness or string."""
 
     name: str
     label: str
@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class StrategyInputs:
-    """All that the template shows of a strategy; ``errors`` are those that belong to no input."""
+    """The template context of a strategy. ``errors`` are those that belong to no input."""
 
     document: Document
     type_title: str
@@ -53,7 +53,7 @@ class StrategyInputs:
 
 
 def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[Problem]]:
-    """What a sent form makes of a stored strategy: rows of constraints still with all they hold."""
+    """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values."""
     name = given.get("name") or stored["name"]
     variants, problems = given_variants(given, stored.get("variants"))
     document = {
@@ -68,9 +68,9 @@ def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[P
 
 
 def _given_parameters(given: QueryDict, name: str, stored: Mapping[str, Any]) -> Document:
-    """The stored parameters with those that the form has; ones that it does not know stay.
+    """The stored parameters updated from the form. Parameters without an input keep their values.
 
-    After a change of type, parameters with the same meaning keep what was typed for the type before.
+    After a change of type, parameters with the same meaning keep the values entered for the previous type.
     """
     is_new_type = given.get("was-name", name) != name
     typed = _same_meaning(carried_parameters(given)) if is_new_type else _typed(given)
@@ -89,7 +89,7 @@ def _typed(given: QueryDict) -> dict[str, str]:
 
 
 def carried_parameters(given: QueryDict) -> dict[str, str]:
-    """Everything typed into parameters of any type so far."""
+    """The values entered so far for parameters of all types."""
     try:
         before = json.loads(given.get("carried", ""))
     except (ValueError, RecursionError):
@@ -99,13 +99,14 @@ def carried_parameters(given: QueryDict) -> dict[str, str]:
 
 
 def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
-    """A percentage is named differently by older types."""
+    """Adds the other name of the percentage, which is called ``rollout`` or ``percentage`` depending on the
+    type."""
     renamed = {new: typed[old] for new, old in _OTHER_NAMES.items() if old in typed}
     return renamed | dict(typed)
 
 
 def _list(text: str, stored: object) -> str:
-    """A typed list as it is stored, with commas; unchanged where the items are the same."""
+    """The entered list as stored, separated by commas. Returns ``stored`` if the items are the same."""
     items = _items(text)
     return str(stored) if stored is not None and _items(str(stored)) == items else ",".join(items)
 
@@ -115,7 +116,8 @@ def _items(text: str) -> list[str]:
 
 
 def parameter_kinds(name: str) -> list[tuple[str, str]]:
-    """(name, kind) of what a strategy type takes, as its definition says; of our own where it says nothing."""
+    """(name, kind) of a strategy type's parameters, from its definition, or for built-in types from the
+    engine."""
     defined = StrategyType.objects.filter(pk=name).values_list("parameters", flat=True).first() or []
     kinds = [(item["name"], item["type"]) for item in defined]
     if not kinds and name in STRATEGIES:
@@ -154,7 +156,7 @@ _HINTS = {
 def strategy_inputs(
     project_id: str, document: Document, *, stored: Document, problems: Iterable[Problem] = ()
 ) -> StrategyInputs:
-    """``problems`` stand beside what their paths name."""
+    """The template context of a strategy. Problems are shown beside the inputs that their paths name."""
     by_place, by_parameter, others = sorted_problems(problems)
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
@@ -175,7 +177,7 @@ def strategy_inputs(
 
 
 def shared(variants: Sequence[Document], stored: Sequence[Document]) -> list[Document]:
-    """The variants in their order, with the weights that they will have."""
+    """The variants in the order of the form, with the weights that saving would give them."""
     weights = {item["name"]: item["weight"] for item in variants_document(variants, stored)}
     return [variant | {"weight": weights.get(variant["name"], variant["weight"])} for variant in variants]
 
@@ -196,7 +198,7 @@ def _parameters(
 
 
 def stickiness_choices(project_id: str) -> list[str]:
-    """What every SDK keeps results by, and the context fields that are marked for it."""
+    """The built-in stickiness options, and the context fields that are enabled for stickiness."""
     fields = usable(ContextField.objects.filter(stickiness=True), project_id)
     return list(dict.fromkeys([*STICKINESS, *fields.order_by("name").values_list("name", flat=True)]))
 
@@ -204,7 +206,7 @@ def stickiness_choices(project_id: str) -> list[str]:
 def sorted_problems(
     problems: Iterable[Problem],
 ) -> tuple[dict[str, dict[int, list[str]]], dict[str, list[str]], list[str]]:
-    """Problems of rows (``constraints[2].value``), of parameters (``parameters.rollout``), and the others."""
+    """Messages of rows (``constraints[2].value``), of parameters (``parameters.rollout``), and all others."""
     rows: dict[str, dict[int, list[str]]] = {"constraints": defaultdict(list), "variants": defaultdict(list)}
     parameters: dict[str, list[str]] = defaultdict(list)
     others = []
@@ -219,13 +221,13 @@ def sorted_problems(
 
 
 def was_left(problem: Problem, left: Collection[str]) -> bool:
-    """Whether the input that a problem is about is among ``left``, the names of the inputs that were filled in."""
+    """Whether a problem is about one of ``left``, the names of the inputs that the user has filled in."""
     prefixes = _inputs(problem.path)
     return any(name.startswith(prefixes) for name in left)
 
 
 def _inputs(path: str) -> tuple[str, ...]:
-    """How the names of the inputs begin that a path is about: ("c-2-val", "c-2-choice") for constraints[2].values."""
+    """Prefixes of the input names for a path: ("c-2-val", "c-2-choice") for constraints[2].values."""
     if place := _PLACE.match(path):
         kind, number = place[1][0], place[2]
         if path.endswith((".contextName", ".name")):

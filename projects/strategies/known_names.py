@@ -1,4 +1,4 @@
-"""What flags may refer to, read once for any number of flags."""
+"""Loads the strategy types, legal values, segments and tag types that flags of a project may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,10 @@ from projects.models import ContextField, Segment, StrategyType, TagType
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The words a flag of one project may use. The import adds what its file brings (``dataclasses.replace``).
+    """The names that flags of a project may use. The import adds those of its file (``dataclasses.replace``).
 
-    ``legal_values`` has only fields that have some; ``segments`` are names by id, global ones and the project's own.
+    ``legal_values`` contains only fields that have some. ``segments`` are names by id, of global segments and
+    those of the project.
     """
 
     strategy_types: frozenset[str] = frozenset()
@@ -22,7 +23,7 @@ class Vocabulary:
 
 
 def load_vocabulary(project_id: str) -> Vocabulary:
-    """Four queries."""
+    """Loads the names in four queries."""
     return Vocabulary(
         strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
         legal_values=legal_values(project_id),
@@ -32,7 +33,8 @@ def load_vocabulary(project_id: str) -> Vocabulary:
 
 
 def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
-    """By context field, of those that the project (None: every project) can use and that have some."""
+    """Legal values by context field, of fields that the project (None: every project) can use and that have
+    some."""
     fields = usable(ContextField.objects, project_id or "")
     return {
         name: frozenset(item["value"] for item in values)
@@ -42,5 +44,5 @@ def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
 
 
 def usable(rows: QuerySet | Manager, project_id: str) -> QuerySet:
-    """Those of the project itself and those of everyone."""
+    """Global rows and rows of the project."""
     return rows.filter(Q(project=None) | Q(project_id=project_id)).order_by()

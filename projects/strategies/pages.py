@@ -1,4 +1,4 @@
-"""…/strategies/edit?environmentId=…&strategyId=… and …/strategies/new?environmentId=…: one strategy of a flag."""
+"""The pages that add and edit a strategy of a flag: …/strategies/new and …/strategies/edit."""
 
 from typing import Any
 
@@ -31,10 +31,10 @@ from projects.strategies.rules import StrategyDefaults, default_strategy_documen
 
 
 class StrategyPage(StrategyEditor):
-    """Common to both."""
+    """Base class of both pages."""
 
     def find(self) -> None:
-        """Flag, environment and stored strategy of the address. Raises NotFound."""
+        """Loads the flag, environment and stored strategy that the URL names. Raises NotFound."""
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         self.project_id = self.flag.project_id
         self.environment = self.request.GET.get("environmentId", "")
@@ -111,7 +111,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         )
 
     def what_goes(self) -> str:
-        """What deleting the strategy does to the flag there."""
+        """Describes what deleting the strategy does to the flag in the environment."""
         others = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         if self.strategy.disabled or others.exclude(pk=self.strategy.pk).exists():
             return f"The others decide for {self.flag.name} in {self.environment}."
@@ -128,7 +128,7 @@ class NewStrategyPage(StrategyPage):
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
 
     def stored_document(self) -> Document:
-        """The project environment's default strategy, or an empty one of the type that was chosen."""
+        """The default strategy of the project environment, or an empty strategy of the chosen type."""
         defaults = StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
         place = project_environment(self.project_id, self.environment)
         name = self.request.POST.get("name") or self.request.GET.get("name")

@@ -1,4 +1,4 @@
-"""Strategies of a flag in an environment."""
+"""Normalises and validates the strategies of flags."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FLEXIBLE_ROLLOUT = "flexibleRollout"
 
 @dataclass(frozen=True, slots=True)
 class StrategyDefaults:
-    """What a gradual rollout gets where it says nothing: the project's stickiness, the flag's name as group."""
+    """Defaults of a gradual rollout: the project's default stickiness, and the flag's name as group."""
 
     flag: str
     stickiness: str = "default"
@@ -28,11 +28,11 @@ class StrategyDefaults:
 def strategy_document(
     given: Mapping[str, Any], defaults: StrategyDefaults, *, stored_variants: Sequence[Mapping[str, Any]] = ()
 ) -> Document:
-    """A strategy as it is stored: the members of ``fields`` and ``segments``.
+    """A strategy as stored: the members listed in ``fields``, and ``segments``.
 
-    ``sortOrder`` is None where none was given: the caller knows the place. Parameters whose values are neither texts,
-    numbers, booleans nor null are kept as they are, for :func:`strategy_problems` to tell of. ``stored_variants`` are
-    those it has now: see :func:`variants_document`.
+    ``sortOrder`` is None if it was not given; the caller sets it. Parameters that are not strings, numbers,
+    booleans or null are kept, and :func:`strategy_problems` reports them. ``stored_variants`` are the current
+    variants: see :func:`variants_document`.
     """
     return {
         **{field.member: field.stored(given.get(field.member)) for field in FIELDS if field.stored},
@@ -54,8 +54,10 @@ def parameters_document(name: str, given: Mapping[str, Any], defaults: StrategyD
 
 
 def default_strategy_document(configured: Mapping[str, Any] | None, defaults: StrategyDefaults) -> Document:
-    """What a flag gets that is switched on without an enabled strategy: the project environment's default strategy,
-    else everyone."""
+    """The strategy added to a flag that is turned on without an enabled strategy.
+
+    This is the default strategy of the project environment or, without one, a rollout to everyone.
+    """
     return strategy_document(configured or {"name": FLEXIBLE_ROLLOUT}, defaults)
 
 
@@ -67,8 +69,10 @@ def strategy_problems(
     limits: Limits,
     given_variants: Sequence[Any] | None = None,
 ) -> Iterator[Problem]:
-    """What is wrong with a stored strategy. Variants are sorted when stored: ``given_variants`` is the list as it
-    was sent, so that paths lead to what the sender wrote."""
+    """Problems of a stored strategy.
+
+    Variants are sorted when stored. ``given_variants`` is the list as sent, so that paths match the request.
+    """
     if strategy["name"] not in vocabulary.strategy_types:
         known = choices(vocabulary.strategy_types)
         yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. Available: {known}")
@@ -88,13 +92,13 @@ def strategy_problems(
 def segments_problems(
     ids: Sequence[int], path: str, *, segments: Mapping[int, str], limits: Limits
 ) -> Iterator[Problem]:
-    """Segments must be there, be global or the project's own, and be listed once."""
+    """Segments must exist, be global or belong to the project, and be listed only once."""
     if len(ids) > limits.segments:
         yield Problem(path, f"must have at most {limits.segments} segments, not {len(ids)}")
     seen: set[int] = set()
     for index, identifier in enumerate(ids):
         if identifier in seen:
-            name = segments.get(identifier, identifier)  # an import's file has other ids
+            name = segments.get(identifier, identifier)  # ids in an import file differ from stored ones
             yield Problem(f"{path}[{index}]", f"segment {name} is listed more than once")
         elif identifier not in segments:
             known = choices(segments.values()) or "none"
@@ -103,7 +107,7 @@ def segments_problems(
 
 
 def strategy_warnings(strategy: Document, path: str) -> Iterator[Problem]:
-    """What is stored as it is, as the reference does, but does hardly what was meant: rollouts out of range."""
+    """Problems that the reference accepts but that are probably mistakes: rollouts out of range."""
     for key in ("rollout", "percentage"):
         value = strategy["parameters"].get(key)
         if isinstance(value, str) and not _is_percentage(value):

@@ -1,4 +1,4 @@
-"""Strategies as bodies carry them. Only JSON types are looked at here; the rules are in each subject's ``rules``."""
+"""Request serializers of strategies. They check only JSON types; ``rules`` checks the values."""
 
 from rest_framework import serializers
 

@@ -1,4 +1,4 @@
-"""A strategy type as the API shows it and as events keep it."""
+"""Builds the JSON document of a strategy type, for API responses and audit events."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Document = dict[str, Any]
 
 
 def strategy_type_document(strategy_type: StrategyType) -> Document:
-    """``title`` is what people gave a custom type; built-in ones have a display name alone."""
+    """``title`` is set by users on custom types. Built-in types have only a display name."""
     return {
         "name": strategy_type.name,
         "title": None if strategy_type.built_in else strategy_type.title or None,

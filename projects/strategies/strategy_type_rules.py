@@ -1,4 +1,4 @@
-"""What makes a custom strategy type valid."""
+"""Validation rules for custom strategy types."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ def strategy_type_problems(strategy_type: StrategyType) -> Iterator[Problem]:
 
 
 def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Problem]:
-    """``[{"name": text, "type": one of PARAMETER_TYPES, "description": text, "required": boolean}]``."""
+    """Problems of ``[{"name": …, "type": one of PARAMETER_TYPES, "description": …, "required": boolean}]``."""
     if not isinstance(parameters, list):
         yield Problem(path, "must be a list")
         return

@@ -1,4 +1,4 @@
-"""Creating, changing, deprecating and deleting custom strategy types. They are global; built-in ones stay."""
+"""Creates, changes, deprecates and deletes custom strategy types, which are global."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ STANDARD = "default"
 
 @transactional
 def create_strategy_type(values: Mapping[str, Any], *, caller: Caller) -> StrategyType:
-    """``values`` by model field. Raises ValidationError, NameExists, NoAccess."""
+    """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     caller.check(Permission.CREATE_STRATEGY)
     strategy_type = StrategyType(**values, built_in=False)
     check_strategy_type(strategy_type)
@@ -36,7 +36,7 @@ def create_strategy_type(values: Mapping[str, Any], *, caller: Caller) -> Strate
 def update_strategy_type(
     name: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> StrategyType:
-    """Changes those model fields that are given.
+    """Changes the given model fields.
 
     Raises NotFound, NoAccess, InvalidOperation, EditConflict, ValidationError.
     """
@@ -48,7 +48,10 @@ def update_strategy_type(
 
 @transactional
 def deprecate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
-    """No longer offered for new strategies; those there are go on. Raises NotFound, NoAccess, InvalidOperation."""
+    """Stops offering the type for new strategies. Existing strategies keep working.
+
+    Raises NotFound, NoAccess, InvalidOperation.
+    """
     strategy_type = access_strategy_type_for_update(caller, name, Permission.UPDATE_STRATEGY)
     if name == STANDARD:
         raise InvalidOperation("The default strategy type cannot be deprecated.")
@@ -63,7 +66,7 @@ def reactivate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
 
 @transactional
 def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises InvalidOperation for a built-in type, EditConflict, and Conflict naming the strategies of this type."""
+    """Raises InvalidOperation for a built-in type, EditConflict, and Conflict if strategies have this type."""
     strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
     check_not_built_in(strategy_type)
     before = strategy_type_document(strategy_type)
@@ -74,7 +77,7 @@ def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller
 
 
 def check_strategy_type_is_unused(strategy_type: StrategyType) -> None:
-    """Raises Conflict naming the flags and the default strategies."""
+    """Raises Conflict with the flags and default strategies that use the type."""
     name = strategy_type.name
     strategies = Strategy.objects.filter(name=name)
     defaults = ProjectEnvironment.objects.filter(default_strategy__name=name)
@@ -120,7 +123,7 @@ def check_not_built_in(strategy_type: StrategyType) -> None:
 
 
 def check_strategy_type(strategy_type: StrategyType) -> None:
-    """Raises ValidationError with every problem; stores the parameters in one spelling."""
+    """Normalises the parameters and validates the type. Raises ValidationError with every problem."""
     if problems := list(strategy_type_problems(strategy_type)):
         raise ValidationError.of(problems)
     strategy_type.parameters = [

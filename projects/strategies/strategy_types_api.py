@@ -1,4 +1,4 @@
-"""/api/admin/strategies: the kinds of strategies, built-in and custom."""
+"""/api/admin/strategies: built-in and custom strategy types."""
 
 from typing import Any
 

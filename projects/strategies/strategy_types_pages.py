@@ -1,4 +1,4 @@
-"""/strategy-types/: the kinds of strategies, and making one's own, which only SDKs can evaluate."""
+"""/strategy-types/: the list of strategy types, and the pages that create, edit and delete custom ones."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\
 
 
 def mark(row: StrategyType) -> tuple[str, str]:
-    """What kind of type it is beside the usual ones, and what that means: ``("custom", "Only SDKs …")``."""
+    """The badge of an unusual type and its explanation: ``("custom", "Only SDKs …")``."""
     if row.name not in STRATEGIES:
         return "custom", CUSTOM
     return ("", "") if row.built_in else ("older", OLDER)
@@ -78,7 +78,7 @@ class StrategyTypesPage(ListPage):
 
 
 def takes(row: StrategyType) -> str:
-    """The names of its parameters."""
+    """The names of the type's parameters."""
     return ", ".join(item["name"] for item in row.parameters)
 
 
@@ -108,7 +108,8 @@ def _parameter(line: str) -> dict[str, Any]:
 
 
 def parameter_lines(parameters: Sequence[dict[str, Any]]) -> str:
-    """As the form shows them: ``hosts :: list* :: the hosts it is on for``."""
+    """The parameters as the text of the form's input, one per line: ``hosts :: list* :: the hosts it is on
+    for``."""
     return "\n".join(
         " :: ".join(
             filter(

@@ -1,6 +1,7 @@
-"""Lists of values as people type them: one per line or separated by commas.
+"""Parses and formats lists of values in text inputs: one per line or separated by commas.
 
-A value that this would split or trim is written as a JSON string: ``"US, DE"``. ``app.js`` reads and writes the same.
+A value that would be split or trimmed is written as a JSON string: ``"US, DE"``. ``app.js`` implements the
+same format.
 """
 
 import json
@@ -13,7 +14,7 @@ _ITEM = re.compile(rf"{_BLANK}(?:({_JSON_STRING}){_BLANK}(?=[,\r\n]|\Z)|([^,\r\n
 
 
 def read_values(text: str) -> list[str]:
-    """The values of a typed list, in order; blanks around them and empty ones are left out."""
+    """The values of an entered list, in order. Strips surrounding spaces and ignores empty values."""
     found = []
     for match in _ITEM.finditer(text):
         quoted, plain = match.groups()
@@ -25,7 +26,7 @@ def read_values(text: str) -> list[str]:
 
 
 def values_text(values: Iterable[str]) -> str:
-    """One value per line, such that :func:`read_values` gives back exactly these."""
+    """One value per line, in a form that :func:`read_values` reads back unchanged."""
     return "\n".join(_line(value) for value in values)
 
 

@@ -1,4 +1,4 @@
-"""Variants in a form: a row each, weights in percent. The rows' fields are named ``v-N-…``, as constraints' are."""
+"""Reads and renders the variant rows of a form, with weights in percent. Their inputs are named ``v-N-…``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """``was``: its name as stored, "" for a new one; ``kept``: the overrides that it keeps from there."""
+    """A row of the form.
+
+    ``was`` is the stored name, "" for a new variant; ``kept`` describes stored overrides.
+    """
 
     number: int
     name: str
@@ -32,7 +35,7 @@ class VariantRow:
 
 
 def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[Problem]]:
-    """The variants of a sent form, and what of them cannot be read."""
+    """The variants of a submitted form, and problems for percentages that are not valid."""
     before = {text_of(variant.get("name")): variant for variant in objects_of(stored)}
     found, problems = [], []
     for index, number in enumerate(given.getlist("v")):
@@ -65,12 +68,12 @@ def _variant(
 
 
 def _stored_weight(given: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
-    """What a variable one has now, so that a form that leaves the variants as they are is seen to."""
+    """The stored weight of a variable variant, so that unchanged variants are recognised as such."""
     return weight_of(before.get(given.get(f"{prefix}was", ""), {}).get("weight"))
 
 
 def _weight(text: str) -> int | None:
-    """A share in percent as a weight of 1000."""
+    """A percentage as a weight out of 1000, or None if it is not valid."""
     try:
         share = float(text.replace(",", "."))
     except ValueError:
@@ -79,13 +82,13 @@ def _weight(text: str) -> int | None:
 
 
 def in_percent(problems: Iterable[Problem], variants: Sequence[Document]) -> list[Problem]:
-    """An action's problems, with those of the form's variants told in percentages."""
+    """The problems of an action, with weights of variants replaced by percentages as in the form."""
     others = [problem for problem in problems if not problem.path.startswith("variants")]
     return [*others, *variants_problems(variants, "variants", in_percent=True)]
 
 
 def variant_rows(variants: Any, errors: Mapping[int, Sequence[str]] | None = None) -> list[VariantRow]:
-    """Rows for the template, of stored variants or of given ones."""
+    """Rows for the template, from stored or submitted variants. ``errors`` are keyed by row index."""
     return [
         _row(number, variant, (errors or {}).get(number, ()))
         for number, variant in enumerate(objects_of(variants))

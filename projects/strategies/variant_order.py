@@ -1,4 +1,4 @@
-"""The order of variants: it decides, with the weights, which user gets which variant."""
+"""The sort order of variants. With the weights, it decides which user gets which variant."""
 
 import unicodedata
 
@@ -7,10 +7,10 @@ _RANKS = {ord(character): rank for rank, character in enumerate(_BEFORE_LETTERS)
 
 
 def variant_order(name: str) -> tuple[str, str, str, str]:
-    """A key that sorts names as a person does: punctuation, digits, letters; ``alpha`` before ``Beta``.
+    """A key that sorts names alphabetically: punctuation, digits, letters; ``alpha`` before ``Beta``.
 
-    Letters compare without their case and accents first. Where that leaves names equal, the one without accents comes
-    first, then the one in lower case. Letters of other scripts and symbols follow ``z`` by their code points.
+    Names are compared without case and accents first. Among equal names, those without accents come first,
+    then those in lower case. Letters of other scripts and symbols follow ``z`` by code point.
     """
     decomposed = name if name.isascii() else unicodedata.normalize("NFD", name)
     marks = "" if name.isascii() else "".join(filter(unicodedata.combining, decomposed))

@@ -1,4 +1,4 @@
-"""Variants of strategies and of environments: names, weights, payloads."""
+"""Normalises and validates the variants of strategies and flag environments."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,12 +19,12 @@ PAYLOAD_TYPES = ("json", "csv", "string", "number")
 def variants_document(
     given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]] = ()
 ) -> list[Document]:
-    """Variants as they are stored: by name as a person sorts, with weights that add up to 1000.
+    """Variants as stored: sorted by name (see ``variant_order``), with weights that add up to 1000.
 
-    ``fix`` variants keep their weight; ``variable`` ones share the rest evenly, and the first of them in the order
-    given get one more each where it does not divide. A list that was read from a server and comes back keeps its order
-    and weights, so that nobody's variant changes: one that says what is ``stored`` (by whatever rule that was), and one
-    that is such a result already. Lists that break the rules keep their weights, so that problems name what was given.
+    ``fix`` variants keep their weight. ``variable`` ones share the rest evenly; if it does not divide, the
+    first ones in the given order get one more each. A list that is sent back unchanged keeps its order and
+    weights, so that no user's variant changes: one that equals ``stored``, however that was computed, or one
+    that is already normalised. Invalid lists keep their weights, so that problems name the given values.
     """
     variants = [_variant_document(variant) for variant in given]
     if _shares(variants) == _shares(objects_of(stored)):
@@ -62,7 +62,7 @@ def _variant_document(given: Mapping[str, Any]) -> Document:
         if given.get(key) is not None
     }
     if (weight := document["weight"]) == int(weight):
-        document["weight"] = int(weight)  # SDKs refuse all flags for one weight that is written 500.0
+        document["weight"] = int(weight)  # SDKs reject the whole response if a weight is written as 500.0
     document.setdefault("stickiness", "default")
     if (payload := given.get("payload")) is not None:
         document["payload"] = {"type": payload["type"], "value": payload["value"]}
@@ -77,9 +77,9 @@ def _variant_document(given: Mapping[str, Any]) -> Document:
 def variants_problems(
     variants: Sequence[Mapping[str, Any]], path: str, *, in_percent: bool = False
 ) -> Iterator[Problem]:
-    """What is wrong with a list of variants, as it was given; an empty list is fine.
+    """Problems of a list of variants as given. An empty list is valid.
 
-    ``in_percent``: for people who typed percentages, where the API has weights of 1000.
+    ``in_percent`` words the messages for forms, which have percentages instead of weights out of 1000.
     """
     seen: set[str] = set()
     for index, variant in enumerate(variants):
@@ -126,7 +126,10 @@ def _percent_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Itera
 
 
 def _fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
-    """As in the reference, a variant without a weight type keeps its weight and is not "variable"."""
+    """The weights that are not variable.
+
+    As in the reference, a variant without a weight type counts as fixed.
+    """
     return [variant["weight"] for variant in variants if variant.get("weightType") != "variable"]
 
 
@@ -155,7 +158,7 @@ def _is_number(text: str) -> bool:
         number = float(text)
     except ValueError:
         return False
-    return number - number == 0 and "_" not in text  # neither endless nor NaN
+    return number - number == 0 and "_" not in text  # neither infinite nor NaN
 
 
 def _override_problems(overrides: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""…/variants?environmentId=…: the variants that a flag itself has in an environment."""
+"""…/variants?environmentId=…: the page that edits a flag's environment variants."""
 
 import re
 from collections.abc import Sequence
