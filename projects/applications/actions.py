@@ -1,4 +1,4 @@
-"""Changes the description of an application, or deletes it."""
+"""Changes the details that users enter about an application, and deletes applications."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from projects.models import Application, ApplicationInstance, FlagUsage, Project
 
 @transactional
 def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller) -> Application:
-    """Changes those of ``description url color icon strategies`` that are given. Raises NotFound, NoAccess."""
+    """Changes the given ones of ``description url color icon strategies``. Raises NotFound, NoAccess."""
     application = access_application_for_update(caller, name)
     changed = {key: value for key, value in changes.items() if getattr(application, key) != value}
     if changed:
@@ -30,9 +30,9 @@ def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller)
 
 @transactional
 def delete_application(name: str, *, caller: Caller) -> None:
-    """Deletes it with its instances and usage. Its next report creates it again. Raises NotFound, NoAccess.
+    """Deletes an application with its instances and usage. Raises NotFound, NoAccess.
 
-    Its hourly counts go with their time.
+    Its next report creates it again. Its hourly counts are deleted when they expire.
     """
     application = access_application_for_update(caller, name)
     for rows in (ApplicationInstance, FlagUsage, ProjectApplication):

@@ -1,4 +1,4 @@
-"""What SDKs and the product itself write: shown, and not changed by hand."""
+"""Applications, instances and usage in the admin site, read-only because SDKs report them."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""/api/admin/metrics, /api/admin/client-metrics and /api/admin/projects/:projectId/applications.
+"""The API of applications, their instances and flag usage.
 
-Which applications use a project, what is known of each, and how often flags are asked for.
+URLs: /api/admin/metrics, /api/admin/client-metrics and /api/admin/projects/:projectId/applications.
 """
 
 from typing import Any

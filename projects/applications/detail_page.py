@@ -1,4 +1,4 @@
-"""/applications/NAME/: what one application uses, and forgetting it."""
+"""/applications/NAME/: shows the flags and instances of an application, and deletes it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from projects.console import PROJECTS, flag_url, project_url
 
 
 class ApplicationPage(ListPage):
-    """The flags that it asked for, by environment; its instances; POST forgets it."""
+    """Lists the flags used, by environment, and the instances. POST deletes the application."""
 
     template_name = "applications/application.html"
     csv_name = "application"

@@ -1,4 +1,7 @@
-"""Applications across projects, in the reference's shapes. Of their usage a caller sees the projects it may read."""
+"""Builds the API documents of applications across projects, in the reference's format.
+
+They include usage only in projects that the caller may read.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +27,7 @@ Document = dict[str, Any]
 
 
 def readable_applications(caller: Caller) -> QuerySet[Application]:
-    """All of them for who reads all projects, else those that use a project the caller may read."""
+    """Applications that use a readable project; all applications if the caller may read all projects."""
     if caller.readable_projects is None:
         return Application.objects.all()
     lines = _readable_lines(caller).filter(application_id=OuterRef("pk"))
@@ -32,7 +35,7 @@ def readable_applications(caller: Caller) -> QuerySet[Application]:
 
 
 def access_application(caller: Caller, name: str) -> Application:
-    """Raises NotFound."""
+    """An application that the caller may read. Raises NotFound."""
     application = readable_applications(caller).filter(name=name).first()
     if application is None:
         raise NotFound(f"There is no application {name}.")
@@ -40,7 +43,7 @@ def access_application(caller: Caller, name: str) -> Application:
 
 
 def overview_documents(caller: Caller, applications: Sequence[Application]) -> list[Document]:
-    """One statement for all of them."""
+    """The documents of the applications' list. One SQL statement."""
     usage: dict[int, list[Document]] = {}
     lines = _readable_lines(caller).filter(application_id__in=[a.pk for a in applications])
     for line in lines.order_by("application_id", "project_id"):
@@ -70,7 +73,7 @@ def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
 
 
 def asked_flags(caller: Caller, application: Application) -> QuerySet[Any]:
-    """Its usage of flags that the caller may read, each with ``flag_name``, ``project`` and ``archived``."""
+    """The application's usage of readable flags, with ``flag_name``, ``project`` and ``archived``."""
     flags = readable_flags(caller)
     named = flags.filter(pk=OuterRef("flag_id"))
     usage = FlagUsage.objects.filter(application_id=application.pk, flag_id__in=flags.values("pk"))
@@ -82,7 +85,7 @@ def asked_flags(caller: Caller, application: Application) -> QuerySet[Any]:
 
 
 def lines_of(caller: Caller, application: Application) -> QuerySet[ProjectApplication]:
-    """Its line in each project that the caller may read."""
+    """The application's rows in the applications lists of projects that the caller may read."""
     return _readable_lines(caller).filter(application_id=application.pk).order_by("project_id")
 
 

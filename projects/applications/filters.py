@@ -1,4 +1,4 @@
-"""What the lists of applications can be searched for and sorted by."""
+"""Filters and sort orders of the applications lists."""
 
 from django.db.models import Q, QuerySet
 

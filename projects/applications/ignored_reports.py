@@ -1,4 +1,4 @@
-"""Counts of what was beyond a limit in the reports of the last two days and not stored."""
+"""Reads the counts of reported items that exceeded a limit in the last two days and were not stored."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Impact metrics: counters, gauges and histograms that applications record with their SDK, kept for scraping.
+"""Stores impact metrics: counters, gauges and histograms that applications record with their SDK.
 
-SDKs report what was recorded since their last report. Counters and histograms add up here; a gauge is what was told
-last. Names, labels and series are bounded; what is beyond, or contradicts the kind of a metric, is ignored and
-counted with the other reports that are (``projects.applications.report_limits``).
+SDKs report what was recorded since their last report. Counters and histograms are added up; a gauge keeps the
+last reported value. The numbers of names, labels and series are limited. Samples that exceed a limit or
+contradict the kind of a metric are ignored and counted (``projects.applications.report_limits``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,8 @@ class Series(NamedTuple):
 
 @dataclass(slots=True)
 class Sample:
-    """``value`` of a counter or gauge, the sum of a histogram; ``buckets`` are cumulative counts by upper bound."""
+    """``value`` of a counter or gauge, the sum of a histogram; ``buckets`` are cumulative counts by upper
+    bound."""
 
     kind: str
     help: str
@@ -49,7 +50,7 @@ def series_of(name: str, labels: Mapping[str, str], **forced: str) -> Series:
 
 
 def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
-    """Returns the number of ignored samples."""
+    """Writes the samples that are within the limits. Returns the number of ignored ones."""
     if not samples:
         return 0
     kept = _within_limits(cursor, samples)
@@ -79,7 +80,7 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
 
 
 def _within_limits(cursor: Any, samples: Samples) -> Samples:
-    """The samples within the limits whose kind is that of the stored metric."""
+    """The samples that are within the limits and have the same kind as the stored metric."""
     series = sorted(samples)
     cursor.execute(
         "SELECT name, labels, kind FROM projects_impactseries JOIN unnest(%s::text[], %s::text[])"

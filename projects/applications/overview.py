@@ -1,4 +1,4 @@
-"""An application at a glance: its projects, and by environment its instances, SDKs and what is missing here."""
+"""Builds the overview of an application: its projects, and its instances and SDKs by environment."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,8 +12,11 @@ Document = dict[str, Any]
 
 
 def application_overview(caller: Caller, application: Application) -> Document:
-    """Of its usage the caller sees the projects it may read. Names of flags that do not exist are not kept, and no
-    SDK is called outdated, so those two lists are empty."""
+    """The overview, with usage only in projects that the caller may read.
+
+    The lists of missing flags and outdated SDKs are always empty: names of unknown flags are not stored, and
+    SDK versions are not rated.
+    """
     used = list(asked_flags(caller, application).values_list("flag_name", "project"))
     instances = list(instances_of(application))
     environments = sorted({instance.environment for instance in instances})

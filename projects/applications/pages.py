@@ -1,4 +1,4 @@
-"""/projects/ID/applications/: who uses a project."""
+"""/projects/ID/applications/: the applications that use a project."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs
 from projects.models import Environment, ProjectApplication
 
-# The columns' names in the API's sortBy.
+# Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """``oldest``: no application of the project runs an older one, some run a newer."""
+    """An SDK version. ``oldest`` marks the oldest one in the project, if there are newer ones."""
 
     text: str
     oldest: bool
@@ -31,7 +31,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRow:
-    """``instances`` are at most as many as the API lists; ``unlisted`` says how many more there are."""
+    """A row of the page.
+
+    ``instances`` has as many as the API lists; ``unlisted`` is the number of the others.
+    """
 
     line: ProjectApplication
     url: str
@@ -98,7 +101,10 @@ class ApplicationsPage(ListPage):
         )
 
     def curl(self) -> str:
-        """The same page of the API's list, which searches in environments but has no filter for them."""
+        """The API request for this page.
+
+        The API has no environment filter, but its search covers environments.
+        """
         sort = self.shown.sort
         key = sort.removeprefix("-")
         asked = {"query": self.shown.given.get("q", "").strip() or self.shown.given.get("environment", "")}
@@ -114,7 +120,7 @@ class ApplicationsPage(ListPage):
 
 
 def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> list[ApplicationRow]:
-    """Two statements for any number of lines."""
+    """The rows of a page, in two SQL statements."""
     oldest = documents.oldest_versions(project_id)
     return [
         ApplicationRow(

@@ -1,4 +1,4 @@
-"""A project's applications list: one narrow row for each application, and the instances of one page."""
+"""Reads a project's applications list: a narrow row for each application, and the instances of one page."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -45,7 +45,10 @@ def project_applications(project_id: str) -> QuerySet[ProjectApplication]:
 
 
 def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySet[ProjectApplication]:
-    """The rows with one of the terms in their name, environment or SDK, ignoring case; all without terms."""
+    """Rows with one of the terms in their name, environment or SDK, ignoring case.
+
+    All rows if there are none.
+    """
     wanted = Q()
     for term in terms:
         # No part contains the separator, so a term that does matches nothing.
@@ -75,7 +78,7 @@ def page(
 
 
 def application_documents(project_id: str, lines: Sequence[ProjectApplication]) -> list[Document]:
-    """The documents of one page, in order. One statement."""
+    """The documents of one page, in order. One SQL statement."""
     instances = _instances(project_id, [line.application_id for line in lines])
     return [
         {
@@ -91,7 +94,7 @@ def application_documents(project_id: str, lines: Sequence[ProjectApplication]) 
 
 
 def oldest_versions(project_id: str) -> dict[str, str]:
-    """The oldest version of each SDK that the project's applications use in several versions. One statement."""
+    """The oldest version of each SDK that is used in several versions in the project. One SQL statement."""
     lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
     sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
     known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
@@ -115,7 +118,10 @@ def _refresh_lines(project_id: str, since: datetime) -> None:
 
 
 def refresh_lines_ahead(ahead: timedelta) -> int:
-    """Rebuilds rows that become outdated within ``ahead``, so that page views need not. Returns their number."""
+    """Rebuilds rows that become outdated within ``ahead``, so that page views do not.
+
+    Returns their number.
+    """
     soon = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW + ahead
     lines = ProjectApplication.objects.filter(oldest_seen_at__lt=soon)
     ids = sorted(set(lines.values_list("application_id", flat=True)))

@@ -1,8 +1,9 @@
-"""Hourly limits on what reports create: applications of a token, instances of an application, variants of a flag.
+"""Hourly limits on new rows from reports: applications of a token, instances of an application, variants of a
+flag.
 
-SDK tokens are known to many, frontend tokens to everybody. What exceeds a limit is not stored but counted, shown on the
-application's page and by the API, and logged. Existing applications and instances are not limited. Each worker has its
-own limits, so that they need no database statement.
+Limits are needed because many users know SDK tokens, and frontend tokens are public. Items beyond a limit are
+not stored but counted. The counts are logged and shown on the application's page and in the API. Existing
+applications and instances are not limited. Each worker counts separately, which needs no database statement.
 """
 
 import logging

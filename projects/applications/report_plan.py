@@ -28,7 +28,10 @@ class StoredUsage:
 
 @dataclass(slots=True)
 class Writes:
-    """What to write of a report. ``changed`` are the applications whose rows in the applications lists change."""
+    """What to write of a report.
+
+    ``changed`` are the applications whose rows in the applications lists change.
+    """
 
     flags_to_hold: set[str] = field(default_factory=set)
     flags_seen: dict[tuple[int, str], datetime] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class Writes:
 
 
 def read_stored_usage(cursor: Any, report: UsageReport) -> StoredUsage:
-    """At most four statements."""
+    """Reads the stored rows of a report in at most four SQL statements."""
     known = StoredUsage()
     statement = "SELECT name, id, strategies FROM projects_application WHERE name = ANY(%s)"
     for name, application, strategies in fetch(cursor, statement, sorted(report.strategies)):

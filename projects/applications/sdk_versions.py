@@ -10,7 +10,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 def split_sdk(sdk: str) -> tuple[str, str]:
-    """Name and version, "" without a version."""
+    """(name, version) of an SDK string; the version may be ""."""
     name, _, rest = sdk.partition(":")
     return name, rest.partition(":")[0]
 
@@ -28,7 +28,8 @@ def is_version(text: str) -> bool:
 
 
 def version_key(version: str) -> tuple[Any, ...]:
-    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; invalid versions come last."""
+    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; invalid versions come
+    last."""
     match = _NUMBERS.fullmatch(version)
     if match is None:
         return (1, (), False, _natural(version), version)
@@ -40,5 +41,5 @@ def version_key(version: str) -> tuple[Any, ...]:
 
 
 def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Runs of digits by value, everything else by code point."""
+    """A sort key that compares runs of digits by value and everything else by code point."""
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))

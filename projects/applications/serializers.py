@@ -1,4 +1,4 @@
-"""Bodies and answers about applications and the usage that SDKs report."""
+"""Request and response serializers of applications and reported usage."""
 
 from rest_framework import serializers
 

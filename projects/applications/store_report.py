@@ -1,7 +1,8 @@
 """Stores usage reports.
 
-What is stored already is written again after a minute at the earliest, so unchanged clients mostly cost reads. Tables
-are written in the order of ``projects.applications.usage_triggers``, each in key order, which prevents deadlocks.
+A stored time is updated only if it is more than a minute old, so reports of unchanged clients mostly need
+reads. Tables are written in the order given in ``projects.applications.usage_triggers``, each in key order,
+which prevents deadlocks.
 """
 
 from collections import Counter
@@ -48,8 +49,8 @@ def store_report(
 ) -> None:
     """Writes what is new in a report. Unknown flags are ignored.
 
-    Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With ``skip_locked``,
-    raises FlagsLocked at once for flags that another transaction has locked.
+    Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With
+    ``skip_locked``, raises FlagsLocked at once for flags that another transaction has locked.
     """
     now = now or timezone.now()
     with connection.cursor() as cursor:
@@ -126,7 +127,10 @@ def _write_flags_seen(cursor: Any, writes: Writes) -> None:
 
 
 def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, int]:
-    """The ids of new applications. An empty update locks one that another transaction has created meanwhile."""
+    """Creates applications and returns their ids.
+
+    If a concurrent transaction has created one of them, the upsert locks it and changes nothing.
+    """
     names = sorted(writes.new_applications)
     statement = """
         INSERT INTO projects_application AS known (name, folded_name, strategies, created_at)
@@ -198,7 +202,7 @@ def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
 
 
 def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counter[Subject]:
-    """Stores a limited number of variant names in a row, the first ones reported."""
+    """Adds hourly counts. A row has a limited number of variant names, the first ones reported."""
     limit = settings.REPORT_VARIANTS_LIMIT
     told = {
         (known.flags[use.flag], use.environment, hour, known.applications[use.application]): (use, count)
@@ -233,7 +237,8 @@ def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counte
 
 
 def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
-    """Updates the rows of the applications lists: rebuilt for changed applications, otherwise only "last seen"."""
+    """Updates the rows of the applications lists: rebuilt for changed applications, otherwise only "last
+    seen"."""
     changed = sorted({known.applications[name] for name in writes.changed})
     if changed:
         refresh_applications(changed, now=now)

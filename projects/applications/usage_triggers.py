@@ -1,11 +1,12 @@
-"""Database triggers that keep each project's applications list in step with usage.
+"""Database triggers that update projects' applications lists when usage changes.
 
-``projects_refresh_applications(ids, since)`` rebuilds the rows of these applications, counting instances seen since
-then. Reports call it when something new appears, triggers when a flag is moved or deleted in any way. The triggers
-count all instances; a page view rebuilds rows whose instances have left the window.
+``projects_refresh_applications(ids, since)`` rebuilds the rows of these applications, counting instances seen
+at or after ``since``. Reports call it for new applications, instances or usage, and triggers when a flag is
+moved or deleted by any statement. The triggers count all instances; a page view rebuilds rows with expired
+instances.
 
-Everything that writes usage locks in the same order, so that reports and deletions cannot deadlock: flags, last seen,
-applications, instances, usage, hours, applications lists; each by key.
+All code that writes usage locks tables in the same order, so that reports and deletions cannot deadlock:
+flags, last seen, applications, instances, usage, hours, applications lists. Rows are locked in key order.
 """
 
 import pgtrigger

@@ -1,6 +1,6 @@
-"""The flag definitions that SDKs download and evaluate themselves.
+"""Builds the flag definitions that SDKs download and evaluate.
 
-Their order is that of the playground's engine, so that both evaluate alike.
+Strategies and variants have the same order as in the playground's engine, so that both give the same results.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,8 +26,8 @@ def client_features(
 ) -> tuple[list[Document], list[Document]]:
     """The active flags of these projects as they are in this environment, and the segments they use, by id.
 
-    ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment support.
-    Four statements, whatever the number of flags.
+    ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
+    support. Four SQL statements, whatever the number of flags.
     """
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connections[using].cursor() as cursor:
@@ -54,7 +54,7 @@ def _flag(
     flag = {
         "name": name,
         "type": kind,
-        # Without disabled strategies none may be left, which SDKs evaluate as on.
+        # Disabled strategies are left out. SDKs evaluate an empty list as on, so such a flag must be off.
         "enabled": enabled and (bool(active) or not strategies),
         "project": project,
         "stale": stale,

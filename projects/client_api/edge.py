@@ -17,7 +17,7 @@ SECRET = "default:development.<56 hexadecimal digits>"
 EXAMPLE = {
     "tokens": [{"token": SECRET, "type": "client", "projects": ["default"], "environment": "development"}]
 }
-# Edge proxies' name for backend tokens.
+# Edge proxies call backend tokens "client" tokens.
 TYPES = {ApiToken.Kind.BACKEND: "client"}
 
 
@@ -39,7 +39,7 @@ class ValidateTokensView(APIView):
     def post(self, request: Request) -> Response:
         """List which of these tokens are valid, with their projects.
 
-        Needs no permission: whoever has a token may know this.
+        Needs no permission, because the caller already has the tokens.
         """
         body = wire.read(wire.Tokens, request.data)
         return Response({"tokens": valid_tokens(body.tokens)})

@@ -1,4 +1,4 @@
-"""GET /api/client/features: everything an SDK needs to evaluate flags itself."""
+"""GET /api/client/features: the flag definitions that SDKs evaluate locally."""
 
 import re
 from typing import Any
@@ -130,8 +130,8 @@ class FeaturesView(ClientView):
     def get(self, request: ApiRequest) -> HttpResponse:
         """List all active flags of the token's projects in the token's environment.
 
-        Projects and environment come from the key alone. An SDK of client specification 4.2.0 or later gets
-        segments by id; for older ones their constraints are written into the strategies.
+        The token determines the projects and the environment. An SDK of client specification 4.2.0 or later
+        gets segments by id; for older ones their constraints are written into the strategies.
         """
         query = read_query(request)
         using = sdk_database()

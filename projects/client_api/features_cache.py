@@ -1,4 +1,4 @@
-"""A cache of serialised client features documents, one for each token scope, query and revision."""
+"""Caches serialised /api/client/features responses by token scope, query and revision."""
 
 import gzip
 import hashlib
@@ -20,7 +20,7 @@ from projects.models import FlagTag
 
 @dataclass(frozen=True, slots=True)
 class FeaturesQuery:
-    """The filters of a request. ``tags`` are (type, value); a flag needs one of them."""
+    """The filters of a request. ``tags`` are (type, value) pairs; a flag must have at least one of them."""
 
     knows_segments: bool
     name_prefix: str = ""
@@ -74,7 +74,7 @@ def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[byt
 
 
 def cached_response(token: ApiToken, query: FeaturesQuery, *, using: str) -> CachedResponse:
-    """Builds and caches a response. One thread of a worker at a time; the others then find it in the cache."""
+    """A response from the cache, built if necessary. Only one thread of a worker builds at a time."""
     with _building, consistent_reads(using):
         scope = read_token_scope(token, using=using)
         key, etag = etag_of(scope, query, using=using)
@@ -117,7 +117,10 @@ def _filter(query: FeaturesQuery, *, using: str) -> Callable[[str], bool]:
 
 
 def _tagged(query: FeaturesQuery, *, using: str) -> set[str] | None:
-    """The names of flags with one of the tags, None without tags. Part of the ETag, as tags do not change revisions."""
+    """The names of flags with one of the tags, None without tags.
+
+    Part of the ETag, as tags do not change revisions.
+    """
     if not query.tags:
         return None
     names: set[str] = set()

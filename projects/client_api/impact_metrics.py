@@ -1,4 +1,4 @@
-"""The impact metrics of a report, validated one by one: an invalid one affects no others."""
+"""Validates the impact metrics of a report one by one, so that an invalid one does not affect the others."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""GET /internal-backstage/impact/metrics: impact metrics, for Prometheus and what speaks its text format."""
+"""GET /internal-backstage/impact/metrics: impact metrics in the Prometheus text format."""
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -17,7 +17,10 @@ class ImpactMetricsView(APIView):
         responses={200: OpenApiResponse(str, description="Prometheus text format.")},
     )
     def get(self, request: ApiRequest) -> HttpResponse:
-        """Get the counters, gauges and histograms that applications recorded. For callers who can read all projects."""
+        """Get the counters, gauges and histograms that applications recorded.
+
+        For callers who can read all projects.
+        """
         if request.user.readable_projects is not None:
             raise NoAccess("Impact metrics are of all projects; you need a root role to read them.")
         return HttpResponse(impact_metrics_text(), content_type=CONTENT_TYPE)

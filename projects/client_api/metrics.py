@@ -1,4 +1,4 @@
-"""POST /api/client/metrics and /metrics/bulk: what SDKs and edge proxies counted."""
+"""POST /api/client/metrics and /metrics/bulk: usage metrics from SDKs and edge proxies."""
 
 from collections import Counter
 from datetime import datetime
@@ -98,8 +98,8 @@ class BulkMetricsView(ClientView):
     def post(self, request: ApiRequest) -> Response:
         """Report metrics of an edge proxy.
 
-        Entries for other environments than the token's are not stored. Tokens used at the proxy count as used; unknown
-        tokens are ignored.
+        Entries for other environments than the token's are not stored. Tokens used at the proxy count as
+        used; unknown tokens are ignored.
 
         Valid entries are stored even if others are invalid and the response is 400.
         """

@@ -1,13 +1,13 @@
 """Writes the usage reports of a worker in batches.
 
-A request is answered only after its report is committed, so an acknowledged report survives a crash. Whichever thread
-gets the lock writes all waiting reports in one transaction: the busier a worker, the larger its transactions, and rows
-that many reports touch (the counts of a popular flag) are written once. Under load the writer waits a moment for more
-reports, which leads to fewer commits.
+A request is answered only after its report is committed, so an acknowledged report survives a crash. The
+thread that gets the lock writes all waiting reports in one transaction. The busier a worker, the larger its
+transactions, and rows that many reports update (the counts of a popular flag) are written only once. Under
+load the writer waits for BATCH_DELAY to collect more reports, which reduces the number of commits.
 
-Nor does a report wait for an import: one about a locked flag is taken out of the batch and waits for that flag in its
-own thread. Only some of a worker's threads may wait, and only briefly. Other requests are answered 503, and their SDKs
-send the report again.
+Batches do not wait for imports: a report about a locked flag is taken out of the batch and waits for that
+flag in its own thread. Only some of a worker's threads may wait, and only briefly. Other requests are
+answered 503, and their SDKs send the report again.
 """
 
 import time
@@ -26,7 +26,7 @@ from projects.applications.usage_report import UsageReport
 
 BATCH_DELAY = 0.01  # seconds
 TRIES = 5
-# How long a report waits for a lock: in a batch, while other reports of the batch wait for it, by itself.
+# Lock timeouts of a report: in a batch, alone while the rest of its batch waits, and alone in its own thread.
 TOGETHER, IN_FRONT, ALONE = timedelta(seconds=0.5), timedelta(seconds=0.05), timedelta(seconds=3)
 # PostgreSQL error classes that no report can cause: connection, resources, operator intervention, system.
 _OF_THE_DATABASE = ("08", "53", "57", "58")
@@ -122,7 +122,7 @@ def _store(reports: Sequence[UsageReport], *, lock_wait: timedelta, skip_locked:
 
 
 def _write_together(entries: Sequence[_Entry]) -> None:
-    """Writes all in one transaction, except those that must wait for a locked flag."""
+    """Writes the reports in one transaction, except those that must wait for a locked flag."""
     while entries:
         try:
             _store([entry.report for entry in entries], lock_wait=TOGETHER, skip_locked=True)
@@ -137,7 +137,7 @@ def _write_together(entries: Sequence[_Entry]) -> None:
 
 
 def _write_each(entries: Sequence[_Entry], error: Exception) -> None:
-    """Writes each in its own transaction, so that a failing or waiting report does not affect the others."""
+    """Writes each report in its own transaction, so that a failing or waiting one does not affect others."""
     if len(entries) == 1 or _is_of_the_database(error):
         _refuse(entries, error)
         return
@@ -158,7 +158,7 @@ def _refuse(entries: Sequence[_Entry], error: Exception) -> None:
 
 
 def _is_of_the_database(error: Exception) -> bool:
-    """Whether the next report would fail in the same way."""
+    """Whether the database itself failed, so that other reports would fail in the same way."""
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     state = sqlstate(error)

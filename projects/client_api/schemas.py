@@ -12,7 +12,7 @@ MOST_COUNT = 2**31 - 1
 DEFAULT_INSTANCE = "default"
 MAX_WORD_LENGTH = 255  # characters
 MOST_TOKENS = 1000
-MAX_ENTRIES = 10_000  # of a bulk list; flags of one report
+MAX_ENTRIES = 10_000  # in a bulk list, or flags in a report
 MOST_VARIANTS = 1000
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_LENGTH)]
@@ -58,7 +58,7 @@ class Platform(Body):
 
 
 class Registration(Platform):
-    """A registration."""
+    """The body of /register."""
 
     appName: Name = Field(description="Application name, as in the SDK's configuration.")
     instanceId: InstanceId = Field(DEFAULT_INSTANCE, description="Instance of the application.")

@@ -9,9 +9,9 @@ KNOWS_SEGMENTS = Version(4, 2, 0)
 
 
 def knows_segments(header: str) -> bool:
-    """Whether the SDK takes segments by id; without the header it gets their constraints instead.
+    """Whether the SDK supports segments by id. False without the header: it then gets their constraints.
 
-    Raises ValidationError for what is no version.
+    Raises ValidationError if the header is not a valid version.
     """
     text = header.strip()
     if not text:

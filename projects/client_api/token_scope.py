@@ -1,7 +1,7 @@
 """The projects and environment that an SDK token can read, and their revision.
 
-The revision is the sum of the projects' revisions. Each of these only grows, so every change changes the sum. Their
-maximum may stay the same, because revisions are assigned before they are committed.
+The revision is the sum of the projects' revisions. Each of these only grows, so every change changes the sum.
+Their maximum may stay the same, because revisions are assigned before they are committed.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def sdk_database() -> str:
 
 
 def read_token_scope(token: ApiToken, *, using: str) -> TokenScope:
-    """One statement."""
+    """Reads the projects, environment and revision of a token in one SQL statement."""
     with connections[using].cursor() as cursor:
         cursor.execute(_ALL if token.all_projects else _OF_SCOPES, None if token.all_projects else [token.pk])
         revision, projects = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""Everything below /api/client/: what backend SDKs and edge proxies call."""
+"""URL patterns below /api/client/, for backend SDKs and edge proxies."""
 
 from django.urls import path
 

@@ -1,5 +1,4 @@
-"""The list of a strategy's fields, from which documents, rows, exports, imports, forms and the admin site
-derive.
+"""Lists the fields of a strategy. Documents, rows, exports, imports, forms and the admin site use this list.
 
 A new field needs an entry here, a column of ``Strategy`` with its migration, a member of ``StrategyChanges``
 (the request bodies), and an input in the template of the strategy form. Validation and evaluation are

@@ -19,7 +19,7 @@ def strategy_type_problems(strategy_type: StrategyType) -> Iterator[Problem]:
 
 
 def parameter_problems(parameters: Any, path: str = "parameters") -> Iterator[Problem]:
-    """Problems of ``[{"name": …, "type": one of PARAMETER_TYPES, "description": …, "required": boolean}]``."""
+    """Problems of ``[{"name": …, "type": …, "description": …, "required": boolean}]``."""
     if not isinstance(parameters, list):
         yield Problem(path, "must be a list")
         return

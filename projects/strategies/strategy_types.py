@@ -66,7 +66,7 @@ def reactivate_strategy_type(name: str, *, caller: Caller) -> StrategyType:
 
 @transactional
 def delete_strategy_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises InvalidOperation for a built-in type, EditConflict, and Conflict if strategies have this type."""
+    """Raises InvalidOperation for built-in types, EditConflict, and Conflict if strategies have the type."""
     strategy_type = access_strategy_type_for_update(caller, name, Permission.DELETE_STRATEGY)
     check_not_built_in(strategy_type)
     before = strategy_type_document(strategy_type)

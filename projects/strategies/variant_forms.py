@@ -1,4 +1,4 @@
-"""Reads and renders the variant rows of a form, with weights in percent. Their inputs are named ``v-N-…``."""
+"""Reads and renders the variant rows of a form, with weights in percent. Inputs are named ``v-N-…``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
