@@ -91,7 +91,10 @@ def rights_of_user(user_id: int) -> Rights:
 
 
 class Caller:
-    """Who performs an action: a user, a service account, an API token or the system."""
+    """Who performs an action: a user, a service account, an API token or the system.
+
+    A caller is never built from request data.
+    """
 
     is_authenticated = True  # read by DRF and templates
 
@@ -105,7 +108,7 @@ class Caller:
 
     @classmethod
     def system(cls) -> "Caller":
-        """The caller of management commands and background tasks."""
+        """The caller of actions that no user or token requested, such as management commands."""
         return cls(rights=EVERYTHING)
 
     @cached_property

@@ -19,7 +19,7 @@ def register() -> None:
 
 
 def offer_setup_link() -> None:
-    """Logs a link for creating the first account. Only administrators of the server can read the log."""
+    """Logs a link for creating the first account, if there is none. Anyone who reads the log can use it."""
     if link := create_setup_link():
         log.warning(
             "There is no account yet. Make the first one at %s%s (works once, for a day)",

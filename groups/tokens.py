@@ -1,4 +1,4 @@
-"""API tokens: the format of their secrets, which is that of the reference server, hashes and lookup."""
+"""API tokens: creating, hashing and looking up their secrets, in the format of the reference server."""
 
 import hashlib
 import hmac
@@ -38,7 +38,7 @@ def hash_secret(secret: str) -> str:
 
 
 def visible_prefix(secret: str) -> str:
-    """The part of a secret that may be shown: its scope and at most 6 characters or a quarter of the rest."""
+    """The part of a secret that may be shown: its scope and a quarter of the rest, at most 6 characters."""
     separator = secret.find(".") if "." in secret else secret.find(":")
     return secret[: separator + 1 + min(6, (len(secret) - separator - 1) // 4)]
 

@@ -1,5 +1,7 @@
-"""Template filters for long lists: ``{% load lists %}{{ names|cut|join:", " }}``, ``{{
-field|label_of:value }}``."""
+"""Template filters for lists and filters.
+
+``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``
+"""
 
 from collections.abc import Sequence
 

@@ -76,7 +76,7 @@ class GroupMemberRecord(serializers.Serializer):
 
 
 class GroupRecord(serializers.Serializer):
-    """A group with its members and the projects in which it holds a role."""
+    """A group with its members, and the projects in which it holds a role."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()

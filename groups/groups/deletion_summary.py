@@ -8,7 +8,7 @@ NUMBERS = ("None", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight
 
 
 def deletion_sentence(plan: GroupDeletion) -> str:
-    """``Former contractors has 3 members. They lose Member in legacy-portal. One of them has no other access …``"""
+    """For example: ``Beta has 3 members. They lose Member in shop. One of them has no other access …``"""
     group, count = plan.group, len(plan.members)
     if not count:
         return f"{group.name} has no members. Nobody loses access."

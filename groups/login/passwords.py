@@ -1,4 +1,4 @@
-"""Password rules, and changing a password, which logs the account out of all other sessions."""
+"""Password rules, and changing a password, which logs the account out everywhere else."""
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as Refused
@@ -34,11 +34,12 @@ def problems_of_password(password: str, user: User, *, path: str = "password") -
 
 @transactional
 def change_password(user: User, password: str, *, caller: Caller) -> None:
-    """Sets the password, ends the account's other sessions and invalidates its open links.
+    """Sets the password, ends the account's sessions and invalidates its open links.
 
     Users can change their own password. An admin can change any; this also deletes the account's personal
-    tokens, which might be in the wrong hands. Raises NoAccess, NotFound, InvalidOperation (a service account
-    has no password), ValidationError.
+    tokens, which might be in the wrong hands.
+
+    Raises NoAccess, NotFound, InvalidOperation (a service account has no password), ValidationError.
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
@@ -54,7 +55,7 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         )
     if problems := problems_of_password(password, locked):
         raise ValidationError.of(problems)
-    user.set_password(password)  # updates the caller's object, so that its session can be kept (keep_session)
+    user.set_password(password)  # the caller's object is updated too, so that its session can be kept
     locked.password = user.password
     locked.save(update_fields=["password"])
     end_links(locked)

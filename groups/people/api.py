@@ -97,7 +97,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="getUsers", responses=PeopleList)
     def list(self, request: ApiRequest) -> Response:
-        """List all users and the root roles there are."""
+        """List all users and the available root roles."""
         people = actions.accounts(self.caller, is_service=False)
         roles = [role_record(role) for role in root_roles()]
         users = [account_record(user) | {"inviteLink": ""} for user in people]
@@ -105,7 +105,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="createUser", request=PersonBody, responses={201: CreatedPersonRecord})
     def create(self, request: ApiRequest) -> Response:
-        """Create a user. Without a password, the answer contains a link that works once."""
+        """Create a user. Without a password, the response contains a one-time link."""
         data = self.validated(PersonBody)
         new = NewAccount(
             username=data.get("username") or data.get("email") or "",
@@ -141,7 +141,7 @@ class UserViewSet(ETagMixin, ViewSet):
     @extend_schema(operation_id="validateUserPassword", request=PasswordBody, responses={200: None})
     @action(methods=["post"], detail=False, url_path="validate-password")
     def validate_password(self, request: ApiRequest) -> Response:
-        """Check a password against the rules. Reports everything that is wrong with it."""
+        """Check a password against the rules. Reports all problems at once."""
         password = self.validated(PasswordBody)["password"]
         if problems := problems_of_password(password, User()):
             raise ValidationError.of(problems)

@@ -21,8 +21,7 @@ def admins() -> QuerySet[User]:
 
 @contextmanager
 def keeping_admins(caller: Caller) -> Iterator[None]:
-    """Wraps a change that could remove the Admin role from a user. Raises InvalidOperation at the end of the
-    block.
+    """Wraps a change that could take the Admin role from a user. Raises InvalidOperation at its end.
 
     A lock serialises such changes: if two admins remove each other at once, only one of them succeeds.
     """
@@ -34,7 +33,7 @@ def keeping_admins(caller: Caller) -> Iterator[None]:
 
 
 def check_admins_without_account(user: User, caller: Caller) -> None:
-    """Raises InvalidOperation if the account is the caller's own or the last one with the Admin role."""
+    """Raises InvalidOperation if the account is the caller's or the last one that holds the Admin role."""
     before = set(admins().values_list("id", flat=True))
     _check_admins(before, before - {user.pk}, caller)
 

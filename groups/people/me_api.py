@@ -145,7 +145,7 @@ class PersonalTokenViewSet(ViewSet):
         examples=[TOKEN_EXAMPLE],
     )
     def create(self, request: ApiRequest) -> Response:
-        """Create a token with the caller's own permissions. Only this answer contains its secret."""
+        """Create a token with the caller's own permissions. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = personal_tokens.create_personal_token(self.user, **data, caller=self.caller)
         return Response(personal_token_record(token, secret), status=201)

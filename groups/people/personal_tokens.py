@@ -41,9 +41,9 @@ def own_user(caller: Caller) -> User:
 def create_personal_token(
     user: User, *, name: str, expires_at: datetime | None, caller: Caller
 ) -> tuple[ApiToken, str]:
-    """Creates a token. Returns it with its secret, which is not stored. Users can do this for themselves,
-    admins for all.
+    """Creates a token and returns it with its secret, which is not stored.
 
+    Users can create tokens for themselves, admins for every account.
     Raises NoAccess, NotFound, NameExists, ValidationError (it would outlive the token used to create it).
     """
     _lock(user, caller)

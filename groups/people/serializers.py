@@ -103,7 +103,7 @@ class PersonalTokenBody(Body):
 
 
 class PersonalToken(serializers.Serializer):
-    """A personal token. Only the answer to its creation contains its `secret`."""
+    """A personal token. Only the response to its creation contains its `secret`."""
 
     id = serializers.IntegerField()
     description = serializers.CharField()

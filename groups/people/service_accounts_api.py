@@ -49,7 +49,7 @@ class ServiceAccountViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="getServiceAccounts", responses=ServiceAccountList)
     def list(self, request: ApiRequest) -> Response:
-        """List all service accounts and the root roles there are."""
+        """List all service accounts and the available root roles."""
         found = actions.accounts(self.caller, is_service=True)
         tokens = tokens_by_user(found)
         roles = [role_record(role) for role in root_roles()]
@@ -121,7 +121,7 @@ class ServiceAccountTokenViewSet(ViewSet):
         responses={201: PersonalToken},
     )
     def create(self, request: ApiRequest, account_id: str) -> Response:
-        """Create a token that acts as the service account. Only this answer contains its secret."""
+        """Create a token that acts as the service account. Only this response contains its secret."""
         data = self.validated(PersonalTokenBody)
         token, secret = create_personal_token(self.account, **data, caller=self.caller)
         return Response(personal_token_record(token, secret), status=201)

@@ -83,7 +83,7 @@ class FormOptions:
 
     @property
     def default_environment(self) -> str:
-        """The environment "production" if it exists."""
+        """The environment "production" if it exists, otherwise the first one."""
         if "production" in self.environments or not self.environments:
             return "production"
         return self.environments[0]

@@ -1,14 +1,17 @@
 """The URL parameters of the playground's pages: environments, projects and contexts.
 
 - ``environment`` and ``project`` may be repeated.
-- ``context.NAME`` is a field of the context; ``name`` and ``value``, repeated in pairs, are fields added by hand.
-- ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into the other.
+- ``context.NAME`` is a field of the context. Pairs of ``name`` and ``value``, which may be repeated, are fields
+  added by hand.
+- ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into the
+  other.
 - ``kept`` is the digest of a stored context, used when a context is too long for a URL.
 
-The value of a field may be several values separated by commas: each combination is a context of its own, as in the
-advanced API. In JSON that holds only with several environments, because only the advanced API takes those; with one
-environment, a comma is part of the value. The compare page has two queries in one URL, with prefixes
-(``a.environment``); they share the projects.
+A field may have several values, separated by commas: each combination is a separate context, as in the advanced
+API. For JSON, this only applies to several environments, because they require the advanced API; with one
+environment, a comma is part of the value.
+
+The compare page has two queries in one URL, with prefixes (``a.environment``). They share the projects.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,7 +130,7 @@ def _with_offset(text: str) -> str:
 
 
 def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
-    """Raises ValidationError."""
+    """The context documents, one for each combination of values. Raises ValidationError."""
     whole = _whole(query)
     if query.json is not None and len(query.environments) == 1:
         return [whole]
