@@ -164,7 +164,7 @@ class GroupViewSet(ETagMixin, ViewSet):
         examples=[EXAMPLE],
     )
     def update(self, request: ApiRequest, groupId: str) -> Response:  # noqa: N803
-        """Update a group. Omitted properties keep their values; `users` replaces the whole list of members."""
+        """Update a group. Omitted properties keep their values; `users` replaces all members."""
         group_id = path_id(groupId, "groupId")
         changes = self.validated(GroupUpdateBody)
         actions.update_group(group_id, changes, expected=self.expected, caller=self.caller)

@@ -143,7 +143,7 @@ class GroupMembership(models.Model):
 
 
 class LoginLink(models.Model):
-    """A one-time link to log in (or, without a user, to set up the first account). Only its hash is stored."""
+    """A one-time link for logging in or, without a user, for creating the first account. Stored as a hash."""
 
     token_hash = models.CharField(max_length=64, unique=True)
     user = models.ForeignKey(User, null=True, blank=True, on_delete=models.CASCADE)

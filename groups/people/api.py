@@ -154,7 +154,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="updateUser", request=PersonUpdateBody, responses=AccountRecord)
     def update(self, request: ApiRequest, user_id: str) -> Response:
-        """Update a user. Omitted properties keep their values; the last administrator keeps the Admin role."""
+        """Update a user. Omitted properties keep their values. The last admin cannot lose the Admin role."""
         changes = self.validated(PersonUpdateBody)
         user = actions.update_account(
             path_id(user_id), changes, is_service=False, expected=self.expected, caller=self.caller

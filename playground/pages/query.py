@@ -1,15 +1,15 @@
 """The URL parameters of the playground's pages: environments, projects and contexts.
 
 - ``environment`` and ``project`` may be repeated.
-- ``context.NAME`` is a field of the context. Pairs of ``name`` and ``value``, which may be repeated, are fields
-  added by hand.
-- ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into the
-  other.
+- ``context.NAME`` is a field of the context. Pairs of ``name`` and ``value``, which may be repeated, are
+  fields added by hand.
+- ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into
+  the other.
 - ``kept`` is the digest of a stored context, used when a context is too long for a URL.
 
-A field may have several values, separated by commas: each combination is a separate context, as in the advanced
-API. For JSON, this only applies to several environments, because they require the advanced API; with one
-environment, a comma is part of the value.
+A field may have several values, separated by commas: each combination is a separate context, as in the
+advanced API. For JSON, this only applies to several environments, because they require the advanced API; with
+one environment, a comma is part of the value.
 
 The compare page has two queries in one URL, with prefixes (``a.environment``). They share the projects.
 """
