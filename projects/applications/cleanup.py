@@ -51,7 +51,8 @@ class CleanupResult:
 
 
 def clean_usage(*, now: datetime | None = None) -> CleanupResult:
-    """Deletes hourly counts after two days, instances after thirty, and applications without instances and usage."""
+    """Deletes hourly counts after two days, instances after thirty, and applications without instances and
+    usage."""
     now = now or timezone.now()
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
     hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))

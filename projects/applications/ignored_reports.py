@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 
 def ignored_of(application: Application) -> dict[str, int]:
-    """``{"instance": 3, "variant": 19900}``, without zero counts."""
+    """Counts by kind, without zeros: ``{"instance": 3, "variant": 19900}``."""
     rows = _kept().filter(application=application.name).order_by()
     return dict(rows.values("kind").annotate(total=Sum("number")).values_list("kind", "total"))
 

@@ -25,8 +25,10 @@ class Series(NamedTuple):
 
 @dataclass(slots=True)
 class Sample:
-    """``value`` of a counter or gauge, the sum of a histogram; ``buckets`` are cumulative counts by upper
-    bound."""
+    """``value`` is that of a counter or gauge, or the sum of a histogram.
+
+    ``buckets`` are cumulative counts by upper bound.
+    """
 
     kind: str
     help: str

@@ -1,4 +1,4 @@
-"""Impact metrics in Prometheus' text format, version 0.0.4."""
+"""Writes impact metrics in the Prometheus text format, version 0.0.4."""
 
 import math
 import re

@@ -1,5 +1,4 @@
-"""Hourly limits on new rows from reports: applications of a token, instances of an application, variants of a
-flag.
+"""Hourly limits on the applications of a token, the instances of an application and the variants of a flag.
 
 Limits are needed because many users know SDK tokens, and frontend tokens are public. Items beyond a limit are
 not stored but counted. The counts are logged and shown on the application's page and in the API. Existing
@@ -33,7 +32,7 @@ class Subject(NamedTuple):
 
 
 class HourlyQuota:
-    """What has been created in the current hour."""
+    """The names created in the current hour, by subject."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -74,7 +73,7 @@ quota = HourlyQuota()
 
 @dataclass(frozen=True, slots=True)
 class LimitedReport:
-    """A report without what exceeds the limits, and the counts of what was removed."""
+    """A report without the items that exceed the limits, and the counts of the removed items."""
 
     report: UsageReport
     ignored: Counter[Subject]

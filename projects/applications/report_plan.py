@@ -8,8 +8,8 @@ from django.conf import settings
 
 from projects.applications.usage_report import FlagUse, Instance, InstanceKey, UsageReport
 
-STEP = timedelta(minutes=1)  # the precision of everything "last seen"
-STRATEGIES_KEPT = 100  # of an application
+STEP = timedelta(minutes=1)  # the precision of "last seen" times
+STRATEGIES_KEPT = 100  # per application
 
 Rows = list[tuple[Any, ...]]
 
@@ -122,7 +122,7 @@ def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
 
 
 def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Writes:
-    """What is new, has changed, or was last seen more than a minute ago."""
+    """Plans writes for rows that are new, have changed, or were last seen more than a minute ago."""
     writes = Writes(new_applications=set(report.strategies) - set(known.applications))
     for name, told in report.strategies.items():
         stored = known.strategies.get(name, set())

@@ -28,8 +28,7 @@ def is_version(text: str) -> bool:
 
 
 def version_key(version: str) -> tuple[Any, ...]:
-    """Sorts 5.9.0 before 5.10.0 and 6.0.0-beta.2 before 6.0.0-beta.10 before 6.0.0; invalid versions come
-    last."""
+    """A sort key: 5.9.0 < 5.10.0 and 6.0.0-beta.2 < 6.0.0-beta.10 < 6.0.0. Invalid versions come last."""
     match = _NUMBERS.fullmatch(version)
     if match is None:
         return (1, (), False, _natural(version), version)

@@ -237,8 +237,7 @@ def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counte
 
 
 def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
-    """Updates the rows of the applications lists: rebuilt for changed applications, otherwise only "last
-    seen"."""
+    """Rebuilds changed applications in the applications lists, and updates "last seen" of the others."""
     changed = sorted({known.applications[name] for name in writes.changed})
     if changed:
         refresh_applications(changed, now=now)

@@ -60,10 +60,11 @@ class Count:
 
 @dataclass(slots=True)
 class UsageReport:
-    """``used`` has the latest time of each use, ``hours`` the counts of each use by hour (UTC).
+    """A report. ``used`` has the latest time of each use, ``hours`` the counts of each use by hour (UTC).
 
-    ``strategies`` has every application in the report with its known strategies; ``tokens`` the id of the token that
-    reported each application. ``impact`` are impact metrics; ``invalid_impact`` counts the invalid ones by token.
+    ``strategies`` has every application in the report with its known strategies; ``tokens`` the id of the
+    token that reported each application. ``impact`` are impact metrics; ``invalid_impact`` counts the invalid
+    ones by token.
     """
 
     instances: dict[InstanceKey, Instance] = field(default_factory=dict)

@@ -24,7 +24,7 @@ SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_
 def client_features(
     projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
 ) -> tuple[list[Document], list[Document]]:
-    """The active flags of these projects as they are in this environment, and the segments they use, by id.
+    """The active flags of the projects, as configured in the environment, and the segments they use, by id.
 
     ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
     support. Four SQL statements, whatever the number of flags.

@@ -167,7 +167,10 @@ class FeatureView(ClientView):
 
 
 def read_query(request: ApiRequest) -> FeaturesQuery:
-    """Raises ValidationError. Ignores ``project`` and ``environment``, which the token determines."""
+    """The filters in the query string. Ignores ``project`` and ``environment``, which the token determines.
+
+    Raises ValidationError.
+    """
     tags = []
     for index, tag in enumerate(request.query_params.getlist("tag")):
         tag_type, separator, value = tag.partition(":")

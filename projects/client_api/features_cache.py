@@ -40,7 +40,7 @@ class CachedResponse:
 
 
 class FeaturesCache:
-    """The latest response for each key, bounded in bytes."""
+    """Keeps the latest response for each cache key, up to a total size in bytes."""
 
     def __init__(self) -> None:
         self._responses: ByteCache[bytes, CachedResponse] = ByteCache()

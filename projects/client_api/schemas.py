@@ -124,7 +124,7 @@ class BulkMetrics(Body):
 
 
 class BulkLists(Body):
-    """The two lists; their entries are validated one by one."""
+    """The lists of a /metrics/bulk body. Their entries are validated one by one."""
 
     applications: list[Any] = Field(max_length=MAX_ENTRIES)
     metrics: list[Any] = Field(max_length=MAX_ENTRIES)
@@ -153,7 +153,7 @@ B = TypeVar("B", bound=Body)
 
 
 def read(kind: type[B], data: Any) -> B:
-    """Raises ValidationError with every problem and its JSON path."""
+    """Validates a body. Raises ValidationError with every problem and its JSON path."""
     try:
         return kind.model_validate(data)
     except PydanticError as error:
@@ -172,7 +172,7 @@ def read_each(kind: type[B], entries: list[Any], path: str) -> tuple[list[B], li
 
 
 def problems(error: PydanticError, path: str = "") -> list[Problem]:
-    """``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``"""
+    """Problems such as ``bucket.toggles.my-flag.yes: Input should be greater than or equal to 0``."""
     return [
         Problem(_json_path(path, found["loc"]), _message(found))
         for found in error.errors(include_url=False, include_context=False, include_input=False)

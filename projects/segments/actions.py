@@ -89,7 +89,7 @@ def _check_move(segment: Segment, caller: Caller) -> None:
 
 @transactional
 def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises NotFound, NoAccess, EditConflict, and Conflict if strategies use the segment."""
+    """Deletes a segment. Raises NotFound, NoAccess, EditConflict, and Conflict if strategies use it."""
     segment = access_segment_for_update(caller, segment_id, Permission.DELETE_SEGMENT)
     before = segment_document(segment)
     check_expected(expected, before)

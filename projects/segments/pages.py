@@ -198,7 +198,7 @@ class EditSegment(EditConflictMixin, SegmentForm):
     button = "Save segment"
 
     def find(self) -> None:
-        """Raises NotFound."""
+        """Loads the segment that the URL names. Raises NotFound, NoAccess."""
         self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
         self.stored = segment_document(self.segment)
         self.may_edit = self.may(Permission.UPDATE_SEGMENT)

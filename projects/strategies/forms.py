@@ -99,8 +99,7 @@ def carried_parameters(given: QueryDict) -> dict[str, str]:
 
 
 def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
-    """Adds the other name of the percentage, which is called ``rollout`` or ``percentage`` depending on the
-    type."""
+    """Adds the percentage under its other name: types call it either ``rollout`` or ``percentage``."""
     renamed = {new: typed[old] for new, old in _OTHER_NAMES.items() if old in typed}
     return renamed | dict(typed)
 
@@ -116,8 +115,7 @@ def _items(text: str) -> list[str]:
 
 
 def parameter_kinds(name: str) -> list[tuple[str, str]]:
-    """(name, kind) of a strategy type's parameters, from its definition, or for built-in types from the
-    engine."""
+    """(name, kind) of a strategy type's parameters, from its definition or else from the engine."""
     defined = StrategyType.objects.filter(pk=name).values_list("parameters", flat=True).first() or []
     kinds = [(item["name"], item["type"]) for item in defined]
     if not kinds and name in STRATEGIES:

@@ -33,8 +33,7 @@ def load_vocabulary(project_id: str) -> Vocabulary:
 
 
 def legal_values(project_id: str | None) -> dict[str, frozenset[str]]:
-    """Legal values by context field, of fields that the project (None: every project) can use and that have
-    some."""
+    """Legal values by context field, of the fields that the project (None: every project) can use."""
     fields = usable(ContextField.objects, project_id or "")
     return {
         name: frozenset(item["value"] for item in values)

@@ -100,7 +100,7 @@ def _change(
 
 
 def access_strategy_type(name: str) -> StrategyType:
-    """Raises NotFound."""
+    """A strategy type. Raises NotFound."""
     strategy_type = StrategyType.objects.filter(pk=name).first()
     if strategy_type is None:
         raise NotFound(f"There is no strategy type {name}.")

@@ -108,8 +108,7 @@ def _parameter(line: str) -> dict[str, Any]:
 
 
 def parameter_lines(parameters: Sequence[dict[str, Any]]) -> str:
-    """The parameters as the text of the form's input, one per line: ``hosts :: list* :: the hosts it is on
-    for``."""
+    """The parameters as text for the form, one per line: ``hosts :: list* :: the hosts it is on for``."""
     return "\n".join(
         " :: ".join(
             filter(

@@ -50,7 +50,7 @@ def update_tag_type(
 
 @transactional
 def delete_tag_type(name: str, *, expected: Expected = None, caller: Caller) -> None:
-    """Raises EditConflict, and Conflict if flags have tags of this type."""
+    """Deletes a tag type. Raises EditConflict, and Conflict if flags have tags of this type."""
     tag_type = access_tag_type_for_update(caller, name, Permission.DELETE_TAG_TYPE)
     before = tag_type_document(tag_type)
     check_expected(expected, before)
@@ -68,7 +68,7 @@ def check_tag_type_is_unused(tag_type: TagType) -> None:
 
 
 def access_tag_type(name: str) -> TagType:
-    """Raises NotFound."""
+    """A tag type. Raises NotFound."""
     tag_type = TagType.objects.filter(pk=name).first()
     if tag_type is None:
         raise NotFound(f"There is no tag type {name}.")
@@ -86,6 +86,6 @@ def access_tag_type_for_update(caller: Caller, name: str, permission: Permission
 
 
 def check_tag_type(tag_type: TagType) -> None:
-    """Raises ValidationError with every problem."""
+    """Validates the tag type. Raises ValidationError with every problem."""
     if problems := list(tag_type_problems(tag_type)):
         raise ValidationError.of(problems)

@@ -24,7 +24,7 @@ def known_tags(caller: Caller) -> list[tuple[str, str]]:
 
 @transactional
 def create_tag(kind: str, value: str, *, caller: Caller) -> None:
-    """Raises NoAccess, ValidationError, NameExists."""
+    """Creates a tag. Raises NoAccess, ValidationError, NameExists."""
     check_may_change_tags(caller)
     check_tags([(kind, value)])
     taken = f"There is already a tag {kind}:{value}."
