@@ -134,7 +134,7 @@ def _wait_until_ready(cluster: Cluster) -> None:
 
 
 def _spawn_guard(cluster: Cluster) -> None:
-    project = Path(__file__).resolve().parents[2]
+    project = Path(__file__).resolve().parents[3]
     guard = subprocess.Popen(
         [sys.executable, "-m", "flagadmin.db.bundled.guard", str(cluster.data_dir)],
         cwd=project,

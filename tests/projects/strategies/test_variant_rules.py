@@ -82,7 +82,7 @@ def test_payloads_that_are_refused(kind, value, path):
         ([variant("a", -1)], "v[0].weight", "from 0 to 1000"),
         ([variant("a", 0.5, "fix"), variant("b")], "v[0].weight", "must be an integer"),
         ([{"name": "a", "weight": 0.5}, variant("b")], "v[0].weight", "must be an integer"),
-        ([variant("")], "v[0].name", "needs a name"),
+        ([variant("")], "v[0].name", "is required"),
         ([variant("a"), variant("b", kind="odd")], "v[1].weightType", "odd is not a weight type"),
     ],
 )
