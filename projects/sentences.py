@@ -15,11 +15,11 @@ from playground.engine.strategies import STRATEGIES
 
 Document = Mapping[str, Any]
 MOST_IN_A_SENTENCE = 2
-MOST_SAID = 10  # conditions of a strategy that are listed individually
+MOST_LISTED = 10  # conditions of a strategy that are listed individually
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class Summary:
     """The description of a strategy or segment: ``whom`` ("On for 50 % by userId") and the conditions."""
 
     whom: str
@@ -35,21 +35,21 @@ class Saying:
         return len(self.conditions) > MOST_IN_A_SENTENCE
 
 
-def strategy_saying(strategy: Document, *, segments: Mapping[int, str]) -> Saying:
+def strategy_summary(strategy: Document, *, segments: Mapping[int, str]) -> Summary:
     """The description of a strategy. ``segments`` are names by id."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    return Saying(whom, shortened(conditions))
+    return Summary(whom, shortened(conditions))
 
 
 def shortened(conditions: Sequence[str]) -> list[str]:
-    """The first MOST_SAID conditions and the number of the others.
+    """The first MOST_LISTED conditions and the number of the others.
 
     A single extra condition is not abbreviated.
     """
-    more = len(conditions) - MOST_SAID
-    return [*conditions[:MOST_SAID], f"{more:,} more conditions"] if more > 1 else list(conditions)
+    more = len(conditions) - MOST_LISTED
+    return [*conditions[:MOST_LISTED], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
 
 def constraint_sentence(constraint: Document) -> str:
@@ -67,8 +67,8 @@ def constraint_sentence(constraint: Document) -> str:
 def variants_sentence(variants: Iterable[Document]) -> str:
     """``Variants: blue 50 %, green 50 %``; empty without variants."""
     shares = [f"{text_of(v.get('name'))} {percent(v.get('weight'))} %" for v in variants]
-    if (more := len(shares) - MOST_SAID) > 1:
-        shares[MOST_SAID:] = [f"and {more:,} more"]
+    if (more := len(shares) - MOST_LISTED) > 1:
+        shares[MOST_LISTED:] = [f"and {more:,} more"]
     return f"Variants: {', '.join(shares)}" if shares else ""
 
 

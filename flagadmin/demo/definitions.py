@@ -47,7 +47,7 @@ def variant(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoEnvironment:
     """A flag's state in one environment."""
 
     enabled: bool
@@ -55,12 +55,12 @@ class Place:
     variants: list[Document] = field(default_factory=list)
 
 
-def on(*strategies: Document, variants: Iterable[Document] = ()) -> Place:
-    return Place(True, list(strategies) or [everyone()], list(variants))
+def on(*strategies: Document, variants: Iterable[Document] = ()) -> DemoEnvironment:
+    return DemoEnvironment(True, list(strategies) or [everyone()], list(variants))
 
 
-def off(*strategies: Document) -> Place:
-    return Place(False, list(strategies))
+def off(*strategies: Document) -> DemoEnvironment:
+    return DemoEnvironment(False, list(strategies))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +68,8 @@ class DemoFlag:
     name: str
     description: str
     type: str = "release"
-    production: Place
-    development: Place = field(default_factory=on)
+    production: DemoEnvironment
+    development: DemoEnvironment = field(default_factory=on)
     tags: tuple[str, ...] = ()
     parents: tuple[Document, ...] = ()
     archived: bool = False

@@ -22,10 +22,10 @@ from importer.plan.permissions import missing_permissions
 from importer.plan.stored import StoredFlag, read_flags
 from projects.access import access_project_for_update, readable_flags
 from projects.flags.bulk_delete import check_no_children, remove_flags
-from projects.flags.dependency_rules import FlagPlace, Wish, dependency_problems
+from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
 from projects.flags.limits import check_room
 from projects.models import Flag
-from projects.strategies.known_names import load_vocabulary
+from projects.strategies.known_names import load_known_names
 
 _CHANGED_IN_OTHER_ENVIRONMENTS = """
 SELECT f.name FROM projects_flag f
@@ -114,7 +114,7 @@ def _differ(plans: list[FlagPlan], part: str) -> bool:
 
 def _check_references(plans: list[FlagPlan], project: str) -> None:
     """Raises an error if anything the restored flags refer to has been deleted or moved since."""
-    known = load_vocabulary(project)
+    known = load_known_names(project)
     documents = [plan.after for plan in plans if plan.after is not None]
     strategies = [strategy for document in documents for strategy in document["strategies"]]
     segments = {segment for strategy in strategies for segment in strategy["segments"]}
@@ -132,20 +132,20 @@ def _check_references(plans: list[FlagPlan], project: str) -> None:
 def _check_parents(plans: list[FlagPlan], project: str, caller: Caller) -> None:
     """Checks restored dependencies like new ones: a parent may have been archived or moved since."""
     affected = {plan.name: plan for plan in plans if _needs_parents(plan)}
-    wishes = [
-        Wish(name, parent["feature"], name)
+    proposed = [
+        ProposedDependency(name, parent["feature"], name)
         for name, plan in affected.items()
         for parent in (plan.after or {})["parents"]
     ]
-    if not wishes:
+    if not proposed:
         return
-    parents = readable_flags(caller).filter(name__in={wish.parent for wish in wishes})
-    locations = {flag.name: FlagPlace(flag.project_id, flag.is_archived) for flag in parents}
+    parents = readable_flags(caller).filter(name__in={dependency.parent for dependency in proposed})
+    locations = {flag.name: FlagState(flag.project_id, flag.is_archived) for flag in parents}
     locations |= {
-        plan.name: FlagPlace(project, plan.after["archived"]) for plan in plans if plan.after is not None
+        plan.name: FlagState(project, plan.after["archived"]) for plan in plans if plan.after is not None
     }
     kept = [(child, parent) for child, parent in stored_dependencies(project) if child not in affected]
-    if problems := list(dependency_problems(wishes, project=project, flags=locations, existing=kept)):
+    if problems := list(dependency_problems(proposed, project=project, flags=locations, existing=kept)):
         first = problems[0]
         message = f"This import cannot be undone: {first.path} would depend on a flag that can no longer be its parent"
         raise Conflict(f"{message}: {first.message}.", details=problems)

@@ -9,7 +9,7 @@ from importer.plan.entries import Entry
 from importer.plan.import_plan import Plan
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.stored import StoredFlag
-from projects.flags.dependency_rules import FlagPlace, Wish, dependency_problems
+from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
 
 _DEPENDENCIES = """
 SELECT c.name, p.name
@@ -35,17 +35,19 @@ def dependency_issues(
         return
     kept = [(child, parent) for child, parent in stored_dependencies(plan.project) if child not in changed]
     locations = dict(_locations(plan, stored, caller))
-    wishes = [
-        Wish(entry.name, parent["feature"], f"{path}.feature")
+    proposed = [
+        ProposedDependency(entry.name, parent["feature"], f"{path}.feature")
         for entry in changed.values()
         for path, parent in entry.parents or ()
     ]
-    children = {wish.path: wish for wish in wishes}
-    for problem in dependency_problems(wishes, project=plan.project, flags=locations, existing=kept):
-        wish = children[problem.path]
-        missing = wish.parent not in locations
+    children = {dependency.path: dependency for dependency in proposed}
+    for problem in dependency_problems(proposed, project=plan.project, flags=locations, existing=kept):
+        dependency = children[problem.path]
+        missing = dependency.parent not in locations
         kind = IssueKind.DEPENDENCY if missing else IssueKind.VALUE
-        yield Issue(kind, problem.path, problem.message, wish.child, wish.parent if missing else None)
+        yield Issue(
+            kind, problem.path, problem.message, dependency.child, dependency.parent if missing else None
+        )
     for child, parent in kept:
         if parent in plan.flags and not _stays_active(plan, parent) and _stays_active(plan, child):
             message = f"{parent} cannot be archived: {child} depends on it"
@@ -59,11 +61,11 @@ def _stays_active(plan: Plan, name: str) -> bool:
 
 def _locations(
     plan: Plan, stored: Mapping[str, StoredFlag], caller: Caller
-) -> Iterator[tuple[str, FlagPlace]]:
+) -> Iterator[tuple[str, FlagState]]:
     """The location of each flag after the import, without flags that the caller may not read."""
     for name, flag in stored.items():
         if caller.can_read(flag.project):
-            yield name, FlagPlace(flag.project, flag.archived)
+            yield name, FlagState(flag.project, flag.archived)
     for name, planned in plan.flags.items():
         if planned.after is not None:
-            yield name, FlagPlace(plan.project, planned.after["archived"])
+            yield name, FlagState(plan.project, planned.after["archived"])

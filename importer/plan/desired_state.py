@@ -117,7 +117,7 @@ def _strategy_issues(
     for problem in strategy_problems(
         document,
         path,
-        vocabulary=references.known,
+        known_names=references.known,
         limits=target.limits,
         given_variants=given.get("variants", ()),
     ):
@@ -179,7 +179,7 @@ def _tags(
     for path, tag_type, value, from_list in entry.tags:
         names = ("tagType", "tagValue") if from_list else ("type", "value")
         issues += _issues(
-            entry, tag_problems(tag_type, value, path, vocabulary=references.known, names=names)
+            entry, tag_problems(tag_type, value, path, known_names=references.known, names=names)
         )
     return [list(tag) for tag in sorted({*map(tuple, kept), *((tag[1], tag[2]) for tag in entry.tags)})]
 

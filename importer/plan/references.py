@@ -12,7 +12,7 @@ from projects.context_fields.rules import context_field_problems
 from projects.models import ContextField, Segment, StrategyType, TagType
 from projects.segments.rules import segment_problems
 from projects.strategies.constraint_rules import UnreadableValue, constraint_document
-from projects.strategies.known_names import Vocabulary, load_vocabulary
+from projects.strategies.known_names import KnownNames, load_known_names
 from projects.tag_types.rules import tag_type_problems
 
 
@@ -24,7 +24,7 @@ class References:
     negative id until it is stored.
     """
 
-    known: Vocabulary
+    known: KnownNames
     custom_strategy_types: frozenset[str] = frozenset()
     segment_ids: dict[float, int] = field(default_factory=dict)
     listed_segments: frozenset[float] = frozenset()
@@ -47,7 +47,7 @@ class References:
 def resolve_references(entries: Entries, target: Target, used_tag_types: set[str]) -> References:
     """The references of the entries, read in at most seven statements."""
     types = StrategyType.objects.filter(built_in=False).values_list("name", flat=True)
-    references = References(load_vocabulary(target.project.id), frozenset(types))
+    references = References(load_known_names(target.project.id), frozenset(types))
     _context_fields(references, entries.context_fields, target)
     _segments(references, entries.segments, entries.segment_users(), target)
     _tag_types(references, entries.tag_types, used_tag_types)

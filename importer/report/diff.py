@@ -7,7 +7,7 @@ from typing import Any
 
 from importer.plan.stored import Document
 from playground.engine.sentences import SHOWN_VALUES
-from projects.sentences import constraint_sentence, strategy_saying
+from projects.sentences import constraint_sentence, strategy_summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _list_changes(
 def _strategy(strategy: Document, segments: Mapping[int, str]) -> str:
     """Describes a strategy: ``On for 10 % by userId, where country is one of DE, NO (title; disabled)``."""
     extra = [text for text in (strategy["title"], strategy["disabled"] and "disabled") if text]
-    sentence = str(strategy_saying(strategy, segments=segments)).removesuffix(".")
+    sentence = str(strategy_summary(strategy, segments=segments)).removesuffix(".")
     return f"{sentence} ({'; '.join(extra)})" if extra else sentence
 
 

@@ -29,7 +29,7 @@ from projects.console import api_path, flag_url, project_crumbs, project_url
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
 from projects.deletion.execute import delete_project
-from projects.deletion.plan import ActiveFlag, DeletionPlan, Use, plan_project_deletion
+from projects.deletion.plan import ActiveFlag, DeletionPlan, LastUse, plan_project_deletion
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
 
@@ -47,7 +47,7 @@ class Blocker:
     name: str
     url: str
     seen_at: datetime | None
-    last: Use | None
+    last: LastUse | None
     others: int
     in_use: bool
 

@@ -26,7 +26,7 @@ from projects.models import (
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class LastUse:
     """The last time an application used a flag."""
 
     application: str
@@ -42,7 +42,7 @@ class ActiveFlag:
 
     name: str
     seen_at: datetime | None
-    used_by: list[Use]
+    used_by: list[LastUse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +149,17 @@ def _active(project: Project) -> list[ActiveFlag]:
     return [ActiveFlag(name, seen.get(pk), used_by.get(pk, [])) for pk, name in names.items()]
 
 
-def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[Use]]:
+def _uses(flag_ids: QuerySet[Any]) -> dict[int, list[LastUse]]:
     """The applications that used each flag, most recent first. Two queries."""
     usage = FlagUsage.objects.filter(flag_id__in=flag_ids).order_by()
     last = usage.values("flag_id", "application_id").annotate(last=Max("last_used_at")).order_by("-last")
     rows = list(last.values_list("flag_id", "application_id", "last"))
     applications = Application.objects.filter(pk__in={application_id for _, application_id, _ in rows})
     names = dict(applications.values_list("pk", "name"))
-    found: dict[int, list[Use]] = {}
+    found: dict[int, list[LastUse]] = {}
     for flag_id, application_id, moment in rows:
         if application_id in names:
-            found.setdefault(flag_id, []).append(Use(names[application_id], moment))
+            found.setdefault(flag_id, []).append(LastUse(names[application_id], moment))
     return found
 
 

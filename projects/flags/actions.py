@@ -28,7 +28,7 @@ from projects.models import (
     ProjectEnvironment,
     TagType,
 )
-from projects.strategies.known_names import Vocabulary
+from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
 
 CHANGEABLE = frozenset({"type", "description", "stale", "impression_data"})
@@ -132,9 +132,9 @@ def _type_problems(kind: str) -> Iterable[Problem]:
 def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:
     if not tags:
         return
-    vocabulary = Vocabulary(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
+    known_names = KnownNames(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
     for index, (kind, value) in enumerate(tags):
-        yield from tag_problems(kind, value, f"tags[{index}]", vocabulary=vocabulary)
+        yield from tag_problems(kind, value, f"tags[{index}]", known_names=known_names)
 
 
 def update_flag(

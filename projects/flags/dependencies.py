@@ -12,7 +12,12 @@ from flagadmin.errors import NotFound, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, readable_flags
-from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
+from projects.flags.dependency_rules import (
+    FlagState,
+    ProposedDependency,
+    dependency_document,
+    dependency_problems,
+)
 from projects.models import Dependency, Flag, FlagEnvironment, Project, Strategy
 
 
@@ -47,15 +52,15 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
 
 
 def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
-    flags = {flag.name: FlagPlace(flag.project_id)}
+    flags = {flag.name: FlagState(flag.project_id)}
     names = {flag.name}
     if parent is not None:
-        flags[parent.name] = FlagPlace(parent.project_id, parent.is_archived)
+        flags[parent.name] = FlagState(parent.project_id, parent.is_archived)
         names.add(parent.name)
     near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
     existing = near.exclude(flag=flag, parent=parent).values_list("flag__name", "parent__name")
-    wish = Wish(child=flag.name, parent=parent_name, path="feature")
-    check_problems(dependency_problems([wish], project=flag.project_id, flags=flags, existing=existing))
+    dependency = ProposedDependency(child=flag.name, parent=parent_name, path="feature")
+    check_problems(dependency_problems([dependency], project=flag.project_id, flags=flags, existing=existing))
 
 
 @transactional

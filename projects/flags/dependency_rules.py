@@ -12,7 +12,7 @@ from flagadmin.errors import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class FlagPlace:
+class FlagState:
     """The project of a flag and whether it is archived."""
 
     project: str
@@ -20,7 +20,7 @@ class FlagPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProposedDependency:
     """A requested dependency of ``child`` on ``parent``; ``path`` is its position in the request."""
 
     child: str
@@ -39,10 +39,10 @@ def dependency_document(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dependency_problems(
-    wishes: Sequence[Wish],
+    proposed: Sequence[ProposedDependency],
     *,
     project: str,
-    flags: Mapping[str, FlagPlace],
+    flags: Mapping[str, FlagState],
     existing: Iterable[tuple[str, str]] = (),
 ) -> Iterator[Problem]:
     """Problems with requested dependencies in ``project``.
@@ -57,39 +57,41 @@ def dependency_problems(
         parents[child].add(parent)
         children[parent].add(child)
     repeated = set()
-    for wish in wishes:
-        if wish.parent in parents[wish.child]:
-            repeated.add(id(wish))
-        parents[wish.child].add(wish.parent)
-        children[wish.parent].add(wish.child)
-    for wish in wishes:
-        message = _place_problem(wish, project, flags) or _chain_problem(wish, parents, children)
-        if message is None and id(wish) in repeated:
-            message = f"{wish.child} already depends on {wish.parent}"
+    for dependency in proposed:
+        if dependency.parent in parents[dependency.child]:
+            repeated.add(id(dependency))
+        parents[dependency.child].add(dependency.parent)
+        children[dependency.parent].add(dependency.child)
+    for dependency in proposed:
+        message = _parent_problem(dependency, project, flags) or _chain_problem(dependency, parents, children)
+        if message is None and id(dependency) in repeated:
+            message = f"{dependency.child} already depends on {dependency.parent}"
         if message:
-            yield Problem(wish.path, message)
+            yield Problem(dependency.path, message)
 
 
-def _place_problem(wish: Wish, project: str, flags: Mapping[str, FlagPlace]) -> str | None:
-    if wish.child == wish.parent:
-        return f"{wish.child} cannot depend on itself"
-    place = flags.get(wish.parent)
+def _parent_problem(
+    dependency: ProposedDependency, project: str, flags: Mapping[str, FlagState]
+) -> str | None:
+    if dependency.child == dependency.parent:
+        return f"{dependency.child} cannot depend on itself"
+    place = flags.get(dependency.parent)
     if place is None:
-        return f"there is no flag {wish.parent}"
+        return f"there is no flag {dependency.parent}"
     if place.project != project:
-        return f"{wish.parent} is in project {place.project}; a parent must be in the same project, {project}"
+        return f"{dependency.parent} is in project {place.project}; a parent must be in the same project, {project}"
     if place.archived:
-        return f"{wish.parent} is archived; a parent must be active"
+        return f"{dependency.parent} is archived; a parent must be active"
     return None
 
 
 def _chain_problem(
-    wish: Wish, parents: Mapping[str, set[str]], children: Mapping[str, set[str]]
+    dependency: ProposedDependency, parents: Mapping[str, set[str]], children: Mapping[str, set[str]]
 ) -> str | None:
-    if grandparents := parents.get(wish.parent):
-        if wish.child in grandparents:
-            return f"{wish.parent} depends on {wish.child}; flags cannot depend on each other"
-        return f"{wish.parent} itself depends on {min(grandparents)}; a parent cannot have a parent"
-    if grandchildren := children.get(wish.child):
-        return f"{min(grandchildren)} depends on {wish.child}; a parent cannot have a parent"
+    if grandparents := parents.get(dependency.parent):
+        if dependency.child in grandparents:
+            return f"{dependency.parent} depends on {dependency.child}; flags cannot depend on each other"
+        return f"{dependency.parent} itself depends on {min(grandparents)}; a parent cannot have a parent"
+    if grandchildren := children.get(dependency.child):
+        return f"{min(grandchildren)} depends on {dependency.child}; a parent cannot have a parent"
     return None

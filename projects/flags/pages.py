@@ -22,7 +22,7 @@ from projects.flags.queries import flag_document
 from projects.flags.usage import users_of
 from projects.history.queries import readable_events
 from projects.models import Flag, Segment, TagType
-from projects.sentences import Saying, strategy_saying, variants_sentence
+from projects.sentences import Summary, strategy_summary, variants_sentence
 
 SHOWN_EVENTS = 10
 MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
@@ -42,7 +42,7 @@ class StrategyLine:
     number: int
     title: str
     disabled: bool
-    saying: Saying
+    summary: Summary
     variants: str
     edit: str
     up: str
@@ -170,7 +170,7 @@ def strategy_lines(
             number=index + 1,
             title=strategy["title"] or "",
             disabled=strategy["disabled"],
-            saying=strategy_saying(strategy, segments=segments),
+            summary=strategy_summary(strategy, segments=segments),
             variants=variants_sentence(strategy["variants"]),
             edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
             up=swapped(ids, index - 1) if index > 0 else "",

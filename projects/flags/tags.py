@@ -10,7 +10,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update, readable_flags
 from projects.models import Flag, FlagTag, TagType
-from projects.strategies.known_names import Vocabulary
+from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
 
 Tag = tuple[str, str]
@@ -58,11 +58,11 @@ def access_named_flag(caller: Caller, name: str, permission: Permission | None =
 
 def check_tags(tags: Sequence[Tag], place: str = "") -> None:
     """Raises ValidationError. ``place`` is the path of a tag in the request, with ``{}`` for its index."""
-    vocabulary = Vocabulary(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
+    known_names = KnownNames(tag_types=frozenset(TagType.objects.values_list("name", flat=True)))
     check_problems(
         problem
         for index, (kind, value) in enumerate(tags)
-        for problem in tag_problems(kind, value, place.format(index), vocabulary=vocabulary)
+        for problem in tag_problems(kind, value, place.format(index), known_names=known_names)
     )
 
 

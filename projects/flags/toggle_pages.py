@@ -18,7 +18,7 @@ from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
-from projects.sentences import Saying, strategy_saying
+from projects.sentences import Summary, strategy_summary
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
 MOST_TOLD = 5
@@ -81,14 +81,14 @@ class ToggleFlag(ActionPage):
         project_environment(project_id, self.environment)
         here = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
-        sayings = self.sayings()
+        summaries = self.summaries()
         users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
         return super().get_context_data(
             flag=self.flag,
             environment=self.environment,
             turned=self.turned,
-            sayings=sayings[:FEW_TOLD],
-            more_sayings=max(len(sayings) - FEW_TOLD, 0),
+            summaries=summaries[:FEW_TOLD],
+            more_summaries=max(len(summaries) - FEW_TOLD, 0),
             users=users[:MOST_TOLD],
             more_users=max(len(users) - MOST_TOLD, 0),
             children=self.children(),
@@ -99,7 +99,7 @@ class ToggleFlag(ActionPage):
     def uses(self, user: FlagUser) -> bool:
         return user.environment == self.environment
 
-    def sayings(self) -> list[Saying]:
+    def summaries(self) -> list[Summary]:
         """Describes the enabled strategies or, without any, the one that turning the flag on would add."""
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
@@ -109,7 +109,7 @@ class ToggleFlag(ActionPage):
             documents = [default_strategy_document(place.default_strategy, defaults)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
-        return [strategy_saying(document, segments=names) for document in documents]
+        return [strategy_summary(document, segments=names) for document in documents]
 
     def children(self) -> list[str]:
         held = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)

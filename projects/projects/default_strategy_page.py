@@ -22,7 +22,7 @@ from projects.projects.environments import (
     checked_strategy,
     set_default_strategy,
 )
-from projects.sentences import Saying
+from projects.sentences import Summary
 from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import (
     FLEXIBLE_ROLLOUT,
@@ -51,7 +51,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
     def current_document(self) -> Document | None:
         return self.configured
 
-    def sentences_now(self) -> list[Saying | str]:
+    def sentences_now(self) -> list[Summary | str]:
         self.configured = project_environment(self.project_id, self.environment).default_strategy
         defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
         return strategy_sentences(default_strategy_document(self.configured, defaults))

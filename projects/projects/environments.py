@@ -17,7 +17,7 @@ from projects.access import access_environment, access_project_for_update, check
 from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
 from projects.project_scope import hold_segments, name_is_free, one_held
-from projects.strategies.known_names import load_vocabulary
+from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
 Document = dict[str, Any]
@@ -112,7 +112,7 @@ def checked_strategy(project: Project, given: Mapping[str, Any]) -> Document:
     document = strategy_document(given, defaults)
     hold_segments(document["segments"])
     problems = strategy_problems(
-        document, "", vocabulary=load_vocabulary(project.pk), limits=Limits.from_settings()
+        document, "", known_names=load_known_names(project.pk), limits=Limits.from_settings()
     )
     if found := list(problems):
         raise ValidationError.of(found)

@@ -20,7 +20,7 @@ from projects.models import Flag, Project, Segment
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
 from projects.projects.environments import add_environment, remove_environment
 from projects.projects.queries import project_environment_summaries, settings_document
-from projects.sentences import strategy_saying
+from projects.sentences import strategy_summary
 from projects.strategies.forms import stickiness_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
@@ -118,7 +118,7 @@ def environment_rows(project: Project) -> list[dict[str, Any]]:
     return [
         row
         | {
-            "saying": strategy_saying(
+            "summary": strategy_summary(
                 default_strategy_document(row["defaultStrategy"], defaults), segments=segments
             ),
             "expected": fingerprint(row["defaultStrategy"]),

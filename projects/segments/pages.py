@@ -25,10 +25,10 @@ from projects.models import Segment
 from projects.project_scope import visible
 from projects.segments import actions
 from projects.segments.documents import segment_document
-from projects.sentences import Saying, constraint_sentence, shortened
+from projects.sentences import Summary, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
     NEW,
-    Words,
+    ConstraintFields,
     constraint_rows,
     given_constraints,
     operator_choices,
@@ -50,11 +50,11 @@ class SegmentRow:
     flags: int
 
 
-def conditions_saying(constraints: Sequence[Any]) -> Saying:
+def conditions_summary(constraints: Sequence[Any]) -> Summary:
     """The description of a segment, which consists of its conditions."""
     if not constraints:
-        return Saying("Everything is in it")
-    return Saying("", shortened([constraint_sentence(item) for item in constraints]))
+        return Summary("Everything is in it")
+    return Summary("", shortened([constraint_sentence(item) for item in constraints]))
 
 
 class SegmentsPage(ListPage):
@@ -82,7 +82,7 @@ class SegmentsPage(ListPage):
                 id=segment.pk,
                 name=segment.name,
                 description=segment.description or "",
-                sentence=str(conditions_saying(segment.constraints)).removesuffix("."),
+                sentence=str(conditions_summary(segment.constraints)).removesuffix("."),
                 project=segment.project_id or "",
                 flags=usage.get(segment.pk, UNUSED)["usedInFeatures"],
             )
@@ -174,14 +174,14 @@ class SegmentForm(ConsolePage):
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
         own = {problem.path: problem.message for problem in problems if problem.path in ("name", "project")}
         by_place, _, others = sorted_problems(p for p in problems if p.path not in own)
-        words = Words.of(self.segment.project_id or "")
+        constraint_fields = ConstraintFields.of(self.segment.project_id or "")
         return super().get_context_data(
             segment=self.segment,
-            rows=constraint_rows(self.segment.constraints, words, by_place["constraints"]),
-            fields=words.names,
+            rows=constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
+            fields=constraint_fields.names,
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
-            saying=conditions_saying(stored_constraints(self.segment.constraints)),
+            summary=conditions_summary(stored_constraints(self.segment.constraints)),
             own_problems=own,
             errors=others,
             button=self.button,
@@ -213,11 +213,11 @@ class EditSegment(EditConflictMixin, SegmentForm):
     def current_document(self) -> dict[str, Any]:
         return self.stored
 
-    def sentences_now(self) -> list[Saying | str]:
+    def sentences_now(self) -> list[Summary | str]:
         segment = actions.access_segment(self.caller, self.segment.pk)
         told = (segment.name, segment.description, segment.project_id or "for all projects")
         facts = ", ".join(text for text in told if text)
-        return [conditions_saying(segment.constraints), f"({facts})"]
+        return [conditions_summary(segment.constraints), f"({facts})"]
 
     def may(self, permission: Permission) -> bool:
         project = self.segment.project_id

@@ -20,7 +20,7 @@ from projects.limits import Limits
 from projects.models import Flag, ProjectEnvironment, Strategy, StrategySegment
 from projects.project_scope import hold_segments
 from projects.strategies.fields import assign
-from projects.strategies.known_names import load_vocabulary
+from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
 Document = dict[str, Any]
@@ -74,7 +74,7 @@ def checked_strategy(
         strategy_problems(
             document,
             "",
-            vocabulary=load_vocabulary(flag.project_id),
+            known_names=load_known_names(flag.project_id),
             limits=Limits.from_settings(),
             given_variants=given.get("variants") or [],
         )

@@ -28,14 +28,14 @@ NEW = {"contextName": "", "operator": "IN", "values": []}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ConstraintFields:
     """The context fields that a constraint may use, and the legal values of those that have some."""
 
     names: Sequence[str]
     legal: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(cls, project_id: str) -> "Words":
+    def of(cls, project_id: str) -> "ConstraintFields":
         rows = usable(ContextField.objects.all(), project_id).order_by("sort_order", "name")
         fields = list(rows.values_list("name", "legal_values"))
         legal = {name: [item["value"] for item in values] for name, values in fields if values}
@@ -137,16 +137,18 @@ def _folds(family: str) -> bool:
 
 
 def constraint_rows(
-    documents: Any, words: Words, errors: Mapping[int, Sequence[str]] | None = None
+    documents: Any, available: ConstraintFields, errors: Mapping[int, Sequence[str]] | None = None
 ) -> list[ConstraintRow]:
     """Rows for the template. ``errors`` are keyed by row index."""
     return [
-        _row(number, document, words, (errors or {}).get(number, ()))
+        _row(number, document, available, (errors or {}).get(number, ()))
         for number, document in enumerate(objects_of(documents))
     ]
 
 
-def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequence[str]) -> ConstraintRow:
+def _row(
+    number: int, document: Mapping[str, Any], available: ConstraintFields, errors: Sequence[str]
+) -> ConstraintRow:
     field, name = text_of(document.get("contextName")), text_of(document.get("operator"))
     operator = OPERATORS.get(name, OPERATORS["IN"])
     values, value = strings_of(document.get("values")), text_of(document.get("value"))
@@ -154,7 +156,7 @@ def _row(number: int, document: Mapping[str, Any], words: Words, errors: Sequenc
         values = values or ([value] if value else [])
     else:
         value = value or (values[0] if values else "")
-    legal = [] if operator.family in PARTIAL else words.legal.get(field, [])
+    legal = [] if operator.family in PARTIAL else available.legal.get(field, [])
     kind = _kind(operator.takes, operator.family, value, bool(legal))
     chosen = values if operator.takes == "values" else [value]
     return ConstraintRow(

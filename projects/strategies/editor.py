@@ -17,8 +17,8 @@ from flagadmin.errors import AppError, NotFound, Problem, ValidationError
 from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.models import Segment, StrategyType
-from projects.sentences import Saying, strategy_saying, variants_sentence
-from projects.strategies.constraint_forms import NEW, Words, operator_choices, stored_constraints
+from projects.sentences import Summary, strategy_summary, variants_sentence
+from projects.strategies.constraint_forms import NEW, ConstraintFields, operator_choices, stored_constraints
 from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
 from projects.strategies.variant_forms import NEW as NEW_VARIANT
@@ -153,7 +153,7 @@ class StrategyEditor(ConsolePage):
         names = {segment.pk: segment.name for segment, _ in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
-            saying=strategy_saying(wanted, segments=names),
+            summary=strategy_summary(wanted, segments=names),
             variants_sentence=variants_sentence(
                 variants_document(wanted["variants"], self.stored["variants"])
             ),
@@ -161,7 +161,7 @@ class StrategyEditor(ConsolePage):
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
-            fields=Words.of(self.project_id).names,
+            fields=ConstraintFields.of(self.project_id).names,
             payload_types=PAYLOAD_TYPES,
             environment=self.environment,
             locked=self.why_locked() if self.locked else "",
@@ -175,14 +175,14 @@ class StrategyEditor(ConsolePage):
         return f'You need "{title[:1].lower()}{title[1:]}" in {self.project_id} / {self.environment}.'
 
 
-def strategy_sentences(document: Document) -> list[Saying | str]:
+def strategy_sentences(document: Document) -> list[Summary | str]:
     """The full description of a stored strategy: its sentence, then title, state and variants."""
     names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
     disabled = "disabled" if document["disabled"] else ""
     told = (document["title"], disabled, variants_sentence(document["variants"]))
     facts = ", ".join(text for text in told if text)
-    saying = strategy_saying(document, segments=names)
-    return [saying, f"({facts})"] if facts else [saying]
+    summary = strategy_summary(document, segments=names)
+    return [summary, f"({facts})"] if facts else [summary]
 
 
 def type_choices() -> list[tuple[str, str]]:

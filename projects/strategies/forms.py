@@ -13,7 +13,12 @@ from flagadmin.errors import Problem
 from playground.engine.coercion import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
-from projects.strategies.constraint_forms import ConstraintRow, Words, constraint_rows, given_constraints
+from projects.strategies.constraint_forms import (
+    ConstraintFields,
+    ConstraintRow,
+    constraint_rows,
+    given_constraints,
+)
 from projects.strategies.fields import FIELDS
 from projects.strategies.known_names import usable
 from projects.strategies.variant_forms import VariantRow, given_variants, variant_rows
@@ -165,7 +170,9 @@ def strategy_inputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
         parameters=_parameters(document, sticky, by_parameter),
-        constraints=constraint_rows(document["constraints"], Words.of(project_id), by_place["constraints"]),
+        constraints=constraint_rows(
+            document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
+        ),
         segments=[(segment, segment.pk in chosen) for segment in usable_segments],
         variants=variant_rows(shared(variants, stored["variants"]), by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",

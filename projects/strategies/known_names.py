@@ -9,7 +9,7 @@ from projects.models import ContextField, Segment, StrategyType, TagType
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class KnownNames:
     """The names that flags of a project may use. The import adds those of its file (``dataclasses.replace``).
 
     ``legal_values`` contains only fields that have some. ``segments`` are names by id, of global segments and
@@ -22,9 +22,9 @@ class Vocabulary:
     tag_types: frozenset[str] = frozenset()
 
 
-def load_vocabulary(project_id: str) -> Vocabulary:
+def load_known_names(project_id: str) -> KnownNames:
     """Loads the names in four queries."""
-    return Vocabulary(
+    return KnownNames(
         strategy_types=frozenset(StrategyType.objects.values_list("name", flat=True)),
         legal_values=legal_values(project_id),
         segments=dict(usable(Segment.objects, project_id).values_list("id", "name")),

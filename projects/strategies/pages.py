@@ -17,7 +17,7 @@ from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, Strategy
-from projects.sentences import Saying
+from projects.sentences import Summary
 from projects.strategies.actions import (
     access_strategy,
     add_strategy,
@@ -68,7 +68,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
     def current_document(self) -> Document:
         return versioned(self.stored)
 
-    def sentences_now(self) -> list[Saying | str]:
+    def sentences_now(self) -> list[Summary | str]:
         return strategy_sentences(self.stored_document())
 
     def stored_document(self) -> Document:

@@ -8,7 +8,7 @@ from flagadmin.errors import Problem, choices
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
 from projects.strategies.fields import FIELDS
-from projects.strategies.known_names import Vocabulary
+from projects.strategies.known_names import KnownNames
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.text_values import is_scalar, text_of
 
@@ -65,7 +65,7 @@ def strategy_problems(
     strategy: Document,
     path: str,
     *,
-    vocabulary: Vocabulary,
+    known_names: KnownNames,
     limits: Limits,
     given_variants: Sequence[Any] | None = None,
 ) -> Iterator[Problem]:
@@ -73,19 +73,22 @@ def strategy_problems(
 
     Variants are sorted when stored. ``given_variants`` is the list as sent, so that paths match the request.
     """
-    if strategy["name"] not in vocabulary.strategy_types:
-        known = choices(vocabulary.strategy_types)
+    if strategy["name"] not in known_names.strategy_types:
+        known = choices(known_names.strategy_types)
         yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. Available: {known}")
     for key, value in strategy["parameters"].items():
         if not isinstance(value, str):
             yield Problem(_at(path, f"parameters.{key}"), "must be a string, a number or a boolean")
     yield from constraints_problems(
-        strategy["constraints"], _at(path, "constraints"), legal_values=vocabulary.legal_values, limits=limits
+        strategy["constraints"],
+        _at(path, "constraints"),
+        legal_values=known_names.legal_values,
+        limits=limits,
     )
     variants = strategy["variants"] if given_variants is None else given_variants
     yield from variants_problems(variants, _at(path, "variants"))
     yield from segments_problems(
-        strategy["segments"], _at(path, "segments"), segments=vocabulary.segments, limits=limits
+        strategy["segments"], _at(path, "segments"), segments=known_names.segments, limits=limits
     )
 
 

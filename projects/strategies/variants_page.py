@@ -49,7 +49,7 @@ class VariantsPage(EditConflictMixin, ConsolePage):
         return self.stored
 
     def sentences_now(self) -> list[str]:
-        return [variants_saying(stored_variants(self.flag, self.environment))]
+        return [variants_summary(stored_variants(self.flag, self.environment))]
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -103,7 +103,7 @@ class VariantsPage(EditConflictMixin, ConsolePage):
             rows=variant_rows(shared(self.variants, self.stored), by_place["variants"]),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
-            sentence=variants_saying(variants_document(self.variants, self.stored)),
+            sentence=variants_summary(variants_document(self.variants, self.stored)),
             errors=others,
             back=self.back,
             **kwargs,
@@ -114,5 +114,5 @@ class VariantsPage(EditConflictMixin, ConsolePage):
         return curl_for(self.request, "PUT", address, self.stored)
 
 
-def variants_saying(variants: Sequence[dict[str, Any]]) -> str:
+def variants_summary(variants: Sequence[dict[str, Any]]) -> str:
     return variants_sentence(variants) or "It has no variants of its own."

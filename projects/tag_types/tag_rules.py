@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from flagadmin.errors import Problem, choices
-from projects.strategies.known_names import Vocabulary
+from projects.strategies.known_names import KnownNames
 
 MIN_LENGTH, MAX_LENGTH = 2, 50
 
@@ -11,12 +11,12 @@ def tag_problems(
     value: str,
     path: str,
     *,
-    vocabulary: Vocabulary,
+    known_names: KnownNames,
     names: tuple[str, str] = ("type", "value"),
 ) -> Iterator[Problem]:
     """Problems of a tag. ``names`` are the names of its members in the body. Spaces count and are kept."""
-    if tag_type not in vocabulary.tag_types:
-        known = choices(vocabulary.tag_types)
+    if tag_type not in known_names.tag_types:
+        known = choices(known_names.tag_types)
         yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. Available: {known}")
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(

@@ -2,24 +2,31 @@
 
 import pytest
 
-from projects.flags.dependency_rules import FlagPlace, Wish, dependency_document, dependency_problems
+from projects.flags.dependency_rules import (
+    FlagState,
+    ProposedDependency,
+    dependency_document,
+    dependency_problems,
+)
 from projects.flags.link_rules import link_problems, normalised_url
 from projects.limits import Limits
-from projects.strategies.known_names import Vocabulary
+from projects.strategies.known_names import KnownNames
 from projects.tag_types.tag_rules import tag_problems
 
 FLAGS = {
-    "a": FlagPlace("shop"),
-    "b": FlagPlace("shop"),
-    "c": FlagPlace("shop"),
-    "old": FlagPlace("shop", archived=True),
-    "far": FlagPlace("other"),
+    "a": FlagState("shop"),
+    "b": FlagState("shop"),
+    "c": FlagState("shop"),
+    "old": FlagState("shop", archived=True),
+    "far": FlagState("other"),
 }
 
 
 def problems(*pairs, existing=()):
-    wishes = [Wish(child, parent, f"d[{index}]") for index, (child, parent) in enumerate(pairs)]
-    found = dependency_problems(wishes, project="shop", flags=FLAGS, existing=existing)
+    proposed = [
+        ProposedDependency(child, parent, f"d[{index}]") for index, (child, parent) in enumerate(pairs)
+    ]
+    found = dependency_problems(proposed, project="shop", flags=FLAGS, existing=existing)
     return {problem.path: problem.message for problem in found}
 
 
@@ -69,8 +76,8 @@ def test_a_parent_that_must_be_off_has_no_variants():
 
 @pytest.mark.parametrize("value", ["ab", "x" * 50, "  two words æ "])
 def test_tags_that_are_fine(value):
-    vocabulary = Vocabulary(tag_types=frozenset({"simple"}))
-    assert list(tag_problems("simple", value, "t", vocabulary=vocabulary)) == []
+    known_names = KnownNames(tag_types=frozenset({"simple"}))
+    assert list(tag_problems("simple", value, "t", known_names=known_names)) == []
 
 
 @pytest.mark.parametrize(
@@ -78,8 +85,8 @@ def test_tags_that_are_fine(value):
     [("simple", "a", "t.value"), ("simple", "x" * 51, "t.value"), ("area", "ab", "t.type")],
 )
 def test_tags_that_are_refused(tag_type, value, path):
-    vocabulary = Vocabulary(tag_types=frozenset({"simple"}))
-    [problem] = tag_problems(tag_type, value, "t", vocabulary=vocabulary)
+    known_names = KnownNames(tag_types=frozenset({"simple"}))
+    [problem] = tag_problems(tag_type, value, "t", known_names=known_names)
     assert problem.path == path
 
 

@@ -1,7 +1,7 @@
 """Rules for strategies: defaults, type conversion, strategy types, segments."""
 
 from projects.limits import Limits
-from projects.strategies.known_names import Vocabulary, load_vocabulary
+from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import (
     StrategyDefaults,
     default_strategy_document,
@@ -11,14 +11,14 @@ from projects.strategies.rules import (
 )
 
 DEFAULTS = StrategyDefaults(flag="checkout", stickiness="userId")
-VOCABULARY = Vocabulary(
+KNOWN_NAMES = KnownNames(
     strategy_types=frozenset({"flexibleRollout", "default"}), segments={1: "vip", 2: "eu"}
 )
 
 
 def problems(**given):
     document = strategy_document({"name": "flexibleRollout", **given}, DEFAULTS)
-    found = strategy_problems(document, "s[3]", vocabulary=VOCABULARY, limits=Limits())
+    found = strategy_problems(document, "s[3]", known_names=KNOWN_NAMES, limits=Limits())
     return [(problem.path, problem.message) for problem in found]
 
 
@@ -81,9 +81,9 @@ def test_every_problem_has_its_place():
 
 
 def test_at_most_five_segments():
-    vocabulary = Vocabulary(strategy_types=frozenset({"default"}), segments={i: f"s{i}" for i in range(6)})
+    known_names = KnownNames(strategy_types=frozenset({"default"}), segments={i: f"s{i}" for i in range(6)})
     document = strategy_document({"name": "default", "segments": list(range(6))}, DEFAULTS)
-    [problem] = strategy_problems(document, "", vocabulary=vocabulary, limits=Limits())
+    [problem] = strategy_problems(document, "", known_names=known_names, limits=Limits())
     assert (problem.path, problem.message) == ("segments", "must have at most 5 segments, not 6")
 
 
@@ -104,8 +104,8 @@ def test_the_vocabulary_of_a_project(shop, django_assert_num_queries):
     ContextField.objects.create(name="plan", legal_values=[{"value": "gold", "description": "best"}])
     ContextField.objects.create(name="their-plan", project=other, legal_values=[{"value": "tin"}])
     with django_assert_num_queries(4):
-        vocabulary = load_vocabulary("shop")
-    assert vocabulary.segments == {ours.id: "ours", everyones.id: "everyones"}
-    assert vocabulary.legal_values == {"plan": frozenset({"gold"})}
-    assert "flexibleRollout" in vocabulary.strategy_types
-    assert vocabulary.tag_types == {"simple"}
+        known_names = load_known_names("shop")
+    assert known_names.segments == {ours.id: "ours", everyones.id: "everyones"}
+    assert known_names.legal_values == {"plan": frozenset({"gold"})}
+    assert "flexibleRollout" in known_names.strategy_types
+    assert known_names.tag_types == {"simple"}
