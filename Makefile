@@ -5,6 +5,8 @@ TEMPLATES = $(shell git ls-files '*.html')
 BENCHMARKS = $(basename $(notdir $(wildcard tests/benchmarks/bench_*.py)))
 INSTALLED := .venv/.installed
 MINUTES := 25
+# One more than the two cores of CI: many tests wait, for servers that start or for a browser.
+WORKERS := 3
 
 # As production runs it, with nothing but HTTPS said.
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
@@ -37,10 +39,10 @@ demo: install
 	$(PYTHON) manage.py demo
 
 test: install
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal
+	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 test-fast: install
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m "not browser and not processes and not exhaustive"
+	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=worksteal -m "not browser and not processes and not exhaustive"
 
 check: install
 	$(BIN)/ruff format --check
