@@ -50,10 +50,6 @@ def all_sections() -> tuple[Section, ...]:
     of_roles = (Permission.ADMIN, Permission.READ_ROLE)
     return (
         Section(
-            "Playground",
-            (Page("Evaluate", reverse("playground")), Page("Compare", reverse("playground-compare"))),
-        ),
-        Section(
             "Projects",
             (
                 Page("Projects", reverse("projects")),
@@ -64,7 +60,12 @@ def all_sections() -> tuple[Section, ...]:
             ),
             more_prefixes=(reverse("application", args=["*"]).partition("*")[0],),
         ),
+        Section(
+            "Playground",
+            (Page("Evaluate", reverse("playground")), Page("Compare", reverse("playground-compare"))),
+        ),
         Section("Import", (Page("Import", reverse("import")), Page("Past imports", reverse("imports")))),
+        Section("Activity", (Page("Activity", reverse("activity")),)),
         Section(
             "Access",
             (
@@ -75,7 +76,6 @@ def all_sections() -> tuple[Section, ...]:
                 Page("API tokens", reverse("tokens")),
             ),
         ),
-        Section("Activity", (Page("Activity", reverse("activity")),)),
         Section("API", (Page("API", reverse("docs")),)),
         Section("Data fixes", (Page("Data fixes", reverse("admin:index")),), admins_only=True),
     )
@@ -84,8 +84,8 @@ def all_sections() -> tuple[Section, ...]:
 def navigation(request: HttpRequest) -> dict[str, Any]:
     """The variables for the templates.
 
-    ``theme`` ("", light, dark), ``visitor``, the ``sections`` and ``subpages`` that the visitor may open, and
-    the current ``section`` and ``subpage``.
+    ``theme`` (light, dark, "" for the system's), ``visitor``, the ``sections`` and ``subpages`` that the
+    visitor may open, and the current ``section`` and ``subpage``.
     """
     theme = request.COOKIES.get("theme", "")
     section = next((s for s in all_sections() if s.has(request.path)), None)

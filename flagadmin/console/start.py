@@ -1,4 +1,4 @@
-"""The start page, and the switch between light and dark theme."""
+"""The start page, and the choice of a theme."""
 
 from datetime import timedelta
 from typing import Any
@@ -66,4 +66,6 @@ def keep_theme(request: HttpRequest) -> HttpResponse:
     theme = request.POST.get("theme")
     if theme in THEMES:
         response.set_cookie("theme", theme, max_age=timedelta(days=365), samesite="Lax")
+    elif theme == "system":
+        response.delete_cookie("theme", samesite="Lax")
     return response

@@ -207,12 +207,21 @@ def test_the_skip_link_comes_first(visit):
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_the_theme_stays(visit, script):
     page = visit("viewer", "/", script=script)
-    page.get_by_role("button", name="Dark colours").click()
+    choose_theme(page, "Dark")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.goto("/playground/")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    page.get_by_role("button", name="Light colours").click()
+    choose_theme(page, "Light")
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    choose_theme(page, "System")
+    expect(page.locator("html")).not_to_have_attribute("data-theme", "light")
+    page.goto("/playground/")
+    expect(page.locator("html[data-theme]")).to_have_count(0)
+
+
+def choose_theme(page, name):
+    page.get_by_label("Theme").click()
+    page.get_by_role("button", name=name, exact=True).click()
 
 
 def test_a_cold_page_is_small(visit, watch):

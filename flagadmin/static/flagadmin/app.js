@@ -11,13 +11,14 @@
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
+//   data-open="#id"       a button that opens a dialog
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
 
 function show(root = document) {
-  for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all]"))
+  for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open]"))
     hidden.hidden = false;
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
 }
@@ -141,24 +142,23 @@ function themeDocs() {
 }
 
 function setTheme(theme, form) {
-  document.documentElement.dataset.theme = theme;
+  const chosen = theme === "system" ? "" : theme;
+  if (chosen) document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
   themeDocs();
-  find("meta[name=color-scheme]").content = theme;
-  document.cookie = `theme=${theme}; path=/; max-age=31536000; samesite=lax`;
-  const [button, ...others] = form.querySelectorAll("button");
-  for (const other of others) other.remove();
-  const name = theme === "dark" ? "Light colours" : "Dark colours";
-  Object.assign(button, { value: theme === "dark" ? "light" : "dark", className: "plain", title: name });
-  button.textContent = theme === "dark" ? "☀" : "☾";
-  button.setAttribute("aria-label", name);
+  find("meta[name=color-scheme]").content = chosen || "light dark";
+  document.cookie = `theme=${chosen}; path=/; max-age=${chosen ? 31536000 : 0}; samesite=lax`;
+  for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", button.value === theme);
+  closeMenus();
 }
 
-// A list that unfolds closes as other lists do, and the focus stays on it.
-function closeDropdown() {
-  const open = find("details.dropdown[open]");
-  if (!open) return;
-  open.open = false;
-  find("summary", open).focus();
+// Menus and lists that unfold close as others do, and the focus stays on the one that had it.
+function closeMenus(except) {
+  for (const open of document.querySelectorAll("details:is(.more, .dropdown)[open]"))
+    if (!open.contains(except)) {
+      if (open.contains(document.activeElement)) find("summary", open).focus();
+      open.open = false;
+    }
 }
 
 const isWriting = (element) => element.matches("input, textarea, select, [contenteditable]");
@@ -167,7 +167,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     (event.target.closest("form") ?? find("form[data-send]"))?.requestSubmit();
   } else if (event.key === "Escape") {
-    closeDropdown();
+    closeMenus();
   } else if (isWriting(event.target) || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   } else if (event.key === "/") {
@@ -179,9 +179,14 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", (event) => {
+  closeMenus(event.target);
   const button = event.target.closest("button, input[type=checkbox]");
   if (!button) return;
-  const { add, checkAll } = button.dataset;
+  const { add, checkAll, open } = button.dataset;
+  if (open) {
+    closeMenus();
+    find(open).showModal();
+  }
   if (button.matches("[data-copy], [data-copy-text], [data-copy-link]")) copy(button);
   if (add) {
     const content = find(add).content.cloneNode(true);
