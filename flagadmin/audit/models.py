@@ -28,6 +28,10 @@ class AuditEvent(models.Model):
             models.Index(fields=["feature", "-id"], name="audit_feature"),
             models.Index(fields=["type", "-id"], name="audit_type"),
             models.Index(fields=["actor_id", "-id"], name="audit_actor"),
+            # The events of one change. See projects.history.changes.
+            models.Index(
+                fields=["request_id", "-id"], name="audit_request", condition=~models.Q(request_id="")
+            ),
         ]
         triggers = [
             pgtrigger.Protect(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete),

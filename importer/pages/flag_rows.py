@@ -8,7 +8,7 @@ from django.http import QueryDict
 
 from flagadmin.console.lists import Column, Filter, Listing
 from importer.models import FlagReport, ImportRun
-from importer.report.diff import Change
+from projects.history.diff import Change
 
 State = ImportRun.State
 ACTIONS = {

@@ -9,8 +9,8 @@ from flagadmin.db.copy_rows import copy_rows
 from importer.models import FlagReport, ImportRun
 from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import no_access
-from importer.report.diff import Change, diff, summary
 from importer.report.validation import validation_report
+from projects.history.diff import Change, diff, summary
 
 MAX_KEPT = 1_000
 """The problems, and the notes, that one preview stores."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from flagadmin.console.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.chance import ShareOfCalls, drawn_share, state_over_calls
@@ -20,7 +21,6 @@ from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import FlagOutcome, State
 from playground.engine.reasons import Reasons
 from playground.engine.strategies import CompiledStrategy
-from playground.pages.charts import RolloutBar, VariantBar, rollout_bar, variant_bar
 from playground.pages.tables import share_of_calls
 from projects.console import flag_url
 from projects.models import StrategyType

@@ -1,7 +1,12 @@
-"""Deletes old usage data. Runs periodically in ``serve``, or with the command ``cleanup_usage``."""
+"""Deletes old usage data. Runs periodically in ``serve``, or with the command ``cleanup_usage``.
 
+Hourly counts are added up before they go.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -11,15 +16,12 @@ from django.utils import timezone
 from flagadmin.db.transactions import transactional
 from projects.applications.queries import refresh_lines_ahead
 from projects.applications.usage_report import HOURS_KEPT
+from projects.applications.usage_sums import DAYS_KEPT, delete_hours, refresh_totals
 
 # Longer than the window in which instances are listed: an SDK reports its version only when it starts.
 INSTANCES_KEPT = timedelta(days=30)
 ROWS_PER_TRANSACTION = 20_000
 
-_HOURS = """
-DELETE FROM projects_usagehour WHERE ctid = ANY(ARRAY(
-       SELECT ctid FROM projects_usagehour WHERE hour < %s LIMIT %s))
-"""
 _INSTANCES = """
 DELETE FROM projects_applicationinstance WHERE ctid = ANY(ARRAY(
        SELECT i.ctid FROM projects_applicationinstance i
@@ -55,10 +57,12 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     usage."""
     now = now or timezone.now()
     long_ago = now - max(INSTANCES_KEPT, settings.APPLICATION_INSTANCE_WINDOW)
-    hours = _delete_in_parts(_HOURS, now - HOURS_KEPT - timedelta(hours=1))
+    hours = _in_parts(delete_hours, now - HOURS_KEPT - timedelta(hours=1))
+    _delete("DELETE FROM projects_usageday WHERE day < %s", (now - DAYS_KEPT).date())
+    refresh_totals(now=now)
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
-    instances = _delete_in_parts(_INSTANCES, long_ago)
+    instances = _in_parts(partial(_delete, _INSTANCES), long_ago)
     _delete(_ORPHANS)
     return CleanupResult(
         hours=hours,
@@ -68,10 +72,10 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     )
 
 
-def _delete_in_parts(statement: str, before: datetime) -> int:
+def _in_parts(delete: Callable[[datetime, int], int], before: datetime) -> int:
     """Deletes in short transactions, so that other requests do not wait."""
     total = 0
-    while deleted := _delete(statement, before, ROWS_PER_TRANSACTION):
+    while deleted := delete(before, ROWS_PER_TRANSACTION):
         total += deleted
     return total
 

@@ -1,6 +1,8 @@
 """Reads a project's applications list: a narrow row for each application, and the instances of one page."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -12,7 +14,7 @@ from django.utils import timezone
 
 from flagadmin.db.transactions import transactional
 from flagadmin.http.timestamps import iso
-from projects.applications.sdk_versions import group_sdks, is_version
+from projects.applications.sdk_versions import group_sdks, is_version, split_sdk
 from projects.applications.store_report import refresh_applications
 from projects.models import ProjectApplication
 
@@ -97,8 +99,69 @@ def oldest_versions(project_id: str) -> dict[str, str]:
     """The oldest version of each SDK that is used in several versions in the project. One SQL statement."""
     lines = ProjectApplication.objects.filter(project_id=project_id).order_by()
     sdks = group_sdks(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
+    return _range(sdks)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedApplication:
+    """An application with the oldest ``version`` of an SDK; ``newest`` is in use in these projects too."""
+
+    name: str
+    sdk: str
+    version: str
+    newest: str
+
+
+def outdated_applications(projects: Collection[str] | None) -> list[OutdatedApplication]:
+    """Applications of these projects (None: of all) that use the oldest of several versions of an SDK.
+
+    By name. Two SQL statements.
+    """
+    lines = ProjectApplication.objects.order_by()
+    if projects is not None:
+        lines = lines.filter(project_id__in=projects)
+    used = set(chain.from_iterable(lines.values_list("sdks", flat=True).distinct()))
+    oldest, newest = _range(group_sdks(used))
+    old = sorted(sdk for sdk in used if (parts := split_sdk(sdk))[1] and oldest.get(parts[0]) == parts[1])
+    if not old:
+        return []
+    rows = lines.filter(sdks__overlap=old).values_list("name", "sdks").distinct()
+    found = {(name, split_sdk(sdk)) for name, sdks in rows for sdk in sdks if sdk in set(old)}
+    return [OutdatedApplication(name, sdk, version, newest[sdk]) for name, (sdk, version) in sorted(found)]
+
+
+def _range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
+    """The oldest and the newest version of each SDK that is used in several versions."""
     known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
-    return {name: versions[0] for name, versions in known.items() if len(versions) > 1}
+    several = {name: versions for name, versions in known.items() if len(versions) > 1}
+    return {n: v[0] for n, v in several.items()}, {n: v[-1] for n, v in several.items()}
+
+
+_ADOPTION = """
+SELECT i.sdk_version, count(DISTINCT i.instance_id) FROM projects_projectapplication line
+  JOIN projects_applicationinstance i
+    ON i.application_id = line.application_id AND i.environment = ANY(line.environments)
+ WHERE line.project_id = %s AND i.seen_at >= %s AND i.sdk_version <> '' GROUP BY 1
+"""
+
+
+def sdk_adoption(project_id: str) -> dict[str, list[tuple[str, int, bool]]]:
+    """For each SDK: (version, instances, whether it is the oldest of several), the newest first. One query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ADOPTION, [project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW])
+        rows = cursor.fetchall()
+    numbers: Counter[tuple[str, str]] = Counter()
+    for sdk, number in rows:
+        numbers[split_sdk(sdk)] += number
+    sdks = group_sdks(sdk for sdk, _ in rows)
+    oldest, _ = _range(sdks)
+    return {
+        sdk["name"]: [
+            (version, numbers[sdk["name"], version], oldest.get(sdk["name"]) == version)
+            for version in reversed(sdk["versions"])
+        ]
+        for sdk in sdks
+    }
 
 
 def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:

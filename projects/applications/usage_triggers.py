@@ -6,7 +6,7 @@ moved or deleted by any statement. The triggers count all instances; a page view
 instances.
 
 All code that writes usage locks tables in the same order, so that reports and deletions cannot deadlock:
-flags, last seen, applications, instances, usage, hours, applications lists. Rows are locked in key order.
+flags, last seen, applications, instances, usage, hours, days, applications lists. Rows are locked in key order.
 """
 
 import pgtrigger
@@ -87,6 +87,7 @@ IF cardinality(used) > 0 THEN
       ORDER BY application_id, flag_id, environment FOR UPDATE;
     DELETE FROM projects_flagusage WHERE flag_id IN (SELECT id FROM old_rows);
     DELETE FROM projects_usagehour WHERE flag_id IN (SELECT id FROM old_rows);
+    DELETE FROM projects_usageday WHERE flag_id IN (SELECT id FROM old_rows);
     PERFORM projects_refresh_applications(used, '-infinity');
 END IF;
 RETURN NULL;
@@ -99,6 +100,7 @@ PERFORM 1 FROM projects_application WHERE id = ANY(used) ORDER BY id FOR NO KEY 
 DELETE FROM projects_applicationinstance WHERE environment IN (SELECT name FROM old_rows);
 DELETE FROM projects_flagusage WHERE environment IN (SELECT name FROM old_rows);
 DELETE FROM projects_usagehour WHERE environment IN (SELECT name FROM old_rows);
+DELETE FROM projects_usageday WHERE environment IN (SELECT name FROM old_rows);
 PERFORM projects_refresh_applications(used, '-infinity');
 RETURN NULL;
 """

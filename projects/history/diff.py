@@ -1,13 +1,14 @@
-"""Describes as text, field by field, what an import changes in a flag."""
+"""Describes as text, field by field, what changes in a flag or strategy."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from importer.plan.stored import Document
 from playground.engine.sentences import SHOWN_VALUES
 from projects.sentences import constraint_sentence, strategy_summary
+
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def _strategy_changes(
             if now is not None:
                 yield Change("strategy", None, _strategy(now, segments))
         else:
-            yield from _within_strategy(old, now, segments)
+            yield from strategy_diff(old, now, segments)
     if not gone and not new:
         yield Change(
             "order of strategies",
@@ -184,7 +185,8 @@ def _unmatched(strategies: list[Document], others: list[Document]) -> list[Docum
     return unmatched
 
 
-def _within_strategy(before: Document, after: Document, segments: Mapping[int, str]) -> Iterator[Change]:
+def strategy_diff(before: Document, after: Document, segments: Mapping[int, str]) -> Iterator[Change]:
+    """The changes within one strategy. The strategy type is the same."""
     if before["title"] != after["title"]:
         yield Change("title", _text(before["title"]), _text(after["title"]))
     if before["disabled"] != after["disabled"]:

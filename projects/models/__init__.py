@@ -5,7 +5,9 @@ from projects.models.applications import (  # isort: split
     IgnoredReport,
     ImpactSeries,
     ProjectApplication,
+    UsageDay,
     UsageHour,
+    UsageTotal,
 )
 
 from projects.models.context_fields import ContextField
@@ -54,5 +56,7 @@ __all__ = [
     "StrategyType",
     "Tag",
     "TagType",
+    "UsageDay",
     "UsageHour",
+    "UsageTotal",
 ]

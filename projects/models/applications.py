@@ -86,7 +86,7 @@ class FlagUsage(models.Model):
 class UsageHour(models.Model):
     """An application's counts for a flag in an environment in one hour, starting at ``hour``.
 
-    Kept for two days.
+    Kept for two days, then added to :class:`UsageDay`.
     """
 
     pk = models.CompositePrimaryKey("flag_id", "environment", "hour", "application_id")
@@ -100,6 +100,38 @@ class UsageHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.flag_id} by {self.application_id} in {self.environment} at {self.hour}"
+
+
+class UsageDay(models.Model):
+    """All applications' counts for a flag in an environment on one day (UTC).
+
+    Hours are added to their day when they are deleted, so the last two days are incomplete here. Kept for 31
+    days.
+    """
+
+    pk = models.CompositePrimaryKey("flag_id", "environment", "day")
+    flag_id = models.BigIntegerField()
+    environment = models.TextField()
+    day = models.DateField(db_index=True)
+    yes = models.BigIntegerField(default=0)
+    no = models.BigIntegerField(default=0)
+    variants = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.flag_id} in {self.environment} on {self.day}"
+
+
+class UsageTotal(models.Model):
+    """The counts of all flags of a project in one hour. Brought up to date every ten minutes."""
+
+    pk = models.CompositePrimaryKey("hour", "project_id")
+    hour = models.DateTimeField()
+    project_id = models.CharField(max_length=100)
+    yes = models.BigIntegerField(default=0)
+    no = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.project_id} at {self.hour}"
 
 
 class IgnoredReport(models.Model):

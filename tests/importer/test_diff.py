@@ -6,8 +6,8 @@ import pytest
 
 from importer.body.schemas import read_body
 from importer.plan.build import plan_import
-from importer.report.diff import diff, summary
 from importer.report.document import flag_reports
+from projects.history.diff import diff, summary
 from tests.support.import_bodies import body, strategy, switch
 
 SEGMENTS = {1: "vip"}

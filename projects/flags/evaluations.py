@@ -1,0 +1,157 @@
+"""How often SDKs evaluated flags, as they reported: by hour, by day, and in total."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Sum
+from django.utils import timezone
+
+from groups.access import Caller
+from projects.models import ApplicationInstance, FlagLastSeen, ProjectApplication, UsageTotal
+
+HOURS, DAYS = 24, 30
+ONLINE = timedelta(minutes=10)
+"""An instance that was seen this recently is online. SDKs report every minute by default."""
+
+# The counts by time, then the variants of the whole period.
+_SUMS = """
+SELECT environment, at, sum(yes)::bigint, sum(no)::bigint, NULL FROM counted GROUP BY 1, 2
+UNION ALL
+SELECT environment, NULL, sum(value::bigint)::bigint, NULL, key
+  FROM counted, jsonb_each_text(variants) GROUP BY environment, key
+"""
+_BY_HOUR = f"""
+WITH counted AS (
+    SELECT environment, hour AS at, yes, no, variants FROM projects_usagehour
+     WHERE flag_id = %s AND environment = ANY(%s) AND hour >= %s
+) {_SUMS}
+"""  # noqa: S608 - a constant
+_BY_DAY = f"""
+WITH counted AS (
+    SELECT environment, (hour AT TIME ZONE 'UTC')::date AS at, yes, no, variants FROM projects_usagehour
+     WHERE flag_id = %s AND environment = ANY(%s) AND hour >= %s
+    UNION ALL
+    SELECT environment, day, yes, no, variants FROM projects_usageday
+     WHERE flag_id = %s AND environment = ANY(%s) AND day >= %s
+) {_SUMS}
+"""  # noqa: S608 - a constant
+
+
+@dataclass(slots=True)
+class Count:
+    """The evaluations in the hour or on the day that begins then (UTC)."""
+
+    at: datetime
+    yes: int = 0
+    no: int = 0
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """The evaluations of a flag in an environment over a period: one count per hour or day, oldest first.
+
+    ``variants`` says how often each variant was returned, most often first.
+    """
+
+    counts: list[Count]
+    variants: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def yes(self) -> int:
+        return sum(count.yes for count in self.counts)
+
+    @property
+    def no(self) -> int:
+        return sum(count.no for count in self.counts)
+
+    @property
+    def total(self) -> int:
+        return self.yes + self.no
+
+    @property
+    def percent_on(self) -> float | None:
+        """How many of them were on, in per cent; None without any."""
+        return self.yes / self.total * 100 if self.total else None
+
+
+def evaluations_by_hour(
+    flag_id: int, environments: Sequence[str], *, now: datetime | None = None
+) -> dict[str, Evaluations]:
+    """The last 24 hours, the current one included, of a flag in each of these environments. One query."""
+    last = (now or timezone.now()).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    hours = [last - timedelta(hours=back) for back in reversed(range(HOURS))]
+    rows = _rows(_BY_HOUR, flag_id, list(environments), hours[0])
+    return _filled(environments, hours, rows)
+
+
+def evaluations_by_day(
+    flag_id: int, environments: Sequence[str], *, now: datetime | None = None
+) -> dict[str, Evaluations]:
+    """The last 30 days (UTC), today included, of a flag in each of these environments. One query."""
+    today = datetime.combine((now or timezone.now()).astimezone(UTC).date(), time(), UTC)
+    days = [today - timedelta(days=back) for back in reversed(range(DAYS))]
+    names = list(environments)
+    rows = _rows(_BY_DAY, flag_id, names, days[0], flag_id, names, days[0].date())
+    return _filled(environments, days, rows)
+
+
+def _filled(
+    environments: Iterable[str], times: Sequence[datetime], rows: Iterable[tuple[Any, ...]]
+) -> dict[str, Evaluations]:
+    found = {name: Evaluations([Count(at) for at in times]) for name in environments}
+    places = {(name, count.at): count for name, one in found.items() for count in one.counts}
+    for environment, at, yes, no, variant in rows:
+        if variant is not None:
+            found[environment].variants[variant] = yes
+        elif count := places.get((environment, _moment(at))):
+            count.yes, count.no = yes, no
+    for one in found.values():
+        one.variants = dict(sorted(one.variants.items(), key=lambda item: (-item[1], item[0])))
+    return found
+
+
+def _moment(at: datetime | date) -> datetime:
+    return at.astimezone(UTC) if isinstance(at, datetime) else datetime.combine(at, time(), UTC)
+
+
+def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall()
+
+
+def last_evaluated(flag_ids: Iterable[int]) -> dict[int, dict[str, datetime]]:
+    """When SDKs last reported each flag, by environment. One query.
+
+    ``max(found[flag_id].values(), default=None)`` is the last time in any environment.
+    """
+    found: dict[int, dict[str, datetime]] = {flag_id: {} for flag_id in flag_ids}
+    rows = FlagLastSeen.objects.filter(flag_id__in=list(found))
+    for flag_id, environment, seen_at in rows.values_list("flag_id", "environment", "seen_at"):
+        found[flag_id][environment] = seen_at
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationUsage:
+    """The evaluations of the last 24 hours, at most ten minutes old, and the SDK instances online now."""
+
+    evaluations: int
+    instances: int
+
+
+def installation_usage(caller: Caller, *, now: datetime | None = None) -> InstallationUsage:
+    """Usage of the projects that the caller may read. Two queries."""
+    now = now or timezone.now()
+    totals = UsageTotal.objects.filter(hour__gt=now - timedelta(hours=HOURS))
+    instances = ApplicationInstance.objects.filter(seen_at__gte=now - ONLINE)
+    allowed = caller.readable_projects
+    if allowed is not None:
+        totals = totals.filter(project_id__in=allowed)
+        lines = ProjectApplication.objects.filter(project_id__in=allowed)
+        instances = instances.filter(application_id__in=lines.values("application_id"))
+    counted = totals.aggregate(yes=Sum("yes", default=0), no=Sum("no", default=0))
+    return InstallationUsage(counted["yes"] + counted["no"], instances.count())

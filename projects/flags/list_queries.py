@@ -1,0 +1,157 @@
+"""Filters and sorting of a project's list of flags in the console.
+
+The conditions are those of the flag search (``projects.flags.search``) and some that only the console has.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import BooleanField, Count, FloatField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.utils import timezone
+
+from flagadmin.console.lists import Column, Filter
+from projects.flags.flag_cells import CONDITIONAL, SHARE
+from projects.flags.search import FlagFilter
+from projects.flags.search_conditions import in_status, text_query
+from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
+
+SEEN = (
+    ("1", "In the last 24 hours"),
+    ("not-7", "Not in the last 7 days"),
+    ("not-30", "Not in the last 30 days"),
+    ("not-90", "Not in the last 90 days"),
+    ("never", "Never"),
+)
+STALE = (("active", "Active"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
+STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
+
+# One query per environment sorts by these: the flag is off (-1), or the largest share of its strategies.
+_SHARE = f"""(
+    SELECT CASE WHEN NOT place.enabled THEN -1 ELSE (
+           SELECT CASE WHEN count(*) = 0 THEN 100
+                       ELSE coalesce(max({SHARE}) FILTER (WHERE NOT s.disabled), 0) END
+             FROM projects_strategy s WHERE s.flag_id = place.flag_id AND s.environment_id = place.environment_id
+           ) END
+      FROM projects_flagenvironment place
+     WHERE place.flag_id = projects_flag.id AND place.environment_id = %s)"""  # noqa: S608 - constants
+_FOR_EVERYONE = f"""(
+    NOT EXISTS (SELECT FROM projects_strategy s
+                 WHERE s.flag_id = projects_flag.id AND s.environment_id = %s)
+    OR EXISTS (SELECT FROM projects_strategy s
+                WHERE s.flag_id = projects_flag.id AND s.environment_id = %s AND NOT s.disabled
+                  AND {SHARE} = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
+
+
+def in_environment(environment: str) -> str:
+    """The key of an environment's column, and the name of its filter, in the URL."""
+    return f"in-{environment}"
+
+
+def list_columns(environments: Sequence[str]) -> tuple[Column, ...]:
+    """Name, type, one column for each environment (sorted by share), last evaluated, stale, created."""
+    return (
+        Column("name", "Flag", by=("name",)),
+        Column("type", "Type", by=("type", "name")),
+        *(
+            Column(in_environment(name), name, by=(f"share_{index}", "name"))
+            for index, name in enumerate(environments)
+        ),
+        Column("seen", "Last evaluated", by=("last_evaluated", "name")),
+        Column("stale", "Stale", by=("stale", "name")),
+        Column("created", "Created", by=("created_at", "name")),
+    )
+
+
+def list_filters(project: Project, environments: Sequence[str]) -> tuple[Filter, ...]:
+    """Text, type, tag, stale, last evaluated, and the state in each environment. Three queries."""
+    here = Flag.objects.filter(project=project)
+    types = {
+        *FlagType.objects.values_list("id", flat=True),
+        *here.order_by().values_list("type", flat=True).distinct(),
+    }
+    pairs = FlagTag.objects.filter(flag__project=project).order_by("tag_type", "value")
+    tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
+    return (
+        Filter("q", "Name, description or tag"),
+        Filter("type", "Type", [(name, name) for name in sorted(types)]),
+        Filter("tag", "Tag", [(tag, tag) for tag in tags]),
+        Filter("state", "State", STALE),
+        Filter("seen", "Last evaluated", SEEN),
+        *(Filter(in_environment(name), name, STATES) for name in environments),
+    )
+
+
+def filter_flags(
+    flags: QuerySet[Flag], values: dict[str, str], environments: Sequence[str]
+) -> QuerySet[Flag]:
+    """The flags that match all values of ``list_filters``. Empty ones do not filter."""
+    if values.get("q"):
+        flags = flags.filter(text_query(values["q"]))
+    if values.get("state") == "overdue":
+        flags = flags.filter(overdue(timezone.now()))
+    for name, operator in (("type", "IS"), ("tag", "INCLUDE"), ("state", "IS")):
+        if values.get(name) and values[name] != "overdue":
+            flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
+    if values.get("seen"):
+        flags = flags.filter(_seen(values["seen"]))
+    for environment in environments:
+        if state := values.get(in_environment(environment)):
+            flags = flags.filter(_STATES[state](environment))
+    return flags
+
+
+def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
+    """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else."""
+    key = sort.removeprefix("-")
+    if key == "seen":
+        last = FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at")
+        return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))
+    for index, name in enumerate(environments):
+        if key == in_environment(name):
+            return flags.annotate(**{f"share_{index}": RawSQL(_SHARE, [name], FloatField())})  # noqa: S611
+    return flags
+
+
+def overdue(now: datetime) -> Q:
+    """Older than the expected lifetime of their type, and not marked as stale. One query."""
+    types = FlagType.objects.filter(lifetime_days__isnull=False).values_list("id", "lifetime_days")
+    old = (Q(type=name, created_at__lt=now - timedelta(days=days or 0)) for name, days in types)
+    return Q(stale=False) & reduce(or_, old, Q(pk__in=[]))
+
+
+def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:
+    """The numbers of ``stale`` and ``overdue`` flags of each project that has any, most stale ones first."""
+    rows = flags.order_by().values("project_id", "project__name")
+    counted = rows.annotate(
+        overdue=Count("pk", filter=overdue(now)), stale_flags=Count("pk", filter=Q(stale=True))
+    )
+    found = counted.filter(Q(stale_flags__gt=0) | Q(overdue__gt=0))
+    return found.order_by("-stale_flags", "-overdue", "project_id")
+
+
+def _seen(value: str) -> Q:
+    if value == "never":
+        return ~Q(pk__in=FlagLastSeen.objects.values("flag"))
+    days = int(value.removeprefix("not-"))
+    recent = FlagLastSeen.objects.filter(seen_at__gte=timezone.now() - timedelta(days=days)).values("flag")
+    return ~Q(pk__in=recent) if value.startswith("not-") else Q(pk__in=recent)
+
+
+def _on(environment: str) -> Q:
+    return in_status([f"{environment}:enabled"])
+
+
+def _for_everyone(environment: str) -> Q:
+    return Q(RawSQL(_FOR_EVERYONE, [environment, environment], BooleanField()))  # noqa: S611 - constants
+
+
+_STATES: dict[str, Callable[[str], Q]] = {
+    "on": _on,
+    "off": lambda environment: in_status([f"{environment}:disabled"]),
+    "all": lambda environment: _on(environment) & _for_everyone(environment),
+    "some": lambda environment: _on(environment) & ~_for_everyone(environment),
+}

@@ -1,0 +1,175 @@
+"""What the start page says needs attention, to whom, and how urgently."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.console.attention import needs_attention
+from groups.access import Caller
+from groups.models import ApiToken
+from importer.models import ImportRun
+from projects.applications.queries import outdated_applications, sdk_adoption
+from projects.models import Flag, FlagLastSeen
+from tests.support.cast import make_token
+from tests.support.flags import make_flag
+from tests.support.sdk import make_sdk
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+
+
+def items(caller: Caller, kind: str):
+    return [item for item in needs_attention(caller) if item.kind == kind]
+
+
+def seen(flag: Flag, ago: timedelta, environment: str = "production") -> None:
+    FlagLastSeen.objects.create(flag=flag, environment=environment, seen_at=timezone.now() - ago)
+
+
+def test_nothing_needs_attention_at_first(callers) -> None:
+    assert needs_attention(callers("admin")) == []
+    assert needs_attention(callers("outsider")) == []
+
+
+def test_stale_flags_say_why(callers, shop) -> None:
+    make_flag("first", stale=True, enabled=True, environment="production")
+    quiet = make_flag("second", stale=True)
+    make_flag("third", stale=True)
+    make_flag("archived", stale=True, archived=True)
+    Flag.objects.filter(name="first").update(created_at=timezone.now() - 30 * DAY)
+    seen(Flag.objects.get(name="first"), DAY)
+    seen(quiet, 41 * DAY)
+
+    (item,) = items(callers("member"), "stale")
+
+    assert (item.level, item.title) == ("amber", "3 stale flags in Shop")
+    assert item.detail == "first has been at 100 % for 30 days; second has not been evaluated for 41 days"
+    assert (item.action, item.url) == ("Show flags", "/projects/shop/?state=stale")
+
+
+def test_a_change_restarts_the_days_at_100_percent_but_marking_it_stale_does_not(callers, shop) -> None:
+    flag = make_flag("first", stale=True, enabled=True, environment="production")
+    Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - 30 * DAY)
+    seen(flag, DAY)
+    with transaction.atomic():
+        record(Event(type=EventType.FEATURE_STALE_ON, feature="first"), actor=Caller.system())
+    assert "100 % for 30 days" in items(callers("member"), "stale")[0].detail
+    with transaction.atomic():
+        record(Event(type=EventType.FEATURE_STRATEGY_ADD, feature="first"), actor=Caller.system())
+    assert "100 % for 1 day" in items(callers("member"), "stale")[0].detail
+
+
+def test_flags_past_their_lifetime(callers, shop) -> None:
+    for name, age, kind in (("old", 41, "release"), ("young", 39, "release"), ("switch", 999, "kill-switch")):
+        flag = make_flag(name, type=kind)
+        Flag.objects.filter(pk=flag.pk).update(created_at=timezone.now() - age * DAY)
+    (item,) = items(callers("member"), "overdue")
+    assert (item.level, item.title) == ("grey", "1 flag in Shop past the expected lifetime")
+    assert item.url == "/projects/shop/?state=overdue"
+
+
+def test_flags_of_unreadable_projects_are_not_told(callers, shop) -> None:
+    make_flag("secret", "default", stale=True)
+    assert items(callers("member"), "stale") == []
+    assert len(items(callers("viewer"), "stale")) == 1
+
+
+def pending(caller: Caller, **fields: object) -> ImportRun:
+    return ImportRun.objects.create(
+        source="console",
+        state="pending",
+        caller_id=caller.id,
+        caller_name=caller.name,
+        project="shop",
+        environment="production",
+        file_name="flags.json",
+        expires_at=timezone.now() + DAY,
+        **fields,
+    )
+
+
+def test_imports_that_wait_and_imports_that_are_blocked(callers) -> None:
+    member = callers("member")
+    waiting = pending(member, counts={"create": 2}, preview={"problemCount": 0, "refusal": ""})
+    blocked = pending(member, preview={"problemCount": 3, "refusal": ""})
+    refused = pending(member, preview={"problemCount": 0, "refusal": "You need more."})
+
+    found = {item.url: item for item in items(member, "import")}
+
+    first, second, third = (found[f"/import/{run.id}/"] for run in (waiting, blocked, refused))
+    assert (first.level, first.title) == ("amber", "Import into shop / production awaits review")
+    assert first.detail == "2 new · flags.json"
+    assert (second.level, second.title) == ("red", "Import into shop / production is blocked")
+    assert second.detail.startswith("3 problems")
+    assert third.detail.startswith("You need more.")
+    assert items(callers("admin"), "import") == []
+
+
+@pytest.mark.parametrize(
+    ("days", "level", "title"),
+    [(1.5, "red", "expires in 1 day"), (6.5, "amber", "expires in 6 days"), (0.5, "red", "within a day")],
+)
+def test_tokens_that_expire_soon(callers, shop, days: float, level: str, title: str) -> None:
+    make_token("backend", environment="production", expires_at=timezone.now() + days * DAY, name="web&co")
+    (item,) = items(callers("admin"), "token")
+    assert item.level == level
+    assert item.title.startswith("API token web&co ")
+    assert item.title.endswith(title)
+    assert item.detail == "all projects · production · never used"
+    assert item.url == "/access/tokens/?q=web%26co"
+    assert items(callers("member"), "token") == []
+
+
+@pytest.mark.parametrize("days", [-1, 15])
+def test_tokens_that_have_expired_or_expire_later_are_left_alone(callers, shop, days: int) -> None:
+    make_token("backend", environment="production", expires_at=timezone.now() + days * DAY)
+    assert items(callers("admin"), "token") == []
+
+
+def test_only_ones_own_personal_tokens_are_told(callers, people) -> None:
+    make_token("personal", user=people["member"], name="laptop")
+    ApiToken.objects.filter(name="laptop").update(expires_at=timezone.now() + 3.5 * DAY)
+    (item,) = items(callers("member"), "token")
+    assert (item.title, item.url) == ("Personal token laptop expires in 3 days", "/account/")
+    assert items(callers("admin"), "token") == []
+
+
+def test_applications_with_the_oldest_sdk(callers, shop) -> None:
+    make_flag("known")
+    sdk = make_sdk(projects=["shop"])
+    for name, version in (("web", "6.1.2"), ("old web", "3.9.0"), ("other", "6.0.0")):
+        sdk.register(name, f"of {name}", sdkVersion=f"unleash-node-sdk:{version}")
+        sdk.count(name, ["known"], f"of {name}")
+
+    (item,) = items(callers("member"), "sdk")
+
+    assert (item.level, item.title) == ("grey", "old web uses an old SDK")
+    assert item.detail == "unleash-node-sdk 3.9.0; others use up to 6.1.2"
+    assert item.url == "/applications/old%20web/"
+    assert outdated_applications(["default"]) == []
+    assert sdk_adoption("shop") == {
+        "unleash-node-sdk": [("6.1.2", 1, False), ("6.0.0", 1, False), ("3.9.0", 1, True)]
+    }
+    assert sdk_adoption("default") == {}
+
+
+def test_the_most_urgent_comes_first_and_a_source_is_bounded(callers, shop) -> None:
+    make_flag("stale", stale=True)
+    for number in range(7):
+        make_token(
+            "backend", environment="production", expires_at=timezone.now() + (number + 1) * DAY, name="t"
+        )
+    levels = [item.level for item in needs_attention(callers("admin"))]
+    assert levels == ["red", "red", "amber", "amber", "amber", "amber"]
+
+
+def test_the_number_of_queries_does_not_grow(callers, django_assert_max_num_queries, shop) -> None:
+    for number in range(6):
+        make_flag(f"f{number}", stale=True)
+        make_token("backend", environment="production", expires_at=timezone.now() + DAY, name=f"t{number}")
+    with django_assert_max_num_queries(20):
+        needs_attention(callers("admin"))
