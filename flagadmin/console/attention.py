@@ -27,7 +27,7 @@ from projects.console import application_url, project_url
 from projects.flags.flag_cells import FlagCells, flag_cells
 from projects.flags.list_queries import stale_flag_counts
 from projects.models import Flag
-from projects.tokens.pages import scope_words, visible_tokens
+from projects.tokens.access import scope_words, visible_tokens
 
 RED, AMBER, GREY = "red", "amber", "grey"
 _ORDER = (RED, AMBER, GREY)

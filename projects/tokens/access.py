@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from flagadmin.errors import NotFound
+from flagadmin.errors import NotFound, counted
 from groups.access import Caller
-from groups.models import ApiToken
+from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission
 from groups.tokens import hash_secret
 
@@ -69,3 +69,31 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
 
 def _visible(caller: Caller, token: ApiToken) -> bool:
     return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
+
+
+def projects_with(caller: Caller, permission: Permission) -> list[str]:
+    """The projects where the caller has the permission through a project role."""
+    return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
+
+
+def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
+    """The tokens that the caller may see.
+
+    These are all tokens of the kinds that its root permissions allow, and the tokens of projects whose tokens
+    it may read. Raises NoAccess.
+    """
+    projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
+    kinds = kinds_allowed(caller, "READ") if projects else check_any_kind(caller, "READ")
+    named = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
+    tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
+    return tokens.filter(Q(kind__in=kinds) | Q(pk__in=named))
+
+
+def scope_words(token: ApiToken, caller: Caller) -> str:
+    """For example ``all projects · production``. Projects that the caller may not read are only counted."""
+    scopes = [scope.project_id for scope in token.scopes.all()]
+    shown = sorted(project for project in scopes if caller.can_read(project))
+    if hidden := len(scopes) - len(shown):
+        shown.append(counted(hidden, "other"))
+    projects = "all projects" if token.all_projects else ", ".join(shown) or "no project"
+    return f"{projects} · {token.environment_id or 'all environments'}"

@@ -5,21 +5,28 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 from django.utils.timesince import timesince
 
 from flagadmin.console.lists import Column, Filter, curl_for, curl_with_token
-from flagadmin.errors import NotFound, ValidationError, counted
+from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
-from groups.models import ApiToken, ApiTokenProject
+from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.models import Environment
-from projects.tokens.access import check_any_kind, kinds_allowed, permission_for
+from projects.tokens.access import (
+    check_any_kind,
+    kinds_allowed,
+    permission_for,
+    projects_with,
+    scope_words,
+    visible_tokens,
+)
 from projects.tokens.actions import (
     NewToken,
     create_project_token,
@@ -39,40 +46,12 @@ PURPOSE = {
 }
 
 
-def projects_with(caller: Caller, permission: Permission) -> list[str]:
-    """The projects where the caller has the permission through a project role."""
-    return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
-
-
-def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
-    """The tokens that the caller may see.
-
-    These are all tokens of the kinds that its root permissions allow, and the tokens of projects whose tokens
-    it may read. Raises NoAccess.
-    """
-    projects = projects_with(caller, Permission.READ_PROJECT_API_TOKEN)
-    kinds = kinds_allowed(caller, "READ") if projects else check_any_kind(caller, "READ")
-    named = ApiTokenProject.objects.filter(project_id__in=projects).values("token")
-    tokens = ApiToken.objects.exclude(kind=Kind.PERSONAL)
-    return tokens.filter(Q(kind__in=kinds) | Q(pk__in=named))
-
-
 def may_revoke(caller: Caller, token: ApiToken) -> bool:
     """Whether the caller may revoke the token, whose ``scopes`` must be prefetched."""
     projects = [scope.project_id for scope in token.scopes.all()]
     return caller.can(permission_for("DELETE", token.kind)) or (
         bool(projects) and all(caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=p) for p in projects)
     )
-
-
-def scope_words(token: ApiToken, caller: Caller) -> str:
-    """For example ``all projects · production``. Projects that the caller may not read are only counted."""
-    scopes = [scope.project_id for scope in token.scopes.all()]
-    shown = sorted(project for project in scopes if caller.can_read(project))
-    if hidden := len(scopes) - len(shown):
-        shown.append(counted(hidden, "other"))
-    projects = "all projects" if token.all_projects else ", ".join(shown) or "no project"
-    return f"{projects} · {token.environment_id or 'all environments'}"
 
 
 class TokensPage(ListPage):
