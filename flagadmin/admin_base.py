@@ -19,8 +19,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from rest_framework import serializers
 
+from flagadmin.admin_edit_conflicts import EditConflictAdmin, rejected_form
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import AppError, ValidationError, raised_by
+from flagadmin.errors import AppError, EditConflict, ValidationError, raised_by
 from flagadmin.http.error_responses import problems_of
 from groups.access import Caller
 from groups.authentication import caller_of
@@ -58,8 +59,12 @@ class ActionModelForm(forms.ModelForm):
     """A form that also runs the admin's ``check_values`` and shows every problem with its path."""
 
     page: ClassVar[Any] = None
+    conflict: ClassVar[EditConflict | None] = None
 
     def _post_clean(self) -> None:
+        if self.conflict is not None:
+            self.add_error(None, self.conflict.message)
+            return
         super()._post_clean()  # type: ignore[misc]
         if self.page is None or set(self.errors) - {exceptions.NON_FIELD_ERRORS}:
             return
@@ -135,8 +140,8 @@ def is_admin(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_staff", False))
 
 
-class ActionModelAdmin(AdminActions, admin.ModelAdmin):
-    """Creates, changes and deletes rows through actions."""
+class ActionModelAdmin(AdminActions, EditConflictAdmin):
+    """Creates, changes and deletes rows through actions. A page with ``change`` also defines ``lock``."""
 
     list_per_page = 50
     show_full_result_count = False
@@ -144,7 +149,9 @@ class ActionModelAdmin(AdminActions, admin.ModelAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
-        return type(form.__name__, (form,), {"page": self})
+        rejected = rejected_form(request)
+        conflict = rejected.error if rejected else None
+        return type(form.__name__, (form,), {"page": self, "conflict": conflict})
 
     # A POST runs in one transaction, which is retried on deadlocks. An error is shown as a message on the
     # same page.

@@ -54,6 +54,7 @@ urlpatterns = [
     path(f"{FLAG}tags", action_pages.Tags.as_view(), name="flag-tags"),
     path(f"{FLAG}parents", action_pages.Parents.as_view(), name="flag-parents"),
     path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
+    path(f"{FLAG}link/<str:link_id>/", form_pages.EditLinkPage.as_view(), name="flag-link"),
     path(f"{FLAG}order", action_pages.Order.as_view(), name="flag-order"),
     path(f"{FLAG}move", action_pages.Move.as_view(), name="flag-move"),
     path(f"{FLAG}clone", action_pages.Clone.as_view(), name="flag-clone"),

@@ -1,11 +1,12 @@
 """Optimistic locking for edit forms: a form sends the version that it was rendered from."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Max, QuerySet
-from django.forms import BaseForm, BoundField
+from django.forms import BaseForm, BoundField, JSONField
 from django.http import HttpRequest, QueryDict
 
 from flagadmin.audit.models import AuditEvent
@@ -73,6 +74,8 @@ def differences(stored: BaseForm, entered: BaseForm) -> list[str]:
 
 def shown_value(field: BoundField) -> str:
     value = field.initial
+    if isinstance(field.field, JSONField):
+        value = json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return "yes" if value else "no"
     values = value if isinstance(value, list | tuple) else [value]

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from flagadmin.admin_base import ActionInline, ActionModelAdmin
+from flagadmin.audit.events import EventType
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from groups.groups import actions as groups
@@ -16,7 +17,7 @@ from groups.models import (
     Group,
     GroupMembership,
 )
-from groups.people.last_admin import check_admins_without_group
+from groups.people.last_admin import check_admins_without_group, lock_admins
 from groups.roles.admin_fields import OnlyRootRoles
 
 
@@ -50,6 +51,11 @@ class GroupAdmin(OnlyRootRoles, ActionModelAdmin):
     readonly_always = ("scim_id", "created_at", "created_by")
     fields = ("name", "description", "root_role", "mappings_sso", "scim_id", "created_at", "created_by")
     inlines = (MembershipInline,)
+    event_types = (EventType.GROUP_UPDATED,)
+
+    def lock(self, obj: Group, caller: Caller) -> object:
+        lock_admins()
+        return groups.access_group_for_update(caller, obj.pk)
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj is not None else ()

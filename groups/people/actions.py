@@ -96,7 +96,7 @@ def update_account(
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
-        user = _locked(user_id, is_service)
+        user = access_account_for_update(user_id, is_service)
         before = document(user)
         check_expected(expected, before)
         _apply(user, changes)
@@ -116,7 +116,7 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
-        user = _locked(user_id, is_service)
+        user = access_account_for_update(user_id, is_service)
         current = document(user)
         check_expected(expected, current)
         before = current | {
@@ -146,7 +146,8 @@ def document(user: User) -> dict[str, Any]:
     }
 
 
-def _locked(user_id: int, is_service: bool) -> User:
+def access_account_for_update(user_id: int, is_service: bool) -> User:
+    """The account, locked. Raises NotFound."""
     users = User.objects.select_for_update().filter(pk=user_id, is_service=is_service)
     return _found(users.first(), user_id, is_service)
 

@@ -8,13 +8,14 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from flagadmin.admin_base import ActionModelAdmin, ActionModelForm
+from flagadmin.audit.events import EventType
 from groups.access import Caller
 from groups.models import (
     User,
 )
 from groups.people import actions as accounts
 from groups.people.actions import NewAccount
-from groups.people.last_admin import check_admins_without_account
+from groups.people.last_admin import check_admins_without_account, lock_admins
 from groups.roles.admin_fields import OnlyRootRoles
 
 
@@ -39,6 +40,12 @@ class UserAdmin(OnlyRootRoles, ActionModelAdmin):
     fields = (
         "username", "is_service", "name", "email", "is_active", "root_role", "created_at", "seen_at",
     )  # fmt: skip
+
+    event_types = (EventType.USER_UPDATED, EventType.SERVICE_ACCOUNT_UPDATED)
+
+    def lock(self, obj: User, caller: Caller) -> object:
+        lock_admins()
+        return accounts.access_account_for_update(obj.pk, obj.is_service)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (

@@ -19,13 +19,18 @@ def admins() -> QuerySet[User]:
     return User.objects.filter(holds, is_active=True, is_service=False)
 
 
+def lock_admins() -> None:
+    """Locks who holds the Admin role. Call this before locking a user or a group."""
+    list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN.value))
+
+
 @contextmanager
 def keeping_admins(caller: Caller) -> Iterator[None]:
     """Wraps a change that could take the Admin role from a user. Raises InvalidOperation at its end.
 
     A lock serialises such changes: if two admins remove each other at once, only one of them succeeds.
     """
-    list(Role.objects.select_for_update(no_key=True).filter(id=BuiltIn.ADMIN.value))
+    lock_admins()
     before = set(admins().values_list("id", flat=True))
     with transaction.atomic():
         yield

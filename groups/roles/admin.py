@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from flagadmin.admin_base import ActionInline, ActionModelAdmin, is_admin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.models import (
@@ -45,6 +46,10 @@ class RoleAdmin(ActionModelAdmin):
     readonly_always = ("created_at",)
     fields = ("name", "type", "description", "created_at")
     inlines = (RolePermissionInline,)
+    event_types = (EventType.ROLE_UPDATED,)
+
+    def lock(self, obj: Role, caller: Caller) -> object:
+        return roles.access_role_for_update(caller, obj.pk)
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj is not None else ()

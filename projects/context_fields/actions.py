@@ -69,7 +69,12 @@ def update_context_field(
 
 
 def put_legal_value(
-    name: str, value: Mapping[str, Any], *, caller: Caller, project: str | None = None
+    name: str,
+    value: Mapping[str, Any],
+    *,
+    expected: Expected = None,
+    caller: Caller,
+    project: str | None = None,
 ) -> ContextField:
     """Adds a legal value, or replaces the description of an existing one."""
     if problems := list(legal_value_problems([value], "body")):
@@ -79,24 +84,29 @@ def put_legal_value(
         kept = [dict(value) if old["value"] == value["value"] else old for old in values]
         return kept if any(old["value"] == value["value"] for old in values) else [*values, dict(value)]
 
-    return _change_legal_values(name, change, caller=caller, project=project)
+    return _change_legal_values(name, change, expected=expected, caller=caller, project=project)
 
 
-def remove_legal_value(name: str, value: str, *, caller: Caller, project: str | None = None) -> ContextField:
+def remove_legal_value(
+    name: str, value: str, *, expected: Expected = None, caller: Caller, project: str | None = None
+) -> ContextField:
     """Removes a legal value. Does nothing if the field does not have it."""
     return _change_legal_values(
         name,
         lambda values: [old for old in values if old["value"] != value],
+        expected=expected,
         caller=caller,
         project=project,
     )
 
 
 @transactional
-def _change_legal_values(name: str, change: Any, *, caller: Caller, project: str | None) -> ContextField:
+def _change_legal_values(
+    name: str, change: Any, *, expected: Expected, caller: Caller, project: str | None
+) -> ContextField:
     field = access_context_field_for_update(caller, name, Permission.UPDATE_CONTEXT_FIELD, project=project)
     changes = {"legal_values": change(field.legal_values)}
-    return update_context_field(name, changes, caller=caller, project=project)
+    return update_context_field(name, changes, expected=expected, caller=caller, project=project)
 
 
 @transactional

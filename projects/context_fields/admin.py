@@ -6,7 +6,9 @@ from django import forms
 from django.contrib import admin
 
 from flagadmin.admin_base import ActionModelAdmin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
+from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.context_fields import actions as context_fields
 from projects.models import ContextField
@@ -27,6 +29,12 @@ class ContextFieldAdmin(ActionModelAdmin):
     }
     readonly_always = ("created_at",)
     fields = ("name", "description", "stickiness", "sort_order", "legal_values", "project", "created_at")
+
+    event_types = (EventType.CONTEXT_FIELD_UPDATED,)
+
+    def lock(self, obj: ContextField, caller: Caller) -> object:
+        permission = Permission.UPDATE_CONTEXT_FIELD
+        return context_fields.access_context_field_for_update(caller, obj.pk, permission)
 
     def check_values(self, obj: ContextField, form: forms.ModelForm) -> None:
         context_fields.check_context_field(obj)

@@ -93,6 +93,7 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         "remove_legal_value": Permission.UPDATE_CONTEXT_FIELD,
     }
     permission_in_project = Permission.UPDATE_PROJECT_CONTEXT
+    conditional = ETagMixin.conditional | {"put_legal_value", "remove_legal_value"}
     field: ContextField
 
     def authorise(self, name: str | None = None, project_id: str | None = None, value: str = "") -> None:
@@ -170,8 +171,8 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
     @action(detail=True, methods=["post"], url_path="legal-values")
     def put_legal_value(self, request: ApiRequest, name: str, project_id: str | None = None) -> Response:
         """Add a legal value, or change its description."""
-        value = self.validated(LegalValue)
-        actions.put_legal_value(name, value, caller=self.caller, project=project_id)
+        value, expected = self.validated(LegalValue), self.expected
+        actions.put_legal_value(name, value, expected=expected, caller=self.caller, project=project_id)
         return Response()
 
     @extend_schema(responses={200: None})
@@ -180,7 +181,8 @@ class ContextFieldViewSet(ETagMixin, ScopedViewSet):
         self, request: ApiRequest, name: str, value: str, project_id: str | None = None
     ) -> Response:
         """Remove a legal value. Nothing happens if the field does not have it."""
-        actions.remove_legal_value(name, value, caller=self.caller, project=project_id)
+        expected = self.expected
+        actions.remove_legal_value(name, value, expected=expected, caller=self.caller, project=project_id)
         return Response()
 
 

@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin
 
 from flagadmin.admin_base import ActionModelAdmin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
 from projects.environments import actions as environment_actions
 from projects.models import Environment
@@ -25,6 +26,11 @@ class EnvironmentAdmin(ActionModelAdmin):
     }
     readonly_always = ("created_at",)
     fields = ("name", "type", "enabled", "sort_order", "created_at")
+
+    event_types = (EventType.ENVIRONMENT_UPDATED,)
+
+    def lock(self, obj: Environment, caller: Caller) -> object:
+        return environment_actions.access_environment_for_update(caller, obj.pk)
 
     def check_values(self, obj: Environment, form: forms.ModelForm) -> None:
         environment_actions.check_environment_values(obj)

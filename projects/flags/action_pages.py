@@ -6,7 +6,7 @@ from projects.console import ActionPage, flag_url
 from projects.flags.actions import update_flag
 from projects.flags.clone import clone_flag
 from projects.flags.dependencies import add_dependency, remove_dependency
-from projects.flags.links import add_link, remove_link, update_link
+from projects.flags.links import add_link, remove_link
 from projects.flags.move import move_flag
 from projects.flags.tags import change_tags
 from projects.projects.favourites import set_flag_favourite
@@ -72,21 +72,12 @@ class Parents(FlagAction):
 
 
 class Links(FlagAction):
-    """``do`` is "save" or "remove" for the link with this ``id``; anything else adds a link."""
+    """``do`` is "remove" for the link with this ``id``; anything else adds a link."""
 
     def act(self) -> str:
         if self.given("do") == "remove":
             remove_link(*self.place, self.given("id"), caller=self.caller)
             return "Removed the link."
-        if self.given("do") == "save":
-            update_link(
-                *self.place,
-                self.given("id"),
-                self.given("url"),
-                self.given("title") or None,
-                caller=self.caller,
-            )
-            return f"Changed the link {self.given('url')}."
         add_link(*self.place, self.given("url"), self.given("title") or None, caller=self.caller)
         return f"Added the link {self.given('url')}."
 

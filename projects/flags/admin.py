@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from flagadmin.admin_base import (
@@ -15,8 +16,11 @@ from flagadmin.admin_base import (
     bulk_action,
     checked_body,
 )
+from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import InvalidOperation, ValidationError, check_problems
 from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_flag_for_update
 from projects.flags import actions, dependencies, links, tags
 from projects.flags import archive as archiving
 from projects.flags import environments as flag_environments
@@ -192,8 +196,22 @@ class FlagLinkInline(OfFlag):
         links.remove_link(obj.flag.project_id, obj.flag.name, str(obj.pk), caller=caller)
 
 
+class OneFlagAdmin(ActionModelAdmin):
+    """Base class of the pages that change a flag or something of it."""
+
+    def flag(self, obj: Any) -> Flag:
+        return obj if isinstance(obj, Flag) else obj.flag
+
+    def lock(self, obj: Any, caller: Caller) -> object:
+        flag = self.flag(obj)
+        return access_flag_for_update(caller, flag.project_id, flag.name, Permission.UPDATE_FEATURE)
+
+    def events(self, obj: Any) -> QuerySet[AuditEvent]:
+        return AuditEvent.objects.filter(feature=self.flag(obj).name)
+
+
 @admin.register(Flag)
-class FlagAdmin(ActionModelAdmin):
+class FlagAdmin(OneFlagAdmin):
     list_display = ("name", "project", "type", "stale", "archived_at", "created_at", "description")
     list_filter = (("archived_at", admin.EmptyFieldListFilter), "stale", "type", "project")
     search_fields = ("name", "description")
@@ -255,7 +273,7 @@ class FlagAdmin(ActionModelAdmin):
 
 
 @admin.register(Strategy)
-class StrategyAdmin(StrategyActions, ActionModelAdmin):
+class StrategyAdmin(StrategyActions, OneFlagAdmin):
     """A list for finding strategies. Each flag's page shows its strategies too."""
 
     list_display = ("flag", "environment", "name", "title", "disabled", "sort_order")

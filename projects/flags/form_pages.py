@@ -1,4 +1,4 @@
-"""Console forms that create a flag (…/features/new) and edit its metadata (…/features/NAME/edit)."""
+"""Console forms that create a flag (…/features/new), edit its metadata (…/NAME/edit) and its links."""
 
 from typing import Any
 
@@ -14,7 +14,8 @@ from groups.permissions import Permission
 from projects.access import access_flag, access_project
 from projects.console import api_path, flag_crumbs, flag_url, project_crumbs, project_url
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.flags.queries import metadata_document
+from projects.flags.links import access_link, update_link
+from projects.flags.queries import link_document, metadata_document
 from projects.history.queries import readable_events
 from projects.models import FlagType, Project, TagType
 
@@ -145,3 +146,54 @@ class EditFlagPage(EditPage):
     def curl(self) -> str:
         address = api_path(self.kwargs["project_id"], self.kwargs["name"])
         return curl_for(self.request, "PUT", address, {"type": "release", "stale": True})
+
+
+class LinkForm(forms.Form):
+    url = forms.CharField(label="URL", widget=forms.URLInput)
+    title = forms.CharField(required=False)
+
+
+class EditLinkPage(EditPage):
+    """Edits a link of a flag."""
+
+    template_name = "console/form.html"
+    form_class = LinkForm
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.kwargs["project_id"], self.kwargs["name"]
+
+    def find(self) -> None:
+        permission = Permission.UPDATE_FEATURE
+        self.flag = access_flag(self.caller, *self.place, archived=False, permission=permission)
+        self.link = access_link(self.flag, self.kwargs["link_id"])
+
+    def events(self) -> QuerySet[AuditEvent]:
+        changes = readable_events(self.caller).filter(type=EventType.FEATURE_LINK_UPDATED)
+        return changes.filter(feature=self.flag.name, after__id=str(self.link.pk))
+
+    def current_document(self) -> dict[str, Any]:
+        return link_document(self.link)
+
+    def get_initial(self) -> dict[str, Any]:
+        return self.current_document()
+
+    def submit(self, form: LinkForm) -> str:
+        data, link_id, expected = form.cleaned_data, self.kwargs["link_id"], self.version.expected
+        title = data["title"] or None
+        update_link(*self.place, link_id, data["url"], title, expected=expected, caller=self.caller)
+        messages.success(self.request, f"Changed the link {data['url']}.")
+        return flag_url(*self.place)
+
+    def get_title(self) -> str:
+        return f"Edit the link {self.link}"
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.flag)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(button="Save link", cancel=flag_url(*self.place), **kwargs)
+
+    def curl(self) -> str:
+        body = {"url": self.link.url, "title": self.link.title}
+        return curl_for(self.request, "PUT", f"{api_path(*self.place)}/link/{self.link.pk}", body)

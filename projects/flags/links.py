@@ -5,6 +5,7 @@ import uuid
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NotFound, ValidationError
 from groups.access import Caller
 from groups.permissions import Permission
@@ -29,11 +30,19 @@ def add_link(project_id: str, name: str, url: str, title: str | None, *, caller:
 
 @transactional
 def update_link(
-    project_id: str, name: str, link_id: str, url: str, title: str | None, *, caller: Caller
+    project_id: str,
+    name: str,
+    link_id: str,
+    url: str,
+    title: str | None,
+    *,
+    expected: Expected = None,
+    caller: Caller,
 ) -> FlagLink:
-    """Changes the URL and the title of a link. Raises NotFound, NoAccess, ValidationError."""
+    """Changes the URL and the title of a link. Raises NotFound, NoAccess, EditConflict, ValidationError."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
-    link = _access_link(flag, link_id)
+    link = access_link(flag, link_id)
+    check_expected(expected, link_document(link))
     before = FlagLink(pk=link.pk, flag=flag, url=link.url, title=link.title)
     link.url, link.title = checked_url(url), title or None
     link.save(update_fields=["url", "title"])
@@ -45,7 +54,7 @@ def update_link(
 def remove_link(project_id: str, name: str, link_id: str, *, caller: Caller) -> None:
     """Removes a link from the flag. Raises NotFound, NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
-    link = _access_link(flag, link_id)
+    link = access_link(flag, link_id)
     _record(EventType.FEATURE_LINK_REMOVED, flag, before=link, caller=caller)
     link.delete()
 
@@ -58,7 +67,8 @@ def checked_url(url: str) -> str:
     return normalised
 
 
-def _access_link(flag: Flag, link_id: str) -> FlagLink:
+def access_link(flag: Flag, link_id: str) -> FlagLink:
+    """A link of the flag. Raises NotFound."""
     try:
         found = FlagLink.objects.filter(pk=uuid.UUID(link_id), flag=flag).first()
     except ValueError:

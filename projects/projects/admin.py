@@ -4,11 +4,15 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from flagadmin.admin_base import ActionInline, ActionModelAdmin, bulk_action, checked_body
+from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import ValidationError
 from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import access_project_for_update
 from projects.deletion.execute import delete_project
 from projects.deletion.plan import plan_project_deletion
 from projects.deletion.summary import lost
@@ -85,6 +89,12 @@ class ProjectAdmin(ActionModelAdmin):
 
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         return self.inlines if obj is not None else ()
+
+    def lock(self, obj: Project, caller: Caller) -> object:
+        return access_project_for_update(caller, obj.pk, Permission.UPDATE_PROJECT)
+
+    def events(self, obj: Project) -> QuerySet[AuditEvent]:
+        return AuditEvent.objects.filter(project=obj.pk, feature=None)
 
     def check_values(self, obj: Project, form: forms.ModelForm) -> None:
         if problems := actions.problems_of(obj):

@@ -7,7 +7,9 @@ from django import forms
 from django.contrib import admin
 
 from flagadmin.admin_base import ActionModelAdmin, checked_body
+from flagadmin.audit.events import EventType
 from groups.access import Caller
+from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.models import Segment
 from projects.segments import actions as segments
@@ -27,6 +29,11 @@ class SegmentAdmin(ActionModelAdmin):
         'optional "inverted" and "caseInsensitive".',
         "project": "The one project whose strategies may use it; empty for all.",
     }
+
+    event_types = (EventType.SEGMENT_UPDATED,)
+
+    def lock(self, obj: Segment, caller: Caller) -> object:
+        return segments.access_segment_for_update(caller, obj.pk, Permission.UPDATE_SEGMENT)
 
     def check_values(self, obj: Segment, form: forms.ModelForm) -> None:
         obj.constraints = checked_body(ConstraintBody, obj.constraints, "constraints", many=True)

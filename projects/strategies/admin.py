@@ -7,7 +7,9 @@ from django import forms
 from django.contrib import admin
 
 from flagadmin.admin_base import ActionModelAdmin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
+from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.models import StrategyType
 from projects.strategies import strategy_types
@@ -26,6 +28,12 @@ class StrategyTypeAdmin(ActionModelAdmin):
         "deprecated": "No longer offered for new strategies; those there are go on.",
     }
     fields = ("name", "title", "description", "parameters", "deprecated", "sort_order", "built_in")
+
+    event_types = (EventType.STRATEGY_UPDATED, EventType.STRATEGY_DEPRECATED, EventType.STRATEGY_REACTIVATED)
+
+    def lock(self, obj: StrategyType, caller: Caller) -> object:
+        permission = Permission.UPDATE_STRATEGY
+        return strategy_types.access_strategy_type_for_update(caller, obj.pk, permission)
 
     def check_values(self, obj: StrategyType, form: forms.ModelForm) -> None:
         strategy_types.check_strategy_type(obj)

@@ -7,7 +7,9 @@ from django import forms
 from django.contrib import admin
 
 from flagadmin.admin_base import ActionModelAdmin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
+from groups.permissions import Permission
 from projects.admin_forms import values
 from projects.models import TagType
 from projects.tag_types import actions as tag_types
@@ -24,6 +26,11 @@ class TagTypeAdmin(ActionModelAdmin):
         "name": "2 to 50 of letters, digits and - . _ ~. It never changes.",
         "color": "As #FFFFFF.",
     }
+
+    event_types = (EventType.TAG_TYPE_UPDATED,)
+
+    def lock(self, obj: TagType, caller: Caller) -> object:
+        return tag_types.access_tag_type_for_update(caller, obj.pk, Permission.UPDATE_TAG_TYPE)
 
     def check_values(self, obj: TagType, form: forms.ModelForm) -> None:
         tag_types.check_tag_type(obj)

@@ -6,10 +6,12 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from flagadmin.admin_base import ActionInline, ActionModelAdmin
+from flagadmin.audit.events import EventType
 from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.people import personal_tokens
 from projects.tokens import actions as tokens
+from projects.tokens.access import access_token_for_update
 
 
 class ScopeInline(ActionInline):
@@ -35,6 +37,10 @@ class ApiTokenAdmin(ActionModelAdmin):
     )  # fmt: skip
     readonly_always = tuple(name for name in fields if name != "expires_at")
     inlines = (ScopeInline,)
+    event_types = (EventType.API_TOKEN_UPDATED,)
+
+    def lock(self, obj: ApiToken, caller: Caller) -> object:
+        return access_token_for_update(caller, str(obj.pk), "UPDATE")
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         personal = obj is not None and obj.kind == ApiToken.Kind.PERSONAL

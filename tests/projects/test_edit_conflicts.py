@@ -1,14 +1,20 @@
 """Edit forms show a concurrent change instead of overwriting it."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
+from django.db import transaction
+from django.urls import get_resolver, resolve
 
+from flagadmin.console.edit_conflicts import EditConflictMixin
+from groups.console import ActionPage, ConfirmPage, ConsolePage
 from groups.models import Group, Role
 from groups.permissions import BuiltIn
 from projects.models import (
     ContextField,
     Flag,
+    FlagLink,
     Project,
     ProjectEnvironment,
     Segment,
@@ -194,9 +200,19 @@ class Metadata(Row):
         return Flag.objects.get(name="cart")
 
 
+class OfLink(Row):
+    who, field = "member", "title"
+    given, told = {"url": "https://a.example"}, "admin changed a link of flag cart"
+
+    def make(self):
+        link = FlagLink.objects.create(flag=Flag.objects.get(name="cart"), url="https://a.example")
+        self.url = f"{FLAG}link/{link.pk}/"
+        return link
+
+
 FORMS = [
     *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
-    *(OfContextField, OfStrategyType, OfTagType, Metadata),
+    *(OfContextField, OfStrategyType, OfTagType, Metadata, OfLink),
 ]
 
 
@@ -204,6 +220,65 @@ FORMS = [
 def form(request, people):
     people["boss"] = make_user("boss", root_role=BuiltIn.ADMIN)
     return request.param(make_flag("cart"))
+
+
+# Forms that change no stored row which somebody else could have changed meanwhile.
+NO_EDIT = {
+    # They create something.
+    *(
+        "account-token-new",
+        "context-field-new",
+        "flag-new",
+        "group-new",
+        "person-new",
+        "project-new",
+        "role-new",
+    ),
+    *("segment-new", "service-account-new", "service-account-token-new", "strategy-new", "strategy-type-new"),
+    *("tag-type-new", "token-new", "import"),
+    # They replace or end something of the user's own.
+    *("account-password", "account-log-out", "account-token-revoke"),
+    # They archive or delete what they list.
+    *("flags-archive", "flags-delete", "project-delete"),
+    "import-run",  # compares the plan
+    *("playground", "playground-compare"),  # only evaluate
+    "application",  # shows what was reported
+}
+
+
+def views(patterns) -> Iterator[tuple[str, type]]:
+    """The name and the class of every console page that accepts a form."""
+    for pattern in patterns:
+        if hasattr(pattern, "url_patterns"):
+            yield from views(pattern.url_patterns)
+            continue
+        view = getattr(pattern.callback, "view_class", object)
+        if issubclass(view, ConsolePage) and hasattr(view, "post"):
+            yield pattern.name, view
+
+
+def test_every_edit_form_detects_conflicts():
+    """A new form either extends EditPage (or EditConflictMixin) or is named in NO_EDIT with its reason."""
+    pages = {
+        name: issubclass(view, EditConflictMixin)
+        for name, view in views(get_resolver().url_patterns)
+        if not issubclass(view, ActionPage | ConfirmPage)
+    }
+    assert {name for name, detects in pages.items() if not detects} == NO_EDIT
+
+
+def url_name(form, flag):
+    with transaction.atomic():
+        url = form(flag).url
+        transaction.set_rollback(True)
+    return resolve(url.partition("?")[0]).url_name
+
+
+def test_every_edit_form_is_tested_here(people):
+    flag = make_flag("cart")
+    tested = {url_name(form, flag) for form in FORMS}
+    forms = views(get_resolver().url_patterns)
+    assert tested == {name for name, view in forms if issubclass(view, EditConflictMixin)}
 
 
 def test_what_somebody_else_saved_meanwhile_is_told_and_stays(browse, form):

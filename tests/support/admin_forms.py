@@ -25,7 +25,12 @@ def filled(browser: Client, url: str) -> dict[str, Any]:
     """The fields of the page's form with their initial values."""
     page = browser.get(url)
     assert page.status_code == 200, page.content[:500]
-    values: dict[str, Any] = {}
+    return shown(page)
+
+
+def shown(page: Any) -> dict[str, Any]:
+    """The fields of a form that was rendered, with the version that it sends."""
+    values = {"expected": str(page.context["expected"])} if page.context.get("expected") else {}
     for form in _forms(page):
         for field in form:
             values |= dict(_values(field))

@@ -234,6 +234,19 @@ def test_if_match_that_cannot_be_read_is_refused(admin: Any, kind: Kind, url: st
     assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "If-Match")
 
 
+def test_legal_values_of_a_field_that_has_changed_stay(admin: Any) -> None:
+    url = _field()
+    tag = {"If-Match": admin.get(url).headers["ETag"]}
+    values = f"{url}/legal-values"
+    assert admin.post(values, {"value": "pro"}, format="json", headers=tag).status_code == 200
+
+    assert admin.post(values, {"value": "free"}, format="json", headers=tag).status_code == 412
+    assert admin.delete(f"{values}/pro", headers=tag).status_code == 412
+
+    assert ContextField.objects.get(name="tier").legal_values == [{"value": "pro"}]
+    assert admin.delete(f"{values}/pro").status_code == 200
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("kind", ["tag type", "strategy", "group", "user"], indirect=True)
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])

@@ -59,7 +59,7 @@ def test_a_reader_is_offered_nothing_to_change(browse, cart):
     add_strategy(cart)
     page = browse("reader").get(FLAG).text
 
-    for verb in ("switch", "tags", "parents", "links", "clone", "move", "stale", "edit"):
+    for verb in ("switch", "tags", "parents", "links", "link", "clone", "move", "stale", "edit"):
         assert f'{FLAG}{verb}"' not in page
     assert "strategies/new" not in page
     assert "View" in page
@@ -133,8 +133,8 @@ def test_links(browse, cart):
     browser.post(f"{FLAG}links", {"url": "https://tickets.example/7", "title": "Ticket"})
     link = FlagLink.objects.get(flag=cart)
     assert ">Ticket</a>" in browser.get(FLAG).text
-    changed = {"do": "save", "id": str(link.pk), "url": "https://tickets.example/8", "title": ""}
-    browser.post(f"{FLAG}links", changed)
+    assert f'{FLAG}link/{link.pk}/"' in browser.get(FLAG).text
+    browser.post(f"{FLAG}link/{link.pk}/", {"url": "https://tickets.example/8", "title": ""})
     assert ">https://tickets.example/8</a>" in browser.get(FLAG).text
     browser.post(f"{FLAG}links", {"do": "remove", "id": str(link.pk)})
     assert not FlagLink.objects.exists()
