@@ -1,6 +1,9 @@
-"""Template filter for relative times: ``{% load moments %}{{ event.created_at|ago }}``."""
+"""Template filters for times, shown in the browser's zone with UTC as a tooltip; without JavaScript in UTC.
 
-from datetime import datetime
+``{% load moments %}{{ event.created_at|ago }}``, ``|moment``, ``|moment:"second"``, ``|day``, ``|clock``
+"""
+
+from datetime import UTC, datetime
 
 from django import template
 from django.utils import timezone
@@ -9,16 +12,52 @@ from django.utils.timesince import timesince
 
 register = template.Library()
 
+# In app.js, FORMATS says the same for the browser's zone.
+FORMATS = {
+    "day": "{0.day} {0:%b %Y}",
+    "minute": "{0.day} {0:%b %Y, %H:%M} UTC",
+    "second": "{0.day} {0:%b %Y, %H:%M:%S} UTC",
+    "clock": "{0:%H:%M} UTC",
+}
+
 
 @register.filter
 def ago(moment: datetime | None) -> str:
-    """``3 minutes ago``, with the exact time as a tooltip; "never" for None."""
+    """``3 minutes ago``; "never" for None."""
     if moment is None:
         return "never"
     now = timezone.now()
     near = abs((now - moment).total_seconds()) < 60
-    words = "just now" if near else f"{timesince(moment, now, depth=1)} ago"
-    exact = moment.astimezone(timezone.get_current_timezone())
+    return _time(moment, "ago", "just now" if near else f"{timesince(moment, now, depth=1)} ago")
+
+
+@register.filter(name="moment")
+def exact(moment: datetime | None, precision: str = "minute") -> str:
+    """``2 Oct 2026, 08:36 UTC``; "never" for None."""
+    return _time(moment, precision, _text(moment, precision)) if moment else "never"
+
+
+@register.filter
+def day(moment: datetime | None) -> str:
+    """``2 Oct 2026``; "never" for None."""
+    return exact(moment, "day")
+
+
+@register.filter
+def clock(moment: datetime) -> str:
+    """``08:36 UTC``"""
+    return exact(moment, "clock")
+
+
+def _time(moment: datetime, kind: str, words: str) -> str:
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}", words
+        '<time datetime="{}" data-time="{}" title="{}">{}</time>',
+        moment.isoformat(),
+        kind,
+        _text(moment, "second"),
+        words,
     )
+
+
+def _text(moment: datetime, precision: str) -> str:
+    return FORMATS[precision].format(moment.astimezone(UTC))

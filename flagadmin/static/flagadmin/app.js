@@ -12,6 +12,7 @@
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
 //   data-open="#id"       a button that opens a dialog
+//   data-time="minute"    a time that is shown in the browser's zone
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
 
@@ -21,6 +22,22 @@ function show(root = document) {
   for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open]"))
     hidden.hidden = false;
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
+  for (const time of root.querySelectorAll("time[data-time]")) showInZone(time);
+}
+
+// Times come in UTC (templatetags/moments.py) and are shown in the browser's zone, with UTC as the tooltip.
+const FORMATS = {
+  day: { dateStyle: "medium" },
+  minute: { dateStyle: "medium", timeStyle: "short" },
+  second: { dateStyle: "medium", timeStyle: "medium" },
+  clock: { timeStyle: "short" },
+};
+
+function showInZone(time) {
+  const inZone = (precision) => new Date(time.dateTime).toLocaleString("en-GB", FORMATS[precision]);
+  if (time.dataset.time === "ago") time.title = `${inZone("second")} · ${time.title}`;
+  else time.textContent = inZone(time.dataset.time);
+  delete time.dataset.time;
 }
 
 // Lists of values; value_list.py reads and writes the same.
