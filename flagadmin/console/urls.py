@@ -1,12 +1,17 @@
 """URLs of the console pages in this package. Each app has a `console_urls.py` for its own."""
 
+from django.conf import settings
 from django.urls import path
 
 from flagadmin.console.activity import ActivityPage
 from flagadmin.console.start import StartPage, keep_theme
+from flagadmin.console.styleguide import StyleGuidePage
 
 urlpatterns = [
     path("", StartPage.as_view(), name="start"),
     path("theme/", keep_theme, name="theme"),
     path("activity/", ActivityPage.as_view(), name="activity"),
 ]
+
+if settings.DEBUG:
+    urlpatterns.append(path("styleguide/", StyleGuidePage.as_view(), name="styleguide"))
