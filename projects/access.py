@@ -26,6 +26,11 @@ def readable_flags(caller: Caller) -> QuerySet[Flag]:
     return Flag.objects.all() if allowed is None else Flag.objects.filter(project_id__in=allowed)
 
 
+def projects_with(caller: Caller, permission: Permission) -> list[str]:
+    """The projects where the caller has the permission through a project role."""
+    return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
+
+
 def access_project(caller: Caller, project_id: str, permission: Permission | None = None) -> Project:
     """A project that the caller may read and, with ``permission``, may change. Raises NotFound, NoAccess."""
     project = readable_projects(caller).filter(id=project_id).first()

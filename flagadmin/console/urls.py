@@ -4,11 +4,13 @@ from django.conf import settings
 from django.urls import path
 
 from flagadmin.console.activity import ActivityPage
+from flagadmin.console.search.page import SearchPage
 from flagadmin.console.start import StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
 
 urlpatterns = [
     path("", StartPage.as_view(), name="start"),
+    path("search/", SearchPage.as_view(), name="search"),
     path("theme/", keep_theme, name="theme"),
     path("activity/", ActivityPage.as_view(), name="activity"),
 ]

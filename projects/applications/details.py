@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 
+from flagadmin.db.matching import best_matches
 from flagadmin.errors import NotFound
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
@@ -32,6 +33,10 @@ def readable_applications(caller: Caller) -> QuerySet[Application]:
         return Application.objects.all()
     lines = _readable_lines(caller).filter(application_id=OuterRef("pk"))
     return Application.objects.filter(Exists(lines))
+
+
+def search_applications(caller: Caller, words: Sequence[str]) -> QuerySet[Application]:
+    return best_matches(readable_applications(caller), words, "name", also=["description"])
 
 
 def access_application(caller: Caller, name: str) -> Application:

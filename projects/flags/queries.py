@@ -7,11 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from flagadmin.audit.models import AuditEvent
+from flagadmin.db.matching import best_matches
 from flagadmin.errors import NotFound
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
+from projects.access import readable_flags
 from projects.flags.environment_summaries import NEVER_ASKED, environment_summaries, times_asked
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
@@ -21,12 +24,15 @@ from projects.models import (
     FlagEnvironment,
     FlagLink,
     FlagTag,
+    ProjectEnvironment,
     Strategy,
     StrategySegment,
 )
 from projects.strategies.fields import of_object
 
 Document = dict[str, Any]
+RECENT_CHANGES = 200  # audit events; searches show the flags of these first
+MOST_RANKED = 1000  # flags that a search ranks
 
 
 def metadata_document(flag: Flag) -> Document:
@@ -247,3 +253,21 @@ def _favourites(ids: Sequence[int], caller: Caller) -> set[int]:
     return set(
         FavouriteFlag.objects.filter(user=caller.user, flag_id__in=ids).values_list("flag_id", flat=True)
     )
+
+
+def search_flags(caller: Caller, words: Sequence[str]) -> QuerySet[Flag]:
+    """Active flags come first among equals, then the caller's favourites and those changed most recently."""
+    favourites = FavouriteFlag.objects.filter(user=caller.user).values("flag")
+    changed = AuditEvent.objects.exclude(feature=None).order_by("-id").values("feature")[:RECENT_CHANGES]
+    flags = readable_flags(caller).select_related("project")
+    flags = flags.annotate(lively=Q(pk__in=favourites) | Q(name__in=changed))
+    first: list[Any] = [F("archived_at").asc(nulls_first=True), "-lively"]
+    return best_matches(flags, words, "name", also=["description"], first=first, most=MOST_RANKED)
+
+
+def production_toggles(flag: Flag) -> list[tuple[str, bool]]:
+    """(environment, enabled) in the production environments of the flag's project."""
+    states = FlagEnvironment.objects.filter(flag=flag, environment=OuterRef("environment"), enabled=True)
+    places = ProjectEnvironment.objects.filter(project=flag.project_id, environment__type="production")
+    rows = places.order_by("environment__sort_order", "environment_id")
+    return list(rows.values_list("environment_id", Exists(states)))

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet, Value
+from django.db.models.functions import Concat
 
+from flagadmin.db.matching import best_matches
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, Grant
-from groups.permissions import BuiltIn
+from groups.permissions import BuiltIn, Permission
+from projects.access import projects_with, readable_projects
 from projects.models import (
     Environment,
     FavouriteProject,
@@ -238,3 +241,20 @@ def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
         active_flags=Count("flags", filter=Q(flags__archived_at=None)),
         archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
     )
+
+
+def search_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Project]:
+    """The caller's favourites come first among equals, archived projects last."""
+    favourites = FavouriteProject.objects.filter(user=caller.user).values("project")
+    projects = readable_projects(caller).annotate(favourite=Q(pk__in=favourites))
+    first: list[Any] = [F("archived_at").asc(nulls_first=True), "-favourite"]
+    return best_matches(projects, words, "name", "id", also=["description"], first=first)
+
+
+def search_new_flag_projects(caller: Caller, words: Sequence[str]) -> QuerySet[Any]:
+    """Projects in which the caller may create flags, searched by the ``label`` of that action."""
+    projects = readable_projects(caller).filter(archived_at=None)
+    if not caller.is_admin:
+        projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_FEATURE))
+    labelled = projects.annotate(label=Concat(Value("New flag in "), "name"))
+    return best_matches(labelled, words, "label", "id")

@@ -9,6 +9,7 @@ from groups.access import Caller
 from groups.models import ApiToken, ApiTokenProject
 from groups.permissions import Permission
 from groups.tokens import hash_secret
+from projects.access import projects_with
 
 Verb = Literal["CREATE", "READ", "UPDATE", "DELETE"]
 Kind = ApiToken.Kind
@@ -69,11 +70,6 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
 
 def _visible(caller: Caller, token: ApiToken) -> bool:
     return any(token.kind in kinds_allowed(caller, verb) for verb in ("READ", "UPDATE", "DELETE"))
-
-
-def projects_with(caller: Caller, permission: Permission) -> list[str]:
-    """The projects where the caller has the permission through a project role."""
-    return sorted({project for held, project, _ in caller.rights.held if held == permission and project})
 
 
 def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:

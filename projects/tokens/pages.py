@@ -17,13 +17,12 @@ from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
-from projects.access import readable_projects
+from projects.access import projects_with, readable_projects
 from projects.models import Environment
 from projects.tokens.access import (
     check_any_kind,
     kinds_allowed,
     permission_for,
-    projects_with,
     scope_words,
     visible_tokens,
 )

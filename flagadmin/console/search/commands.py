@@ -1,0 +1,156 @@
+"""The pages and actions that a search finds besides the rows of the database."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from flagadmin.console.navigation import THEMES, pages_of, sections_of
+from flagadmin.console.search.hits import Group, Hit, marked
+from flagadmin.db.matching import rank_of
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.access import projects_with
+from projects.console import flag_url, project_url
+from projects.flags.queries import production_toggles, search_flags
+from projects.models import Flag
+from projects.projects.queries import search_new_flag_projects
+from projects.tokens.access import kinds_allowed
+
+Words = Sequence[str]
+# What people type who look for a page, by its label in the navigation.
+SYNONYMS = {
+    "Evaluate": ("playground", "test", "debug", "why"),
+    "Compare": ("matrix", "diff", "side by side"),
+    "Projects": ("workspaces",),
+    "Segments": ("audiences", "targeting"),
+    "Context fields": ("attributes", "properties", "vocabulary"),
+    "Strategy types": ("custom strategies",),
+    "Tag types": ("labels",),
+    "Import": ("upload", "file"),
+    "Past imports": ("import history", "undo"),
+    "Roles": ("permissions", "access"),
+    "Groups": ("teams", "access"),
+    "People": ("users", "members", "accounts", "access"),
+    "Service accounts": ("bots", "machine users", "access"),
+    "API tokens": ("keys", "secrets", "credentials", "access"),
+    "Activity": ("audit log", "events", "changes", "history"),
+    "API": ("swagger", "openapi", "documentation", "curl"),
+    "Data fixes": ("admin", "raw records", "database"),
+}
+# Words that name an action on a flag; the others find the flag.
+VERBS = frozenset(
+    {"archive", "evaluate", "edit", "turn", "on", "off", "switch", "enable", "disable", "delete"}
+)
+SHOWN, SHOWN_ALONE = 6, 30  # among other kinds, and when only actions are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A page or an action. ``theme`` makes it a button that switches to that theme."""
+
+    label: str
+    url: str
+    place: str = ""
+    synonyms: Sequence[str] = ()
+    theme: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        return [self.label, *self.synonyms]
+
+
+def page_group(caller: Caller, words: Words) -> Group | None:
+    return _group("pages", "Pages", "window", _pages(caller), words)
+
+
+def action_group(caller: Caller, words: Words, flags: Iterable[Flag], *, alone: bool) -> Group | None:
+    """Actions whose label has all the words. ``flags`` are the best ones that the words alone find."""
+    rest = [word for word in words if word.casefold() not in VERBS]
+    if rest and len(rest) < len(words):
+        flags = search_flags(caller, rest)[:2]
+    commands = [*_actions(caller), *_flag_actions(caller, flags)]
+    if words:
+        commands += [
+            Command(f"New flag in {project.name}", project_url(project.pk, "flag-new"), synonyms=[project.pk])
+            for project in search_new_flag_projects(caller, words)[:SHOWN]
+        ]
+    return _group("actions", "Actions", "bolt", commands, words, SHOWN_ALONE if alone else SHOWN)
+
+
+def _group(
+    key: str, label: str, icon: str, commands: Iterable[Command], words: Words, most: int = SHOWN
+) -> Group | None:
+    ranked = [(rank_of(words, each.names), each) for each in commands]
+    found = sorted(((rank, each) for rank, each in ranked if rank is not None), key=itemgetter(0))[:most]
+    if not found:
+        return None
+    hits = [Hit(marked(each.label, words), each.url, each.place, each.theme) for _, each in found]
+    return Group(key, label, icon, hits, len(hits), found[0][0])
+
+
+def _pages(caller: Caller) -> Iterator[Command]:
+    yield Command("Overview", reverse("start"), synonyms=("start", "home", "dashboard"))
+    for section, _ in sections_of(caller):
+        for page in pages_of(section, caller):
+            place = section.label if section.label != page.label else ""
+            yield Command(page.label, page.url, place, SYNONYMS.get(page.label, ()))
+    yield Command(
+        "Your account", reverse("account"), "", ("profile", "password", "personal tokens", "log out")
+    )
+
+
+def _actions(caller: Caller) -> Iterator[Command]:
+    """Those that need no row, as far as the caller may perform them."""
+    admin = caller.is_admin
+    may_create_token = kinds_allowed(caller, "CREATE") or projects_with(
+        caller, Permission.CREATE_PROJECT_API_TOKEN
+    )
+    yield Command("Import flags", reverse("import"), synonyms=("upload", "file"))
+    for label, page, allowed, synonyms in (
+        ("New project", "project-new", caller.can(Permission.CREATE_PROJECT), ()),
+        ("New segment", "segment-new", caller.can(Permission.CREATE_SEGMENT), ()),
+        ("New context field", "context-field-new", caller.can(Permission.CREATE_CONTEXT_FIELD), ()),
+        ("New strategy type", "strategy-type-new", caller.can(Permission.CREATE_STRATEGY), ()),
+        ("New tag type", "tag-type-new", caller.can(Permission.CREATE_TAG_TYPE), ()),
+        ("New API token", "token-new", may_create_token, ("key", "secret")),
+        ("Add user", "person-new", admin, ("new person", "invite")),
+        ("New service account", "service-account-new", admin, ("bot",)),
+        ("New group", "group-new", admin, ("team",)),
+        ("New role", "role-new", admin, ("permissions",)),
+        ("New personal token", "account-token-new", caller.user is not None, ()),
+        ("Change password", "account-password", caller.user is not None, ()),
+    ):
+        if allowed:
+            yield Command(label, reverse(page), synonyms=synonyms)
+    for theme in (*THEMES, "system"):
+        yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colours", "mode"), theme)
+
+
+def _flag_actions(caller: Caller, flags: Iterable[Flag]) -> Iterator[Command]:
+    for place, flag in enumerate(flags):
+        if flag.is_archived:
+            continue
+        name, project = flag.name, flag.project_id
+        yield Command(f"Evaluate {name}", f"{reverse('playground')}?{urlencode({'q': name})}", "Playground")
+        if not place:
+            yield from _toggles(caller, flag)
+        if caller.can(Permission.DELETE_FEATURE, project=project):
+            url = f"{project_url(project, 'flags-archive')}?{urlencode({'name': name})}"
+            yield Command(f"Archive {name}…", url, project)
+        if caller.can(Permission.UPDATE_FEATURE, project=project):
+            yield Command(f"Edit {name}", flag_url(project, name, "flag-edit"), project)
+
+
+def _toggles(caller: Caller, flag: Flag) -> Iterator[Command]:
+    for environment, enabled in production_toggles(flag):
+        if caller.can(
+            Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=environment
+        ):
+            given = urlencode({"environment": environment, "enabled": "off" if enabled else "on"})
+            label = f"Turn {'off' if enabled else 'on'} {flag.name} in {environment}…"
+            yield Command(
+                label, f"{flag_url(flag.project_id, flag.name, 'flag-toggle')}?{given}", "asks first"
+            )

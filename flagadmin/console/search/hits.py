@@ -1,0 +1,45 @@
+"""What a search shows: hits with the match marked, in groups of one kind."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result. ``place`` says where it is; ``theme`` makes it a button that switches to that theme."""
+
+    name: SafeString
+    url: str
+    place: str = ""
+    theme: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The first hits of one kind, and how many there are. ``rank`` is that of the best one."""
+
+    key: str
+    label: str
+    icon: str
+    hits: Sequence[Hit]
+    total: int
+    rank: int
+
+    @property
+    def has_more(self) -> bool:
+        return self.total > len(self.hits)
+
+
+def marked(name: str, words: Sequence[str]) -> SafeString:
+    """The name with every occurrence of a word in ``<mark>``, ignoring case."""
+    found = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    parts = re.split(f"({found})", name, flags=re.IGNORECASE) if found else [name]
+    return format_html_join("", "{}{}{}", (_wrapped(part, odd % 2) for odd, part in enumerate(parts)))
+
+
+def _wrapped(part: str, is_match: int) -> tuple[str, str, str]:
+    return (SafeString("<mark>"), part, SafeString("</mark>")) if is_match else ("", part, "")

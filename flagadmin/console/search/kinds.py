@@ -1,0 +1,118 @@
+"""The kinds of rows that a search finds, each with its query, its link and where it is."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from flagadmin.console.search.hits import Group, Hit, marked
+from flagadmin.errors import counted
+from groups.access import Caller
+from groups.groups.queries import search_groups
+from groups.people.queries import search_people, search_service_accounts
+from groups.permissions import Permission
+from groups.roles.queries import search_roles
+from projects.applications.details import search_applications
+from projects.console import application_url, flag_url, project_url
+from projects.context_fields.queries import search_context_fields
+from projects.flags.queries import search_flags
+from projects.projects.queries import search_projects
+from projects.segments.queries import search_segments
+from projects.strategies.queries import search_strategy_types
+from projects.tokens.queries import search_tokens
+
+Words = Sequence[str]
+SHOWN = 5  # hits of each kind, unless only one kind is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``describe(row, caller)`` returns the name, the URL, and where or what it is."""
+
+    key: str
+    label: str
+    icon: str
+    search: Callable[[Caller, Words], QuerySet[Any]]
+    describe: Callable[[Any, Caller], tuple[str, str, Iterable[str | None]]]
+
+    def group(self, caller: Caller, words: Words) -> Group | None:
+        """The best hits and their number, in one query; None if there are none."""
+        rows = list(self.search(caller, words)[:SHOWN])
+        return self.group_of(rows, rows[0].found, caller, words) if rows else None
+
+    def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
+        rows = list(rows)
+        hits = [self._hit(row, caller, words) for row in rows]
+        return Group(self.key, self.label, self.icon, hits, total, rows[0].rank if rows else 0)
+
+    def _hit(self, row: Any, caller: Caller, words: Words) -> Hit:
+        name, url, place = self.describe(row, caller)
+        return Hit(marked(name, words), url, " · ".join(part for part in place if part))
+
+
+def _flag(flag: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    state = "archived" if flag.is_archived else "stale" if flag.stale else ""
+    return flag.name, flag_url(flag.project_id, flag.name), [flag.project.name, flag.type, state]
+
+
+def _project(project: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    other_id = project.pk if project.pk.casefold() != project.name.casefold() else ""
+    return project.name, project_url(project.pk), [other_id, "archived" if project.archived_at else ""]
+
+
+def _segment(segment: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return segment.name, reverse("segment", args=[segment.pk]), [segment.project_id]
+
+
+def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return field.name, reverse("context-field", args=[field.name]), [field.project_id]
+
+
+def _account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    page = "service-account" if user.is_service else "person"
+    other_name = user.username if user.username != user.display_name else ""
+    state = "" if user.is_active else "disabled"
+    return user.display_name, reverse(page, args=[user.pk]), [other_name, user.email, state]
+
+
+def _group(group: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return group.name, reverse("group", args=[group.pk]), [counted(group.size, "member")]
+
+
+def _role(role: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return role.name, reverse("role", args=[role.pk]), [role.get_type_display()]
+
+
+def _application(application: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return application.name, application_url(application.name), []
+
+
+def _token(token: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    url = f"{reverse('tokens')}?{urlencode({'q': token.name})}"
+    return token.name, url, [token.kind, token.environment_id or "all environments"]
+
+
+def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]]:
+    may_edit = caller.can(Permission.UPDATE_STRATEGY) and not row.built_in
+    listed = f"{reverse('strategy-types')}?{urlencode({'q': row.name})}"
+    url = reverse("strategy-type", args=[row.name]) if may_edit else listed
+    state = "deprecated" if row.deprecated else "built in" if row.built_in else ""
+    return row.title or row.name, url, [row.name if row.title else "", state]
+
+
+KINDS = (
+    Kind("flags", "Flags", "flag", search_flags, _flag),
+    Kind("projects", "Projects", "folder", search_projects, _project),
+    Kind("segments", "Segments", "target", search_segments, _segment),
+    Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
+    Kind("people", "People", "user", search_people, _account),
+    Kind("service-accounts", "Service accounts", "user", search_service_accounts, _account),
+    Kind("groups", "Groups", "people", search_groups, _group),
+    Kind("roles", "Roles", "check", search_roles, _role),
+    Kind("applications", "Applications", "code", search_applications, _application),
+    Kind("tokens", "API tokens", "key", search_tokens, _token),
+    Kind("strategy-types", "Strategy types", "branch", search_strategy_types, _strategy_type),
+)

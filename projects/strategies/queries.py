@@ -1,0 +1,14 @@
+"""Searches strategy types."""
+
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+
+from flagadmin.db.matching import best_matches
+from groups.access import Caller
+from projects.models import StrategyType
+
+
+def search_strategy_types(caller: Caller, words: Sequence[str]) -> QuerySet[StrategyType]:
+    """Strategy types by name or title. Every caller may read them."""
+    return best_matches(StrategyType.objects.all(), words, "name", "title", also=["description"])

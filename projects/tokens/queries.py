@@ -1,0 +1,19 @@
+"""Searches API tokens."""
+
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+
+from flagadmin.db.matching import best_matches
+from flagadmin.errors import NoAccess
+from groups.access import Caller
+from groups.models import ApiToken
+from projects.tokens.access import visible_tokens
+
+
+def search_tokens(caller: Caller, words: Sequence[str]) -> QuerySet[ApiToken]:
+    """API tokens by name, never by their secret."""
+    try:
+        return best_matches(visible_tokens(caller), words, "name", first=["-created_at"])
+    except NoAccess:
+        return ApiToken.objects.none()

@@ -1,0 +1,236 @@
+"""/search/: what is found, in which order, and by whom; as a page and for the dialog."""
+
+import re
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.console.navigation import all_sections
+from flagadmin.console.search.commands import SYNONYMS
+from groups.access import Caller
+from groups.models import Group
+from projects.flags.queries import search_flags
+from projects.models import (
+    Application,
+    ContextField,
+    FavouriteFlag,
+    ProjectApplication,
+    Segment,
+    StrategyType,
+)
+from tests.support.cast import make_project, make_token, make_user
+from tests.support.flags import make_flag
+
+DIALOG = {"HX-Request": "true", "HX-Current-URL": "http://testserver/projects/shop/?page=2"}
+
+
+def names(browser, q, **more):
+    """The names of the hits, by the label of their group."""
+    text = browser.get("/search/", {"q": q, **more}).text
+    groups = re.findall(r"<h2>(.*?)</h2>\s*<ul>(.*?)</ul>", text, re.DOTALL)
+    return {
+        label: [re.sub(r"</?mark>", "", name) for name in re.findall(r"<span>(.*?)</span>", hits)]
+        for label, hits in groups
+    }
+
+
+def found_flags(callers, *words):
+    return [flag.name for flag in search_flags(callers("admin"), words)]
+
+
+def test_flags_are_ranked_by_where_the_word_is(callers):
+    make_flag("a-description", description="The cart is new.")
+    for name in ("my-discart", "old.cart", "cart-button", "cart", "new_cart"):
+        make_flag(name)
+
+    assert found_flags(callers, "CART") == [
+        "cart", "cart-button", "new_cart", "old.cart", "my-discart", "a-description",
+    ]  # fmt: skip
+
+
+def test_every_word_has_to_match_in_any_order(callers):
+    for name in ("dark-cart", "cart-dark", "cart-light"):
+        make_flag(name)
+    make_flag("cart", description="Dark mode")
+
+    assert set(found_flags(callers, "dark", "cart")) == {"dark-cart", "cart-dark", "cart"}
+
+
+def test_among_equals_favourites_and_recent_changes_come_first_and_archived_flags_last(callers, people):
+    make_flag("cart-a", archived=True)
+    for name in ("cart-b", "cart-c", "cart-d"):
+        make_flag(name)
+    FavouriteFlag.objects.create(user=people["admin"], flag=make_flag("cart-e"))
+    record(Event(type=EventType.FEATURE_METADATA_UPDATED, project="shop", feature="cart-d"), actor=Caller.system())
+
+    assert found_flags(callers, "cart") == ["cart-d", "cart-e", "cart-b", "cart-c", "cart-a"]
+
+
+@pytest.mark.parametrize("odd", ["%", "_", "'", '"', "\\", "<b>", "(", "[a", "^", "ÆØÅ", "🙂"])
+def test_odd_characters_mean_themselves(browse, shop, odd):
+    Segment.objects.create(name=f"odd {odd} name")
+    Segment.objects.create(name="plain")
+
+    browser = browse("admin")
+
+    assert [unescape(name) for name in names(browser, odd.lower())["Segments"]] == [f"odd {odd} name"]
+    assert "<b>" not in browser.get("/search/", {"q": odd}).text
+
+
+def test_a_name_cannot_bring_markup(browse, shop):
+    Segment.objects.create(name="<script>alert(1)</script> segment")
+
+    text = browse("admin").get("/search/", {"q": "script"}).text
+
+    assert "&lt;<mark>script</mark>&gt;alert(1)&lt;/<mark>script</mark>&gt;" in text
+
+
+def test_every_kind_is_found(browse, shop):
+    make_flag("findme-flag")
+    make_project("findme-project")
+    Segment.objects.create(name="findme segment")
+    ContextField.objects.create(name="findme-field")
+    make_user("findme-person")
+    make_user("findme-bot", is_service=True)
+    Group.objects.create(name="findme group")
+    Application.objects.create(name="findme/app", folded_name="findme/app", created_at=shop.created_at)
+    make_token("backend", projects=["shop"], environment="production", name="findme-token")
+    StrategyType.objects.create(name="findme-type")
+
+    found = names(browse("admin"), "findme")
+
+    assert list(found) == [
+        "Flags", "Projects", "Segments", "Context fields", "People", "Service accounts", "Groups", "Applications",
+        "API tokens", "Strategy types", "Actions",
+    ]  # fmt: skip
+    assert "New flag in Findme-Project" in found["Actions"]
+    assert names(browse("admin"), "owner") | {} == names(browse("admin"), "OWNER")
+    assert "Owner" in names(browse("admin"), "owner")["Roles"]
+
+
+def test_every_link_leads_to_a_page(browse, shop):
+    test_every_kind_is_found(browse, shop)
+    browser = browse("admin")
+
+    links = re.findall(r'<a href="([^"]*)" class="hit"', browser.get("/search/", {"q": "findme"}).text)
+
+    assert len(links) > 10
+    assert {browser.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
+
+
+def test_only_what_the_caller_may_read(browse, shop):
+    make_project("hidden-plans")
+    make_flag("hidden-flag", "hidden-plans")
+    make_flag("hidden-shop-flag", "shop")
+    Segment.objects.create(name="hidden segment", project_id="hidden-plans")
+    make_user("hidden-person")
+    Group.objects.create(name="hidden group")
+    app = Application.objects.create(name="hidden-app", folded_name="hidden-app", created_at=shop.created_at)
+    ProjectApplication.objects.create(
+        project_id="hidden-plans",
+        application_id=app.pk,
+        name=app.name,
+        search="",
+        last_seen_at=shop.created_at,
+    )
+    make_token("backend", projects=["hidden-plans"], environment="production", name="hidden-token")
+
+    assert names(browse("reader"), "hidden") == {
+        "Flags": ["hidden-shop-flag"],
+        "Actions": ["Evaluate hidden-shop-flag"],
+    }
+    assert names(browse("outsider"), "hidden") == {}
+    assert "People" not in names(browse("viewer"), "hidden")
+
+
+def test_tokens_are_found_by_name_and_never_by_secret(browse, shop):
+    secret = make_token("backend", projects=["shop"], environment="production", name="ci")
+
+    assert names(browse("admin"), secret[-12:]) == {}
+    assert names(browse("admin"), "ci")["API tokens"] == ["ci"]
+
+
+def test_all_hits_of_a_kind_are_paged(browse, shop):
+    for number in range(60):
+        make_flag(f"cart-{number:02}")
+    browser = browse("admin")
+
+    assert "Show all 60 flags" in browser.get("/search/", {"q": "cart"}).text
+    assert len(names(browser, "cart", kind="flags")["Flags"]) == 50
+    assert names(browser, "cart", kind="flags", page="2")["Flags"][-1] == "cart-59"
+
+
+def test_the_number_of_queries_does_not_depend_on_the_data(browse, shop):
+    browser = browse("admin")
+
+    def queries(q):
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert browser.get("/search/", {"q": q}).status_code == 200
+        return len(queries)
+
+    make_flag("cart")
+    before = queries("cart")
+    for number in range(30):
+        make_flag(f"cart-{number}", "shop" if number % 2 else make_project(f"cart-{number}"))
+
+    assert queries("cart") == before < 25
+
+
+def test_pages_are_found_by_what_people_call_them(browse, shop):
+    assert "People" in names(browse("admin"), "users")["Pages"]
+    assert "Activity" in names(browse("viewer"), "audit")["Pages"]
+    assert "People" not in names(browse("viewer"), "users").get("Pages", [])
+
+
+def test_synonyms_are_of_pages_that_there_are(db):
+    assert set(SYNONYMS) <= {page.label for section in all_sections() for page in section.pages}
+
+
+def test_actions_on_a_flag_are_those_the_caller_may_perform(browse, shop):
+    make_flag("checkout", environment="production", enabled=True)
+
+    member = names(browse("member"), "check")["Actions"]
+
+    assert member == [
+        "Evaluate checkout", "Turn off checkout in production…", "Archive checkout…", "Edit checkout",
+    ]  # fmt: skip
+    assert names(browse("member"), "archive check")["Actions"] == ["Archive checkout…"]
+    assert names(browse("reader"), "check")["Actions"] == ["Evaluate checkout"]
+    assert names(browse("member"), "new flag in shop")["Actions"] == ["New flag in Shop"]
+    assert "Actions" not in names(browse("reader"), "new flag in shop")
+
+
+def test_a_greater_than_sign_leaves_only_actions(browse, shop):
+    make_flag("import-button")
+
+    assert list(names(browse("admin"), ">import")) == ["Actions"]
+    assert "New API token" in names(browse("admin"), ">")["Actions"]
+    assert "New API token" not in names(browse("reader"), ">")["Actions"]
+
+
+def test_the_dialog_gets_options(browse, shop):
+    make_flag("cart")
+
+    text = browse("admin").get("/search/", {"q": "cart"}, headers=DIALOG).text
+
+    assert "<html" not in text
+    assert 'role="option" aria-selected="false" tabindex="-1" id="flags-1"' in text
+    assert 'data-q="cart"' in text
+    assert 'name="next" value="/projects/shop/?page=2"' in text
+
+
+@pytest.mark.parametrize("q", ["", " ", ">", "x" * 5000, "a " * 500])
+def test_any_text_is_answered(browse, shop, q):
+    assert browse("viewer").get("/search/", {"q": q}).status_code == 200
+    assert browse("viewer").get("/search/", {"q": q, "kind": "flags", "page": "zero"}).status_code == 200
+    assert browse("viewer").get("/search/", {"q": q, "kind": "nonsense"}).status_code == 200
+
+
+def test_strangers_log_in_first(client, db):
+    assert client.get("/search/?q=cart")["Location"] == "/login/?next=/search/%3Fq%3Dcart"
