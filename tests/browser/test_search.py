@@ -24,7 +24,7 @@ def query(page):
 
 
 def current(page):
-    return page.get_by_role("option", selected=True)
+    return palette(page).get_by_role("option", selected=True)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_the_keys_of_a_combobox(visit):
     expect(query(page)).to_be_focused()
     page.keyboard.type("che")
     expect(current(page)).to_have_text(re.compile("checkout-redesign"))
-    options = page.get_by_role("option")
+    options = palette(page).get_by_role("option")
     last = options.count() - 1
 
     page.keyboard.press("ArrowUp")

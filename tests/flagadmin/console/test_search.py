@@ -65,7 +65,10 @@ def test_among_equals_favourites_and_recent_changes_come_first_and_archived_flag
     for name in ("cart-b", "cart-c", "cart-d"):
         make_flag(name)
     FavouriteFlag.objects.create(user=people["admin"], flag=make_flag("cart-e"))
-    record(Event(type=EventType.FEATURE_METADATA_UPDATED, project="shop", feature="cart-d"), actor=Caller.system())
+    record(
+        Event(type=EventType.FEATURE_METADATA_UPDATED, project="shop", feature="cart-d"),
+        actor=Caller.system(),
+    )
 
     assert found_flags(callers, "cart") == ["cart-d", "cart-e", "cart-b", "cart-c", "cart-a"]
 
