@@ -66,15 +66,23 @@ _SENTENCES: dict[str, str] = {
 _VERBS = {"created": "created", "updated": "changed", "deleted": "deleted"}
 
 
-def sentence(event: AuditEvent) -> str:
-    """The event's sentence. Without a template, it is derived from the type, such as ``tag-type-created``."""
-    written = _SENTENCES.get(event.type)
+def template_of(event_type: str) -> str:
+    """The template of a type. Without one, it is derived from the type, such as ``tag-type-created``."""
+    written = _SENTENCES.get(event_type)
     if written is None:
-        thing, _, verb = event.type.rpartition("-")
+        thing, _, verb = event_type.rpartition("-")
         written = f"{_VERBS.get(verb, verb)} {thing.replace('-', ' ').replace('api', 'API')} {{subject}}"
-    return written.format(
-        project=event.project or "no project",
-        environment=event.environment or "every environment",
-        feature=event.feature or "",
-        subject=event.subject or "",
-    ).strip()
+    return written
+
+
+def sentence(event: AuditEvent) -> str:
+    return (
+        template_of(event.type)
+        .format(
+            project=event.project or "no project",
+            environment=event.environment or "every environment",
+            feature=event.feature or "",
+            subject=event.subject or "",
+        )
+        .strip()
+    )

@@ -67,10 +67,10 @@ def _switch(value: bool) -> str:
 
 
 def _variants(variants: list[Document]) -> str:
-    return ", ".join(_variant(variant) for variant in variants) or "none"
+    return ", ".join(variant_text(variant) for variant in variants) or "none"
 
 
-def _variant(variant: Document) -> str:
+def variant_text(variant: Document) -> str:
     text = f"{variant['name']} {variant['weight'] / 10:g} %"
     if payload := variant.get("payload"):
         text += f" ({payload['type']} {_shortened(payload['value'])})"

@@ -1,0 +1,266 @@
+"""Groups audit events into changes: what one person did with one request, an import for example."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import TruncHour
+
+from flagadmin.audit.events import EventType as E
+from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
+from groups.models import User
+from projects.history.descriptions import FieldChange, Names, Part, changes_of, describe
+from projects.history.queries import readable_events
+from projects.models import Segment, Strategy
+
+MOST_EVENTS = 20
+"""The events of one change that a page shows."""
+MOST_COUNTED = 10_000
+NAMED = 3
+"""The flags that the sentence of a change names."""
+_SUMMARIES = (E.FEATURES_IMPORTED, E.IMPORT_UNDONE)
+"""Events recorded last, about all others of their change."""
+_COUNTS = (("create", "new", "on"), ("change", "changed", "info"), ("same", "the same", ""))
+
+# Events of one change have the same request id, actor and hour: clients may send the same id again later.
+_EVENTS = """
+SELECT head.id, events.number, events.ids FROM audit_auditevent head CROSS JOIN LATERAL (
+       SELECT count(*) AS number, (array_agg(id ORDER BY id DESC))[:%s] AS ids FROM (
+              SELECT e.id FROM ({readable}) AS e
+               WHERE e.request_id = head.request_id AND e.request_id <> '' AND e.actor_name = head.actor_name
+                 AND date_trunc('hour', e.created_at, 'UTC') = date_trunc('hour', head.created_at, 'UTC')
+               ORDER BY e.request_id, e.id DESC LIMIT %s) AS counted) AS events
+ WHERE head.id = ANY(%s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One event of a change, with its sentence and changed fields. ``name`` is the flag or subject."""
+
+    event: AuditEvent
+    name: str
+    sentence: Sequence[Part]
+    fields: Sequence[FieldChange]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who made a change. ``robot``: a service account, an API token or the system."""
+
+    name: str
+    initials: str
+    robot: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedChange:
+    """An entry of the activity.
+
+    ``event`` is its newest event; the ``sentence`` follows the actor's name. ``rows`` are its last
+    MOST_EVENTS events in the order in which they happened; ``number`` counts all, up to MOST_COUNTED. An
+    import's own event is not among them. ``pills`` are its counts: (text, class of the pill).
+    """
+
+    event: AuditEvent
+    actor: Actor
+    sentence: Sequence[Part]
+    rows: Sequence[Row]
+    number: int
+    pills: Sequence[tuple[str, str]]
+
+    @property
+    def more(self) -> int:
+        return self.number - len(self.rows)
+
+    @property
+    def fields(self) -> Sequence[FieldChange]:
+        """The fields that changed, if it is a single event; those of several are in their rows."""
+        return self.rows[0].fields if len(self.rows) == 1 else ()
+
+    @property
+    def is_import(self) -> bool:
+        return self.event.type == E.FEATURES_IMPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """``next`` is the value of ``before`` for the next page, None on the last one."""
+
+    changes: Sequence[GroupedChange]
+    next: int | None
+
+
+def change_page(
+    events: QuerySet[AuditEvent], *, caller: Caller, before: int | None = None, size: int = 50
+) -> ChangePage:
+    """The changes that have one of these events, newest first, whole: filters select changes, not their rows.
+
+    ``events`` come from ``readable_events`` and may be filtered. ``before`` is the id of the last page's
+    ``next``. At most six queries.
+    """
+    heads = list(_heads(events, before).values_list("pk", flat=True)[: size + 1])
+    groups = _groups(heads[:size], caller)
+    ids = [pk for _, members in groups for pk in members]
+    found = AuditEvent.objects.in_bulk(ids)
+    names, actors = _names(found.values()), _actors(found.values())
+    changes = [_change([found[pk] for pk in members], number, names, actors) for number, members in groups]
+    return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
+
+
+def change_of(event: AuditEvent, *, caller: Caller) -> QuerySet[AuditEvent]:
+    """All events of the change that this event belongs to, newest first, for a list with pages."""
+    if not event.request_id:
+        return readable_events(caller).filter(pk=event.pk)
+    hour = event.created_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    mine = readable_events(caller).filter(request_id=event.request_id, actor_name=event.actor_name)
+    return mine.annotate(hour=_HOUR).filter(hour=hour).order_by("-pk")
+
+
+_HOUR = TruncHour("created_at", tzinfo=UTC)
+
+
+def _heads(events: QuerySet[AuditEvent], before: int | None) -> QuerySet[AuditEvent]:
+    """The newest event of each change."""
+    events = events.annotate(hour=_HOUR).order_by("-pk")
+    newer = events.filter(
+        ~Q(request_id=""),
+        request_id=OuterRef("request_id"),
+        actor_name=OuterRef("actor_name"),
+        hour=OuterRef("hour"),
+        pk__gt=OuterRef("pk"),
+    )
+    heads = events.filter(Q(request_id="") | ~Exists(newer))
+    return heads if before is None else heads.filter(pk__lt=before)
+
+
+def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]:
+    """The number of events of each change, and the ids of the first ones it shows."""
+    if not heads:
+        return []
+    readable, parameters = (
+        readable_events(caller)
+        .order_by()
+        .values("id", "request_id", "actor_name", "created_at")
+        .query.sql_with_params()
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _EVENTS.format(readable=readable), [MOST_EVENTS, *parameters, MOST_COUNTED, list(heads)]
+        )
+        found = {pk: (number, ids) for pk, number, ids in cursor.fetchall()}
+    # An event that was recorded without a request is a change of its own.
+    return [(found[pk][0] or 1, found[pk][1] or [pk]) for pk in heads]
+
+
+def _names(events: Any) -> Names:
+    strategies: set[tuple[str, str]] = set()
+    segments: set[int] = set()
+    for event in events:
+        for side in (event.before, event.after):
+            if isinstance(side, dict):
+                if event.type.startswith("feature-strategy-"):
+                    strategies.add((event.feature, event.environment))
+                for document in (side, *(side.get("strategies") or ())):
+                    if isinstance(document, dict) and isinstance(document.get("segments"), list):
+                        segments.update(each for each in document["segments"] if isinstance(each, int))
+    return Names(_strategy_numbers(strategies), _segment_names(segments))
+
+
+def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
+    """The place of each strategy among those of its flag in its environment, from 1."""
+    if not places:
+        return {}
+    rows = Strategy.objects.filter(
+        flag__name__in={flag for flag, _ in places}, environment__in={name for _, name in places}
+    )
+    counted: dict[Any, int] = {}
+    numbers = {}
+    for pk, *place in rows.order_by("sort_order", "pk").values_list("pk", "flag_id", "environment_id"):
+        counted[tuple(place)] = numbers[str(pk)] = counted.get(tuple(place), 0) + 1
+    return numbers
+
+
+def _segment_names(ids: set[int]) -> dict[int, str]:
+    return dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
+
+
+def _actors(events: Any) -> dict[int, User]:
+    return User.objects.in_bulk({event.actor_id for event in events if event.actor_id is not None})
+
+
+def _actor(event: AuditEvent, people: Mapping[int, User]) -> Actor:
+    user = people.get(event.actor_id) if event.actor_id is not None else None
+    name = user.display_name if user is not None else event.actor_name
+    words = name.replace("-", " ").replace(".", " ").replace("_", " ").split() or [name]
+    initials = "".join(word[:1] for word in (words[0], *words[1:][-1:])).upper()
+    return Actor(name, initials, event.actor_id is None or (user is not None and user.is_service))
+
+
+# One entry --------------------------------------------------------------------------------------------------
+
+
+def _change(
+    events: Sequence[AuditEvent], number: int, names: Names, people: Mapping[int, User]
+) -> GroupedChange:
+    """``events`` are the newest of the change, newest first."""
+    newest, sums_up = events[0], events[0].type in _SUMMARIES
+    shown = list(events[1:] if sums_up and len(events) > 1 else events)
+    rows = [
+        Row(event, event.feature or event.subject or "", describe(event, names), changes_of(event, names))
+        for event in reversed(shown)
+    ]
+    return GroupedChange(
+        event=newest,
+        actor=_actor(newest, people),
+        sentence=describe(newest, names) if sums_up else _sentence(rows, number),
+        rows=rows,
+        number=number - (1 if sums_up and number > 1 else 0),
+        pills=_pills(newest) if newest.type == E.FEATURES_IMPORTED else (),
+    )
+
+
+def _pills(event: AuditEvent) -> list[tuple[str, str]]:
+    counts = event.after if isinstance(event.after, dict) else {}
+    return [(f"{counts[key]:,} {label}", mark) for key, label, mark in _COUNTS if counts.get(key)]
+
+
+def _sentence(rows: Sequence[Row], number: int) -> list[Part]:
+    """One sentence for several events: by name, joined by "and", or with the number of the others."""
+    if len(rows) == 1:
+        return list(rows[0].sentence)
+    if together := _together(rows, number):
+        return together
+    if number == 2:
+        return [*rows[0].sentence, Part(" and "), *rows[1].sentence]
+    return [*rows[0].sentence, Part(f" and made {number - 1:,} more changes")]
+
+
+def _together(rows: Sequence[Row], number: int) -> list[Part] | None:
+    """``archived 3 flags: a, b and c`` if all events differ only in their flag."""
+    around = {_around(row) for row in rows}
+    if len(around) != 1 or None in around:
+        return None
+    before, after = next(pair for pair in around if pair is not None)
+    flags = [next(part for part in row.sentence if part.text == row.name) for row in rows[:NAMED]]
+    named = [Part(before), Part(f"{number:,} flags"), Part(after), Part(": ")]
+    for index, flag in enumerate(flags):
+        last = index == len(flags) - 1 and number == len(flags)
+        named += [Part(" and " if last else ", ")] if index else []
+        named.append(flag)
+    if number > len(flags):
+        named.append(Part(f" and {number - len(flags):,} more"))
+    return [part for part in named if part.text]
+
+
+def _around(row: Row) -> tuple[str, str] | None:
+    """The text before and after the flag's name, None if the sentence names no flag."""
+    if not row.event.feature:
+        return None
+    texts = [part.text for part in row.sentence]
+    place = texts.index(row.name) if row.name in texts else None
+    return None if place is None else ("".join(texts[:place]), "".join(texts[place + 1 :]))

@@ -1,0 +1,344 @@
+"""The activity: audit events grouped into changes, with sentences and changed fields."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType as E
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.record import Event, record_all
+from flagadmin.http.logs import request_id
+from groups.access import Caller
+from groups.models import User
+from projects.history.changes import change_of, change_page
+from projects.history.descriptions import FieldChange, changes_of, describe, sentence_text
+from projects.history.queries import EventFilter, narrowed, readable_events
+from tests.support.flags import add_strategy, make_flag
+from tests.support.import_bodies import body
+
+pytestmark = pytest.mark.django_db
+
+
+def happened(*events: Event, by: Caller, request: str = "") -> None:
+    token = request_id.set(request)
+    with transaction.atomic():
+        record_all(events, actor=by)
+    request_id.reset(token)
+
+
+def on_flag(kind: E, flag: str = "cart", **fields: object) -> Event:
+    return Event(type=kind, project="shop", feature=flag, **({"environment": "production"} | fields))
+
+
+def changes(caller: Caller, size: int = 50, before: int | None = None, **filters: object):
+    events = narrowed(readable_events(caller), EventFilter(**filters))
+    return change_page(events, caller=caller, size=size, before=before).changes
+
+
+def said(change) -> str:
+    return sentence_text(change.sentence)
+
+
+def described(event: Event) -> tuple[str, list[tuple[str, str | None, str | None]]]:
+    stored = AuditEvent(
+        **{name: getattr(event, name) for name in ("project", "environment", "feature", "subject")},
+        type=event.type.value,
+        before=event.before,
+        after=event.after,
+    )
+    fields = [(change.field, change.before, change.after) for change in changes_of(stored)]
+    return sentence_text(describe(stored)), fields
+
+
+def rollout(share: str, **fields: object) -> dict[str, object]:
+    parameters = {"rollout": share, "stickiness": "default", "groupId": "cart"}
+    return {
+        "id": "s1",
+        "name": "flexibleRollout",
+        "title": None,
+        "disabled": False,
+        "sortOrder": 0,
+        "parameters": parameters,
+        "constraints": [],
+        "variants": [],
+        "segments": [],
+    } | fields
+
+
+# Sentences --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", list(E))
+@pytest.mark.parametrize("document", [None, {}, {"name": "x"}])
+def test_every_event_has_a_sentence(kind: E, document: object) -> None:
+    event = Event(
+        type=kind, project="shop", environment="production", feature="cart", subject="it", after=document
+    )
+    sentence, _ = described(event)
+    assert sentence[:1].islower() or sentence.startswith("API")
+    assert "{" not in sentence
+
+
+@pytest.mark.parametrize("kind", list(E))
+def test_every_event_has_a_sentence_without_any_names(kind: E) -> None:
+    assert described(Event(type=kind))[0]
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence", "fields"),
+    [
+        (
+            on_flag(E.FEATURE_ENVIRONMENT_DISABLED),
+            "turned cart off in production",
+            [("production", "On", "Off")],
+        ),
+        (
+            on_flag(E.FEATURE_STRATEGY_UPDATE, before=rollout("25"), after=rollout("50")),
+            "moved a strategy of cart in production from 25 % to 50 %",
+            [("Rollout", "25 %", "50 %")],
+        ),
+        (
+            on_flag(E.FEATURE_STRATEGY_UPDATE, before=rollout("25"), after=rollout("50", title="Half")),
+            "changed a strategy of cart in production",
+            [("Title", "none", "Half"), ("Rollout", "25 %", "50 %")],
+        ),
+        (
+            on_flag(E.FEATURE_STRATEGY_ADD, after=rollout("25")),
+            "added a strategy to cart in production",
+            [("Strategy", None, "On for 25 % by userId, else sessionId.")],
+        ),
+        (
+            on_flag(
+                E.FEATURE_METADATA_UPDATED,
+                before={"type": "release", "description": None},
+                after={"type": "experiment", "description": "New"},
+            ),
+            "changed the type and description of cart",
+            [("Type", "release", "experiment"), ("Description", None, "New")],
+        ),
+        (
+            on_flag(
+                E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,
+                before={"variants": [{"name": "buy", "weight": 900}, {"name": "order", "weight": 100}]},
+                after={"variants": [{"name": "buy", "weight": 500}, {"name": "new", "weight": 500}]},
+            ),
+            "changed the variants of cart in production",
+            [("buy", "90 %", "50 %"), ("order", "10 %", None), ("new", None, "50 %")],
+        ),
+        (
+            on_flag(E.FEATURE_PROJECT_CHANGE, before={"project": "old"}, after={"project": "shop"}),
+            "moved cart from old to shop",
+            [],
+        ),
+        (
+            on_flag(E.FEATURE_TAGGED, after={"type": "team", "value": "web"}),
+            "tagged cart with team:web",
+            [],
+        ),
+        (on_flag(E.FEATURE_DEPENDENCY_ADDED, after={"feature": "base"}), "made cart depend on base", []),
+        (
+            Event(type=E.PROJECT_ACCESS_ADDED, project="shop", subject="kari",
+                  after={"roles": [{"id": 4, "name": "Owner"}]}),
+            "gave kari the Owner role in project shop",
+            [],
+        ),
+        (
+            Event(type=E.PROJECT_UPDATED, project="shop", before={"featureLimit": 10, "name": "Shop"},
+                  after={"featureLimit": 20, "name": "Shop"}),
+            "changed the settings of project shop",
+            [("Flag limit", "10", "20")],
+        ),
+    ],
+)  # fmt: skip
+def test_sentences_have_names_and_values(event: Event, sentence: str, fields: object) -> None:
+    assert described(event) == (sentence, fields)
+
+
+def test_flags_and_projects_are_links_unless_they_were_deleted() -> None:
+    def links(kind: E) -> list[str]:
+        event = AuditEvent(type=kind.value, project="shop", environment="production", feature="cart")
+        return [part.url for part in describe(event) if part.url]
+
+    assert links(E.FEATURE_ENVIRONMENT_ENABLED) == ["/projects/shop/features/cart/"]
+    assert links(E.FEATURE_DELETED) == []
+    assert links(E.PROJECT_ARCHIVED) == ["/projects/shop/"]
+    assert links(E.PROJECT_DELETED) == []
+
+
+def test_long_values_and_many_fields_are_shortened() -> None:
+    event = AuditEvent(
+        type=E.CONTEXT_FIELD_UPDATED.value,
+        before={f"key{n:02}": "x" for n in range(20)},
+        after={f"key{n:02}": "y" * 1000 for n in range(20)},
+    )
+    found = changes_of(event)
+    assert found[0] == FieldChange("Key00", "x", "y" * 250 + "… (750 more characters)")
+    assert found[-1] == FieldChange("8 more", None, "")
+
+
+# Groups -----------------------------------------------------------------------------------------------------
+
+
+def test_events_of_one_request_are_one_change(callers, shop) -> None:
+    member = callers("member")
+    happened(on_flag(E.FEATURE_CREATED), on_flag(E.FEATURE_DEPENDENCY_ADDED, after={"feature": "base"}),
+             by=member, request="request-1")  # fmt: skip
+    happened(on_flag(E.FEATURE_STALE_ON), by=member, request="request-2")
+
+    second, first = changes(member)
+
+    assert said(first) == "created cart and made cart depend on base"
+    assert (first.number, len(first.rows), first.fields) == (2, 2, ())
+    assert said(second) == "marked cart as stale"
+    assert second.number == 1
+
+
+def test_events_without_a_request_are_changes_of_their_own(callers, shop) -> None:
+    happened(on_flag(E.FEATURE_CREATED), on_flag(E.FEATURE_STALE_ON), by=Caller.system())
+    assert [said(change) for change in changes(callers("member"))] == [
+        "marked cart as stale",
+        "created cart",
+    ]
+
+
+def test_the_same_request_id_of_somebody_else_or_of_another_hour_is_another_change(callers, shop) -> None:
+    happened(on_flag(E.FEATURE_CREATED), by=callers("member"), request="request-1")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE audit_auditevent DISABLE TRIGGER USER")
+        cursor.execute("UPDATE audit_auditevent SET created_at = created_at - interval '2 hours'")
+        cursor.execute("ALTER TABLE audit_auditevent ENABLE TRIGGER USER")
+    happened(on_flag(E.FEATURE_STALE_ON), by=callers("member"), request="request-1")
+    happened(on_flag(E.FEATURE_STALE_OFF), by=callers("owner"), request="request-1")
+    assert [change.number for change in changes(callers("member"))] == [1, 1, 1]
+
+
+def test_the_same_change_of_several_flags_is_told_once(callers, shop) -> None:
+    member = callers("member")
+    for request, names in (("request-3", "abc"), ("request-5", "abcde")):
+        happened(*[on_flag(E.FEATURE_ARCHIVED, name) for name in names], by=member, request=request)
+    happened(
+        *[on_flag(E.FEATURE_ENVIRONMENT_DISABLED, name) for name in "ab"], by=member, request="request-2"
+    )
+
+    off, five, three = changes(member)
+
+    assert said(three) == "archived 3 flags: a, b and c"
+    assert said(five) == "archived 5 flags: a, b, c and 2 more"
+    assert said(off) == "turned 2 flags off in production: a and b"
+    assert next(part.url for part in three.sentence if part.url) == "/projects/shop/features/a/"
+
+
+def test_different_events_are_counted(callers, shop) -> None:
+    happened(on_flag(E.FEATURE_CREATED), on_flag(E.FEATURE_STALE_ON), on_flag(E.FEATURE_ARCHIVED),
+             by=callers("member"), request="request-1")  # fmt: skip
+    assert said(changes(callers("member"))[0]) == "created cart and made 2 more changes"
+
+
+def test_an_import_is_one_change_with_its_flags_inside(api, callers, shop) -> None:
+    names = [f"f{number:02}" for number in range(25)]
+    answer = api["admin"].post("/api/admin/features-batch/import", body(*names))
+    assert answer.status_code == 200, answer.text
+
+    (change,) = changes(callers("member"))
+
+    assert said(change) == "imported 25 flags into shop / development"
+    assert change.is_import
+    assert change.pills == [("25 new", "on")]
+    assert (change.number, len(change.rows), change.more) == (25, 19, 6)
+    assert change.rows[-1].name == "f24"
+    assert change_of(change.event, caller=callers("member")).count() == 26
+    assert change_of(change.event, caller=callers("outsider")).count() == 0
+
+
+def test_strategies_are_named_by_their_place(callers, shop) -> None:
+    flag = make_flag("cart")
+    add_strategy(flag, "production")
+    second = add_strategy(flag, "production", sort_order=1)
+    happened(
+        on_flag(
+            E.FEATURE_STRATEGY_UPDATE,
+            before=rollout("25", id=str(second.pk)),
+            after=rollout("50", id=str(second.pk)),
+        ),
+        by=callers("member"),
+        request="request-1",
+    )
+    (change,) = changes(callers("member"))
+    assert said(change) == "moved strategy 2 of cart in production from 25 % to 50 %"
+    assert [part.mark for part in change.sentence if part.mark] == ["before", "after"]
+    assert change.fields == [FieldChange("Rollout", "25 %", "50 %")]
+
+
+def test_people_have_their_names_and_robots_are_marked(callers, people, shop) -> None:
+    User.objects.filter(pk=people["member"].pk).update(name="Kari Nordmann")
+    for number, who in enumerate((callers("member"), callers("service"), Caller.system())):
+        happened(on_flag(E.FEATURE_STALE_ON), by=who, request=f"request-{number}")
+    system, service, member = (change.actor for change in changes(callers("member")))
+    assert (member.name, member.initials, member.robot) == ("Kari Nordmann", "KN", False)
+    assert service.robot
+    assert (system.name, system.robot) == ("flagadmin", True)
+
+
+def test_filters_select_changes_and_show_them_whole(callers, shop) -> None:
+    member = callers("member")
+    happened(on_flag(E.FEATURE_CREATED, "a"), on_flag(E.FEATURE_CREATED, "b"), by=member, request="request-1")
+    happened(on_flag(E.FEATURE_CREATED, "c"), by=member, request="request-2")
+    (change,) = changes(member, features=["a"])
+    assert said(change) == "created 2 flags: a and b"
+    assert changes(member, since=timezone.now() + timedelta(hours=1)) == []
+    assert len(changes(member, since=timezone.now() - timedelta(hours=1))) == 2
+
+
+def test_events_that_the_caller_may_not_read_are_in_no_change(callers, shop) -> None:
+    happened(
+        on_flag(E.FEATURE_CREATED),
+        Event(type=E.FEATURE_CREATED, project="default", feature="secret"),
+        by=callers("admin"),
+        request="request-1",
+    )
+    assert said(changes(callers("member"))[0]) == "created cart"
+    assert said(changes(callers("viewer"))[0]) == "created 2 flags: cart and secret"
+    assert changes(callers("outsider")) == []
+
+
+def test_pages_show_every_change_once(callers, shop) -> None:
+    member = callers("member")
+    for number in range(7):
+        happened(on_flag(E.FEATURE_CREATED, f"a{number}"), on_flag(E.FEATURE_CREATED, f"b{number}"),
+                 by=member, request=f"request-{number}")  # fmt: skip
+    seen, before = [], None
+    for _ in range(4):
+        page = change_page(readable_events(member), caller=member, size=2, before=before)
+        seen += [change.event.feature for change in page.changes]
+        before = page.next
+    assert seen == [f"b{number}" for number in reversed(range(7))]
+    assert before is None
+
+
+def test_the_number_of_queries_does_not_grow(callers, shop, django_assert_max_num_queries) -> None:
+    member = callers("member")
+    _ = member.rights
+    for number in range(10):
+        events = (on_flag(E.FEATURE_STRATEGY_UPDATE, before=rollout("1"), after=rollout("2", segments=[1])),
+                  on_flag(E.FEATURE_STALE_ON))  # fmt: skip
+        happened(*events, by=member, request=f"request-{number}")
+    with django_assert_max_num_queries(6):
+        assert len(changes(member)) == 10
+
+
+def test_the_includes_mark_what_was_and_what_is() -> None:
+    event = AuditEvent(
+        type=E.FEATURE_STRATEGY_UPDATE.value,
+        project="shop",
+        feature="<b>",
+        before=rollout("25"),
+        after=rollout("50"),
+    )
+    sentence = render_to_string("includes/sentence.html", {"parts": describe(event)})
+    assert "from <del>25 %</del> to <ins>50 %</ins>" in sentence
+    assert "&lt;b&gt;</a>" in sentence
+    fields = render_to_string("includes/field_changes.html", {"fields": changes_of(event)})
+    assert '<span>Rollout</span><span><del>25 %</del> <span class="arrow">→</span> <ins>50 %</ins>' in fields
