@@ -1,10 +1,14 @@
 """Architecture rules of docs/architecture.md that import contracts cannot express."""
 
+import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import grimp
 import pytest
+
+from tests.support.paths import ROOT
 
 PACKAGES = ("flagadmin", "groups", "projects", "playground", "importer")
 # What the outside of a subject is made of. Others go through its actions, queries and rules.
@@ -58,3 +62,23 @@ def test_files_do_not_import_each_other_in_a_circle(graph):
 
 def _needed(module: str, needs: dict[str, set[str]]) -> bool:
     return any(module in needed for needed in needs.values())
+
+
+def test_no_module_imports_a_test_module():
+    """What several tests need is in ``tests/support``, or beside them in a module without tests."""
+    found = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in _names_imported(path)
+        if name.startswith("tests.") and ".test_" in name
+    }
+    assert found == set()
+
+
+def _names_imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = "tests." if node.level else ""
+            yield from (f"{package}{node.module or ''}.{alias.name}" for alias in node.names)

@@ -3,9 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from tests.flagadmin.test_linear_patterns import sources
 from tests.support.limited_process import run_limited
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, sources
 
 BOUNDED = {
     "flagadmin/api_docs.py: _openapi_document": "takes no argument",

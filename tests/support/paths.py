@@ -1,7 +1,13 @@
-"""Paths of test data outside this repository."""
+"""Paths of this repository, its source files, and the recordings beside the checkout."""
 
 import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("FLAGADMIN_SHARED") or ROOT.parent / "shared")
+APPS = ("flagadmin", "groups", "projects", "playground", "importer")
+
+
+def sources() -> list[Path]:
+    """Every Python file of the product."""
+    return [path for app in APPS for path in sorted((ROOT / app).rglob("*.py"))]

@@ -4,11 +4,11 @@ New routes are tested automatically. Exceptions are listed here by name.
 """
 
 import pytest
-from django.db import transaction
 from rest_framework.test import APIClient
 
-from tests.flagadmin.security.routes import METHODS, Route, routes
-from tests.flagadmin.security.world import BODIES, address, body_for, build
+from tests.flagadmin.security.calls import HARMLESS, calls, send
+from tests.flagadmin.security.routes import routes
+from tests.flagadmin.security.world import BODIES, address, build
 from tests.support.cast import client, make_project, make_token
 
 pytestmark = pytest.mark.exhaustive
@@ -16,38 +16,9 @@ pytestmark = pytest.mark.exhaustive
 # DESIGN.md, "Errors by name": what answers without a key. The frontend API answers CORS preflights besides.
 WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
 
-# What a viewer may send: it reads, checks, or concerns the viewer alone.
-HARMLESS = {
-    ("post", "/api/admin/constraints/validate"),
-    ("post", "/api/admin/context/validate"),
-    ("post", "/api/admin/environments/validate"),
-    ("post", "/api/admin/events/search"),
-    ("post", "/api/admin/features-batch/export"),
-    ("post", "/api/admin/features-batch/validate"),
-    ("post", "/api/admin/features/validate"),
-    ("post", "/api/admin/playground"),
-    ("post", "/api/admin/playground/advanced"),
-    ("post", "/api/admin/projects/<str:project_id>/context/validate"),
-    ("post", "/api/admin/projects/<str:project_id>/favorites"),
-    ("delete", "/api/admin/projects/<str:project_id>/favorites"),
-    ("post", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
-    ("delete", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
-    ("post", "/api/admin/projects/validate"),
-    ("post", "/api/admin/segments/validate"),
-    ("post", "/api/admin/tag-types/validate"),
-    ("post", "/api/admin/user-admin/validate-password"),
-    ("post", "/api/admin/user/change-password"),
-    ("post", "/api/admin/user/tokens"),
-    ("delete", "/api/admin/user/tokens/<str:token_id>"),
-}
-
 API, ADMIN, SDK, FRONTEND = (
     routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend")
 )
-
-
-def calls(of: list[Route], methods=METHODS):
-    return [(method, route) for route in of for method in methods if method in route.methods]
 
 
 @pytest.fixture
@@ -58,14 +29,6 @@ def world(shop):
 def answers(caller, asked, world):
     """{(method, route): status} of each call, undone afterwards."""
     return {(method, str(route)): send(caller, method, route, world).status_code for method, route in asked}
-
-
-def send(caller, method, route, world):
-    """The answer to a call with the body that BODIES has for it, else with an empty one; undone afterwards."""
-    with transaction.atomic():
-        response = getattr(caller, method)(address(route, world), body_for(method, route, world))
-        transaction.set_rollback(True)
-    return response
 
 
 def others(found, expected):

@@ -6,8 +6,8 @@ import pytest
 
 from groups.models import Grant, Role, RolePermission
 from groups.permissions import Permission, Scope
+from tests.flagadmin.security.calls import HARMLESS, calls, send
 from tests.flagadmin.security.routes import routes
-from tests.flagadmin.security.test_every_route import HARMLESS, calls, send
 from tests.flagadmin.security.world import build
 from tests.support.cast import client, make_token, make_user
 

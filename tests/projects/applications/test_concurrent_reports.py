@@ -17,11 +17,12 @@ from flagadmin.errors import NotFound
 from groups.access import Caller
 from projects.applications.cleanup import clean_usage
 from projects.applications.store_report import store_report
-from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
+from projects.applications.usage_report import Count, FlagUse, UsageReport
 from projects.client_api import report_batcher as report_batcher_module
 from projects.client_api.report_batcher import ReportBatcher
 from projects.flags.bulk_delete import remove_flags
 from projects.models import ApplicationInstance, Flag, FlagUsage, ProjectApplication, UsageHour
+from tests.support.applications import report_of
 from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.live_server import PATIENCE, wait_until
@@ -32,17 +33,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WRITERS, ROUNDS = 6, 15
 APPS = [f"app-{n}" for n in range(5)]
 FLAGS = [f"flag-{n}" for n in range(6)]
-
-
-def report_of(apps: list[str], flags: list[str], instance: str, now: datetime) -> UsageReport:
-    report = UsageReport()
-    for app in apps:
-        report.add_instance(
-            InstanceKey(app, instance, "development"), Instance(f"unleash-go:1.{instance}"), ["default"]
-        )
-        for flag in flags:
-            report.add_count(FlagUse(app, flag, "development"), now, Count(1, 0, {"red": 1}), now=now)
-    return report
 
 
 def writer(number: int, now: datetime) -> Callable[[], None]:

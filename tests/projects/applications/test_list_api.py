@@ -6,20 +6,11 @@ import pytest
 from django.utils import timezone
 
 from projects.models import ApplicationInstance, Environment, Flag, FlagUsage, ProjectApplication
+from tests.support.applications import listing, names
 from tests.support.flags import make_flag
 from tests.support.sdk import Sdk, make_sdk
 
 pytestmark = pytest.mark.django_db
-
-
-def listing(api, query: str = "", *, project: str = "default", caller: str = "viewer"):
-    answer = api[caller].get(f"/api/admin/projects/{project}/applications{query}")
-    assert answer.status_code == 200, answer.content
-    return answer.json()
-
-
-def names(api, query: str = "", **more) -> list[str]:
-    return [application["name"] for application in listing(api, query, **more)["applications"]]
 
 
 def make_app(sdk: Sdk, name: str, *, instances: int = 1, sdk_version: str = "unleash-go:1.0.0") -> None:

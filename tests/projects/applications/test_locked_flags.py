@@ -16,7 +16,7 @@ from projects.applications.usage_report import UsageReport
 from projects.client_api import report_batcher as report_batcher_module
 from projects.client_api.report_batcher import ReportBatcher
 from projects.models import Application, Flag, FlagUsage
-from tests.projects.applications.test_concurrent_reports import report_of
+from tests.support.applications import report_of
 from tests.support.flags import make_flag
 from tests.support.live_server import PATIENCE, wait_until
 from tests.support.sdk import make_sdk

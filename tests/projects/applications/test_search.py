@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.projects.applications.test_list_api import names
+from tests.support.applications import names
 from tests.support.flags import make_flag
 from tests.support.sdk import make_sdk
 

@@ -1,0 +1,43 @@
+"""Calls of routes, each with a body that is valid there."""
+
+from django.db import transaction
+
+from tests.flagadmin.security.routes import METHODS, Route
+from tests.flagadmin.security.world import address, body_for
+
+# What a viewer may send: it reads, checks, or concerns the viewer alone.
+HARMLESS = {
+    ("post", "/api/admin/constraints/validate"),
+    ("post", "/api/admin/context/validate"),
+    ("post", "/api/admin/environments/validate"),
+    ("post", "/api/admin/events/search"),
+    ("post", "/api/admin/features-batch/export"),
+    ("post", "/api/admin/features-batch/validate"),
+    ("post", "/api/admin/features/validate"),
+    ("post", "/api/admin/playground"),
+    ("post", "/api/admin/playground/advanced"),
+    ("post", "/api/admin/projects/<str:project_id>/context/validate"),
+    ("post", "/api/admin/projects/<str:project_id>/favorites"),
+    ("delete", "/api/admin/projects/<str:project_id>/favorites"),
+    ("post", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
+    ("delete", "/api/admin/projects/<str:project_id>/features/<str:name>/favorites"),
+    ("post", "/api/admin/projects/validate"),
+    ("post", "/api/admin/segments/validate"),
+    ("post", "/api/admin/tag-types/validate"),
+    ("post", "/api/admin/user-admin/validate-password"),
+    ("post", "/api/admin/user/change-password"),
+    ("post", "/api/admin/user/tokens"),
+    ("delete", "/api/admin/user/tokens/<str:token_id>"),
+}
+
+
+def calls(of: list[Route], methods=METHODS):
+    return [(method, route) for route in of for method in methods if method in route.methods]
+
+
+def send(caller, method, route, world):
+    """The answer to a call with the body that BODIES has for it, else with an empty one; undone afterwards."""
+    with transaction.atomic():
+        response = getattr(caller, method)(address(route, world), body_for(method, route, world))
+        transaction.set_rollback(True)
+    return response
