@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.compatibility.condense import CONDENSED, RECORDING, written
 from tests.compatibility.life import live
 from tests.support.cast import make_token, make_user
 
@@ -45,8 +44,3 @@ def _settled(differing: Sequence[str]) -> Iterable[str]:
 def _matches(line: str, found: str) -> bool:
     """``*`` in a line stands for anything; what follows the line (what it is instead) does not count."""
     return bool(re.match(".*".join(map(re.escape, line.split("*"))) + r"( |$)", found))
-
-
-@pytest.mark.skipif(not RECORDING.exists(), reason="the recording is not beside the checkout")
-def test_the_condensed_life_is_the_recorded_one() -> None:
-    assert CONDENSED.read_text() == written(), "python -m tests.compatibility.condense"

@@ -1,10 +1,7 @@
 """The reference's recorded playground answers, and ours for the same definitions and contexts."""
 
-import gzip
-import json
 import random
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -15,11 +12,9 @@ from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
 from projects.strategies.variant_order import variant_order
 from tests.support.engine import NOW
-from tests.support.paths import SHARED
-from tests.support.vectors import load
+from tests.support.vectors import FOLDER, load
 from tests.vectors.condense import RESULTS
 
-FOLDER = SHARED / "vectors" / "playground"
 OURS_ALONE = ("reason", "unsatisfiedDependencies")
 
 
@@ -43,44 +38,37 @@ class Compared(NamedTuple):
 
 
 def recordings() -> list[Recording]:
-    """The generated states of ``tests/vectors``, and those of the client specification where its files are there."""
-    generated = [generated_recording(state) for state in load("playground")]
-    return generated + [specification_recording(path) for path in sorted(FOLDER.glob("spec-*.json.gz"))]
+    """The generated states, recorded in ``tests/vectors/playground``."""
+    names = sorted(path.stem for path in (FOLDER / "playground").glob("*.jsonl"))
+    return [generated_recording(load(f"playground/{name}")) for name in names]
 
 
-def generated_recording(state: Mapping[str, Any]) -> Recording:
+def generated_recording(rows: list[dict[str, Any]]) -> Recording:
+    """A state, its features, segments and cases: a row each. Flags of a case name their shape and results by number."""
+
+    def of(kind: str) -> list[Any]:
+        return [row[kind] for row in rows if kind in row]
+
+    shapes, results = of("shape"), of("results")
     cases = [
         {
             "request": {"environment": case["environment"], "context": case["context"]},
-            "features": [
-                joined(state["shapes"][shape], iter(state["results"][results]))
-                for shape, results in case["flags"]
-            ],
+            "features": [joined(shapes[shape], iter(results[found])) for shape, found in case["flags"]],
         }
-        for case in state["cases"]
+        for case in of("case")
     ]
-    return recording(state, state["features"], state["segments"], cases)
+    state = {"name": rows[0]["state"]} | rows[0]
+    return recording(state, of("feature"), of("segment"), cases)
 
 
 def joined(shape: Any, results: Iterator[Any]) -> Any:
     """What ``tests.vectors.condense`` split into a shape and its results."""
     if isinstance(shape, dict):
         return {
-            key: next(results) if key in RESULTS else joined(inner, results) for key, inner in shape.items()
+            key: next(results) if key in RESULTS else joined(inner, results)
+            for key, inner in sorted(shape.items())
         }
     return [joined(inner, results) for inner in shape] if isinstance(shape, list) else shape
-
-
-def specification_recording(path: Path) -> Recording:
-    document = json.loads(gzip.decompress(path.read_bytes()))
-    document |= {
-        "name": path.name.removesuffix(".json.gz"),
-        "made_by_api": document.get("loadedVia") == "api",
-    }
-    state = document["exactState"]
-    stored = [feature for feature in state["features"] if not feature.get("archived")]
-    cases = list(answers(document["cases"], document.get("unstableFlags", [])))
-    return recording(document, stored, state["segments"], cases)
 
 
 def recording(
@@ -120,17 +108,6 @@ def elsewhere(definitions: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, 
         name: {**found, "enabled": False, "strategies": [], "variants": []}
         for name, found in definitions.items()
     }
-
-
-def answers(cases: list[dict[str, Any]], unstable: list[str]) -> Iterator[dict[str, Any]]:
-    """The recorded requests with their answers, but for the flags that chance decides."""
-    for case in cases:
-        answer = case.get("exact", case)
-        if answer["status"] == 200:
-            chance = {*unstable, *answer["unstable"]}
-            features = answer["response"]["features"]
-            kept = [feature for feature in features if feature["name"] not in chance]
-            yield {"request": case["request"], "features": kept}
 
 
 def compile_recording(found: Recording) -> ResponseSnapshot:

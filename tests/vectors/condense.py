@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.paths import SHARED
-from tests.support.vectors import FOLDER
+from tests.support.vectors import FOLDER, write_rows
 from tests.vectors.setup_statements import step_of
 
 RECORDINGS = SHARED / "vectors"
@@ -132,7 +132,7 @@ def split(value: Any, results: list[Any]) -> Any:
     """The value with its results taken out, which are added to the list in their order."""
     if isinstance(value, dict):
         parts = {}
-        for key, inner in value.items():
+        for key, inner in sorted(value.items()):
             if key in RESULTS:
                 results.append(inner)
                 parts[key] = None
@@ -142,17 +142,15 @@ def split(value: Any, results: list[Any]) -> Any:
     return [split(inner, results) for inner in value] if isinstance(value, list) else value
 
 
-def playground() -> Any:
-    """The generated states. Those of the client specification stay outside."""
-    return [
-        playground_state(path)
-        for path in sorted((RECORDINGS / "playground").glob("*.json.gz"))
-        if not path.name.startswith("spec-")
-    ]
+def playground() -> Iterator[tuple[str, Iterator[Any]]]:
+    """The generated states by name. Those of the client specification stay outside."""
+    for path in sorted((RECORDINGS / "playground").glob("*.json.gz")):
+        name = path.name.removesuffix(".json.gz")
+        if not name.startswith("spec-"):
+            yield name, playground_state(name, read(path))
 
 
-def playground_state(path: Path) -> Any:
-    found = read(path)
+def playground_state(name: str, found: Any) -> Iterator[Any]:
     shapes, results = Table(), Table()
     cases = []
     for case in found["cases"]:
@@ -166,18 +164,16 @@ def playground_state(path: Path) -> Any:
                 taken: list[Any] = []
                 flags.append([shapes.number(split(feature, taken)), results.number(taken)])
         request = case["request"]
-        cases.append({"environment": request["environment"], "context": request["context"], "flags": flags})
-    return {
-        "name": path.name.removesuffix(".json.gz"),
-        "project": found["project"],
-        "environment": found["environment"],
-        "made_by_api": found.get("loadedVia") == "api",
-        "features": [feature for feature in found["exactState"]["features"] if not feature.get("archived")],
-        "segments": found["exactState"]["segments"],
-        "shapes": shapes.rows,
-        "results": results.rows,
-        "cases": cases,
-    }
+        cases.append({"context": request["context"], "environment": request["environment"], "flags": flags})
+    place = {key: found[key] for key in ("project", "environment")}
+    yield {"state": name, "made_by_api": found.get("loadedVia") == "api"} | place
+    yield from (
+        {"feature": feature} for feature in found["exactState"]["features"] if not feature.get("archived")
+    )
+    yield from ({"segment": segment} for segment in found["exactState"]["segments"])
+    yield from ({"shape": shape} for shape in shapes.rows)
+    yield from ({"results": row} for row in results.rows)
+    yield from ({"case": case} for case in cases)
 
 
 # Imports -------------------------------------------------------------------------------------------------------
@@ -187,12 +183,12 @@ READS = re.compile(
     r"|/api/admin/features/[^/]+/tags$|/api/admin/search/features"
 )
 BY_NAME = ("context:", "tag-type:", "tags:", "feature:", "export")
-CHANCE = {"createdAt", "archivedAt", "imageUrl", "lastSeenAt"}
+CHANCE = {"id", "createdAt", "archivedAt", "imageUrl", "lastSeenAt"}
 NOT_COMPARED = {"changeRequestIds", "createdBy", "collaborators", "lifecycle", "color"}
 
 
-def imports() -> Any:
-    return [import_case(path) for path in sorted((RECORDINGS / "import").glob("[0-9]*.json"))]
+def imports() -> Iterator[Any]:
+    return (import_case(path) for path in sorted((RECORDINGS / "import").glob("[0-9]*.json")))
 
 
 def import_case(path: Path) -> Any:
@@ -217,7 +213,8 @@ def import_case(path: Path) -> Any:
 
 
 def is_compared(name: str, look: Any) -> bool:
-    return name.startswith(BY_NAME) or bool(READS.match(look.get("path", "")))
+    by_name = name.startswith(BY_NAME) and look.get("status") == 200
+    return by_name or bool(READS.match(look.get("path", "")))
 
 
 def read_kept(look: Any) -> Any:
@@ -252,16 +249,16 @@ def lines(value: Any, depth: int = 2) -> str:
 PLAIN: dict[str, Callable[[], Any]] = {
     "operators": operators, "variant_order": variant_order, "sdk": sdk, "applications": applications,
 }  # fmt: skip
-PACKED: dict[str, Callable[[], Any]] = {"playground": playground, "imports": imports}
 
 
-def written() -> Iterator[tuple[Path, bytes]]:
+def write(folder: Path) -> None:
+    (folder / "playground").mkdir(exist_ok=True)
     for name, make in PLAIN.items():
-        yield FOLDER / f"{name}.json", (lines(make()) + "\n").encode()
-    for name, make in PACKED.items():
-        yield FOLDER / f"{name}.json.gz", gzip.compress(json.dumps(make()).encode(), mtime=0)
+        (folder / f"{name}.json").write_text(lines(make()) + "\n")
+    write_rows(folder / "imports.jsonl", imports(), sort_keys=True)
+    for name, state in playground():
+        write_rows(folder / "playground" / f"{name}.jsonl", state, sort_keys=True)
 
 
 if __name__ == "__main__":
-    for path, data in written():
-        path.write_bytes(data)
+    write(FOLDER)

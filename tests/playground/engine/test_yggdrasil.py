@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from yggdrasil_engine.engine import UnleashEngine
 
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
@@ -21,8 +22,6 @@ from playground.engine.snapshot import Snapshot
 from tests.support.engine import compiled, results
 from tests.support.examples import examples
 from tests.support.generators import contexts, states
-
-yggdrasil = pytest.importorskip("yggdrasil_engine.engine")
 
 
 def sdk_results(engine: Any, names: list[str], context: dict[str, Any]) -> dict[str, tuple[bool, str]]:
@@ -92,7 +91,7 @@ def test_the_same_is_trimmed(around: str) -> None:
         ({"name": "default", "constraints": [AFTER]}, {"currentTime": f"{around}2023-01-29T13:00:00.000Z"}),
     ):
         state = one_strategy(**strategy)
-        engine = yggdrasil.UnleashEngine()
+        engine = UnleashEngine()
         engine.take_state(json.dumps(state))
         sent = {"appName": "app", "environment": "default", "properties": {}, **context}
         assert certain_results(compiled(state), sent) == sdk_results(engine, ["f"], sent), strategy
@@ -101,7 +100,7 @@ def test_the_same_is_trimmed(around: str) -> None:
 @settings(max_examples=examples(250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_same_results_as_an_sdk(state: dict[str, Any], requests: list[dict[str, Any]]) -> None:
-    engine = yggdrasil.UnleashEngine()
+    engine = UnleashEngine()
     engine.take_state(json.dumps(state))
     snapshot = compiled(state)
 
