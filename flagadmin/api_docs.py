@@ -7,6 +7,8 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.utils.cache import get_conditional_response
+from django.utils.decorators import method_decorator
+from django.views.decorators.gzip import gzip_page
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import extend_schema
@@ -25,8 +27,9 @@ from groups.authentication import ConsoleSessionAuthentication
 SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
 
 
+@method_decorator(gzip_page, name="dispatch")
 class OpenApiView(APIView):
-    """The OpenAPI document. Needs no token."""
+    """The OpenAPI document, compressed. Needs no token."""
 
     authentication_classes = ()
     permission_classes = ()
@@ -90,7 +93,7 @@ class UnknownRoute(APIView):
         super().initial(request, *args, **kwargs)
         if request.user is None:
             raise AuthenticationRequired
-        raise NotFound(f"There is nothing at {without_secrets(request.path)}.")
+        raise NotFound(f"{without_secrets(request.path)} not found.")
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         raise NotFound

@@ -1,3 +1,5 @@
+"""The app of the project package itself, with its management commands and static files."""
+
 from django.apps import AppConfig
 
 

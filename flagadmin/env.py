@@ -26,7 +26,7 @@ def flag(name: str, *, default: bool = False) -> bool:
         return True
     if given in _FALSE:
         return False
-    raise ImproperlyConfigured(f"{name} is {given!r}; give 1 or 0.")
+    raise ImproperlyConfigured(f"{name} must be 1 or 0, not {given!r}.")
 
 
 def integer(name: str, default: int, *, at_least: int = 0) -> int:
@@ -35,9 +35,9 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
     try:
         number = int(given)
     except ValueError:
-        raise ImproperlyConfigured(f"{name} is {given!r}; give a whole number.") from None
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {given!r}.") from None
     if number < at_least:
-        raise ImproperlyConfigured(f"{name} is {number}; give {at_least} or more.")
+        raise ImproperlyConfigured(f"{name} must be at least {at_least}, not {number}.")
     return number
 
 
@@ -50,5 +50,5 @@ def origin(name: str) -> str:
     """`https://host` or `http://host:port`, without a trailing slash; empty if unset."""
     given = text(name).rstrip("/")
     if given and not re.fullmatch(r"https?://[^/?#@\s]+", given):
-        raise ImproperlyConfigured(f"{name} is {given!r}; give an address like https://flags.example.org")
+        raise ImproperlyConfigured(f"{name} must be a URL like https://flags.example.org, not {given!r}.")
     return given

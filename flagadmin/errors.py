@@ -169,7 +169,7 @@ class PreconditionFailed(AppError):
     status = 412
     name = "PreconditionFailedError"
     default_message = (
-        "This has changed since you read it, so nothing was done. What is there now is in current."
+        "This has changed since you read it. Nothing was saved. The stored version is in current."
     )
 
 

@@ -24,7 +24,7 @@ try:
     if not SECRET_KEY:
         if DATABASE_URL:
             raise ImproperlyConfigured(
-                "DATABASE_URL is given, so SECRET_KEY must be given too:"
+                "DATABASE_URL is set, so SECRET_KEY must be set too:"
                 " every machine that uses this database needs the same one."
             )
         SECRET_KEY = datadir.kept_secret_key(DATA_DIR)
@@ -269,8 +269,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "flagadmin",
     "DESCRIPTION": (
         "Feature flag administration: evaluate, inspect, import and delete.\n\n"
-        "The types are those to send. A number is taken for a string as well, a string of digits for a number, and "
-        '`"true"`, `"false"`, 0 and 1 for a boolean. Every list, object and string of a body has a maximum.'
+        "Send the documented types. A number is also accepted for a string, a string of digits for a number, and "
+        '`"true"`, `"false"`, 0 and 1 for a boolean. Every list, object and string in a body has a maximum size.'
     ),
     "VERSION": "1.1.0",
     "OAS_VERSION": "3.1.0",

@@ -161,8 +161,8 @@ class Caller:
     def check_anywhere(self, permissions: Iterable[Permission]) -> None:
         """Raises NoAccess naming the permissions if none of them is held in any project or globally."""
         permissions = list(permissions)
-        wanted = {permission.value for permission in permissions}
-        if not self.is_admin and not any(held in wanted for held, _, _ in self.rights.held):
+        names = {permission.value for permission in permissions}
+        if not self.is_admin and not any(held in names for held, _, _ in self.rights.held):
             raise missing(permissions)
 
     def can_read(self, project: str) -> bool:

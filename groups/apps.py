@@ -1,3 +1,5 @@
+"""The groups app: users, groups, roles, tokens and login."""
+
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 

@@ -89,9 +89,9 @@ def check_kind(request: Request, *kinds: str) -> None:
         raise AuthenticationRequired
     kind = request.auth.kind if isinstance(request.auth, ApiToken) else ApiToken.Kind.PERSONAL
     if kind not in kinds:
-        wanted = " or ".join(sorted(kinds))
+        accepted = " or ".join(sorted(kinds))
         article = "an" if kind[0] in "aeiou" else "a"
-        raise NoAccess(f"This is {article} {kind} key; this endpoint takes a key of kind {wanted}.")
+        raise NoAccess(f"This is {article} {kind} token; this endpoint accepts {accepted} tokens only.")
 
 
 def caller_of(request: HttpRequest) -> Caller:

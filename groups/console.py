@@ -268,7 +268,7 @@ class ConfirmPage(ConsolePage):
     def plan(self) -> dict[str, Any]:
         """The template variables. Raises NoAccess, NotFound.
 
-        ``lead``: the introduction. ``losses``: one line for each consequence. ``button``: its label, with
+        ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with
         verb and object. ``cancel``: where the cancel link leads. ``blocked``: why the action is impossible
         now, if it is.
         """
@@ -293,9 +293,9 @@ class ConfirmPage(ConsolePage):
 
 def next_page(request: HttpRequest) -> str:
     """The path in the form field ``next``, "" if it is absent or points to another site."""
-    wanted = request.POST.get("next", "")
-    fits = wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-    return wanted if fits else ""
+    url = request.POST.get("next", "")
+    fits = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+    return url if fits else ""
 
 
 def login_first(request: HttpRequest) -> HttpResponseBase:

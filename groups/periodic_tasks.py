@@ -22,7 +22,7 @@ def offer_setup_link() -> None:
     """Logs a link for creating the first account, if there is none. Anyone who reads the log can use it."""
     if link := create_setup_link():
         log.warning(
-            "There is no account yet. Make the first one at %s%s (works once, for a day)",
+            "No account exists yet. Create the first one at %s%s (works once, for a day)",
             background_tasks.public_url,
             link,
         )

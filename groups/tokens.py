@@ -56,11 +56,11 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
     digest = hash_secret(secret)
     token = _token_of_hash(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
-        raise AuthenticationRequired("This API key is not known here.")
+        raise AuthenticationRequired("API token not found.")
     if token.has_expired(now):
-        raise AuthenticationRequired("This API key has expired.")
+        raise AuthenticationRequired("This API token has expired.")
     if token.user is not None and not token.user.is_active:
-        raise AuthenticationRequired("The account of this API key is disabled.")
+        raise AuthenticationRequired("The account of this API token is disabled.")
     return token
 
 

@@ -52,7 +52,7 @@ class BatchViewSet(ViewSet):
             OpenApiParameter("report", bool, description="Return what happened to each flag."),
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
         ],
-        responses={200: OpenApiResponse(description="Imported. No body unless the report is asked for.")},
+        responses={200: OpenApiResponse(description="Imported. No body unless a report is requested.")},
         examples=[EXAMPLE],
     )
     @action(detail=False, methods=["post"], url_path="import")

@@ -1,3 +1,5 @@
+"""The importer app: importing and exporting flags."""
+
 from django.apps import AppConfig
 
 

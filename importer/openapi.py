@@ -1,4 +1,4 @@
-"""The OpenAPI schemas of import and export, generated from the types that validate the bodies."""
+"""OpenAPI schemas of import and export, generated from the types that validate the bodies."""
 
 from typing import Any
 

@@ -51,7 +51,7 @@ def access_run(caller: Caller, run_id: UUID) -> ImportRun:
             # stored state.
             run.state = ImportRun.State.PENDING
     if run is None:
-        raise NotFound(f"There is no import {run_id}, or it has expired.")
+        raise NotFound(f"Import {run_id} not found. It may have expired.")
     return run
 
 

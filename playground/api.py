@@ -43,10 +43,10 @@ class PlaygroundViewSet(ViewSet):
         ],
     )
     def create(self, request: ApiRequest) -> Response:
-        wanted = read_request(request.data)
-        [environment] = wanted.environments
-        current = known_revisions(self.caller, wanted, {"environment": environment})
-        body = playground_answer(snapshot_at(current, environment), wanted)
+        query = read_request(request.data)
+        [environment] = query.environments
+        current = known_revisions(self.caller, query, {"environment": environment})
+        body = playground_answer(snapshot_at(current, environment), query)
         return Response(body, headers=DEPRECATED)
 
     @extend_schema(
@@ -60,12 +60,12 @@ class PlaygroundViewSet(ViewSet):
     def advanced(self, request: ApiRequest) -> Response:
         body = request.data
         invalid = combinations.invalid_properties(context_of(body))
-        wanted = read_request(body, several=True)
-        context = {key: value for key, value in wanted.context.items() if key not in invalid}
-        paths = {f"environments[{index}]": name for index, name in enumerate(wanted.environments)}
-        current = known_revisions(self.caller, wanted, paths)
-        features = advanced_features(current, wanted.environments, combinations.split_context(context))
-        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(wanted.echo))
+        query = read_request(body, several=True)
+        context = {key: value for key, value in query.context.items() if key not in invalid}
+        paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
+        current = known_revisions(self.caller, query, paths)
+        features = advanced_features(current, query.environments, combinations.split_context(context))
+        answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
         return Response(answer + b"}")

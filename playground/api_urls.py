@@ -1,4 +1,4 @@
-"""/api/admin/playground."""
+"""URL patterns of the playground API (/api/admin/playground)."""
 
 from flagadmin.http.routers import Router
 from playground.api import PlaygroundViewSet

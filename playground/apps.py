@@ -1,3 +1,5 @@
+"""The playground app: evaluating flags and explaining the results."""
+
 from django.apps import AppConfig
 
 

@@ -1,4 +1,4 @@
-"""The advanced playground: one body, many contexts.
+"""The advanced playground: splits a context with several values into one context for each combination.
 
 Every string in the context can be several values separated by commas; each combination is a context of its own, in
 every environment.

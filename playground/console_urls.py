@@ -1,4 +1,4 @@
-"""The playground's pages."""
+"""URL patterns of the playground's pages."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""/api/frontend: flags evaluated here, for SDKs in browsers and apps that must not see their definitions."""
+"""/api/frontend: evaluates flags on the server for SDKs in browsers and apps, which must not see definitions."""
 
 import hashlib
 import random
@@ -84,8 +84,8 @@ class FrontendView(APIView):
     def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         answer = HttpResponse(status=204)
         answer["Access-Control-Allow-Methods"] = METHODS
-        wanted = request.headers.get("Access-Control-Request-Headers", "authorization, content-type")
-        answer["Access-Control-Allow-Headers"] = wanted
+        headers = request.headers.get("Access-Control-Request-Headers", "authorization, content-type")
+        answer["Access-Control-Allow-Headers"] = headers
         answer["Access-Control-Max-Age"] = PREFLIGHT_SECONDS
         return answer
 

@@ -1,4 +1,4 @@
-"""Contexts that are too long for a URL, kept so that every link of their results stays short."""
+"""Stored playground contexts: those too long for a URL, which then contains a digest instead."""
 
 from django.db import models
 

@@ -104,7 +104,7 @@ class FeatureVariant(s.Serializer[Any]):
     overrides = VariantOverride(many=True, required=False)
 
 
-class ChosenVariant(s.Serializer[Any]):
+class PlaygroundVariant(s.Serializer[Any]):
     name = s.CharField()
     enabled = s.BooleanField()
     payload = Payload(required=False)
@@ -135,7 +135,7 @@ class EvaluatedSegment(s.Serializer[Any]):
 class StrategyOutcome(s.Serializer[Any]):
     enabled = OutcomeField()
     evaluationStatus = s.ChoiceField(["complete", "incomplete", "unevaluated"])
-    variant = ChosenVariant(required=False)
+    variant = PlaygroundVariant(required=False)
     variants = FeatureVariant(many=True, required=False)
 
 
@@ -179,7 +179,7 @@ class PlaygroundFeature(s.Serializer[Any]):
     hasUnsatisfiedDependency = s.BooleanField()
     isEnabledInCurrentEnvironment = s.BooleanField()
     isEnabled = s.BooleanField()
-    variant = ChosenVariant()
+    variant = PlaygroundVariant()
     variants = FeatureVariant(many=True)
     reason = s.CharField()
     unsatisfiedDependencies = s.ListField(child=s.CharField(), required=False)
@@ -252,7 +252,7 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
                     }
                 ],
             },
-            "reason": "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %.",
+            "reason": "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %",
         }
     ],
 }

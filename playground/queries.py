@@ -1,4 +1,4 @@
-"""Which flags a caller may evaluate, and the playground's answers for them."""
+"""Determines which flags a caller may evaluate, and evaluates them for the playground."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ from projects.access import environment_problems, unknown_project
 from projects.revision import revisions, revisions_and_environments
 
 
-def known_revisions(caller: Caller, wanted: PlaygroundRequest, paths: Mapping[str, str]) -> dict[str, int]:
+def known_revisions(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> dict[str, int]:
     """The revisions of the requested projects. ``paths`` are the environments by their JSON paths.
 
     Raises ValidationError with every project and environment that is unknown.
     """
-    projects = wanted.projects
+    projects = query.projects
     current, environments = revisions_and_environments(
         caller.readable_projects if projects is None else projects
     )
@@ -63,10 +63,10 @@ def project_problems(
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
 @gc_paused
-def playground_answer(compiled: ResponseSnapshot, wanted: PlaygroundRequest) -> bytes:
+def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest) -> bytes:
     """The whole answer for one environment and one context."""
-    before = b'{"input":%b,"features":' % orjson.dumps(wanted.echo)
-    context = Context(wanted.context)
+    before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
+    context = Context(query.context)
     evaluation = evaluate(compiled.snapshot, context, now=timezone.now(), random=random.random)
     return render_features(compiled, evaluation, before=before, behind=b"}")
 

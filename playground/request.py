@@ -1,4 +1,4 @@
-"""The body of a playground request: coerced, with every problem reported at once."""
+"""Parses and validates the body of a playground request, reporting all problems at once."""
 
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def _projects(value: Any, problems: list[Problem]) -> list[str] | None:
     if value is None or value == EVERY_PROJECT:
         return None
     if not isinstance(value, list):
-        message = f'must be a list of project ids, or "*" for all you may see, not {kind_of(value)}'
+        message = f'must be a list of project ids, or "*" for all you can read, not {kind_of(value)}'
         problems.append(Problem("projects", message))
         return []
     if problem := _size_problem(value, MOST_PROJECTS):
@@ -110,8 +110,8 @@ def read_context(body: Body, problems: list[Problem]) -> Body:
             if value is not None:
                 read[key] = _properties(value, problems)
         elif isinstance(value, dict | list):
-            hint = "" if key in TOP_LEVEL else "; put nested values into properties as text"
-            problems.append(Problem(f"context.{key}", f"must be text, not {kind_of(value)}{hint}"))
+            hint = "" if key in TOP_LEVEL else "; put nested values into properties as strings"
+            problems.append(Problem(f"context.{key}", f"must be a string, not {kind_of(value)}{hint}"))
         elif problem := _length_problem(value):
             problems.append(Problem(f"context.{key}", problem))
         elif value is not None:
@@ -129,7 +129,7 @@ def _properties(value: Any, problems: list[Problem]) -> dict[str, str]:
         return {}
     for key, item in value.items():
         if isinstance(item, dict | list):
-            problems.append(Problem(f"context.properties.{key}", f"must be text, not {kind_of(item)}"))
+            problems.append(Problem(f"context.properties.{key}", f"must be a string, not {kind_of(item)}"))
         elif problem := _length_problem(item):
             problems.append(Problem(f"context.properties.{key}", problem))
     return {key: text for key, item in value.items() if (text := string_of(item)) is not None}

@@ -1,4 +1,4 @@
-"""Projects and environment → compiled flags, cached: the only bridge from the database to the engine.
+"""Caches compiled flags by environment and project revisions, and compiles what has changed.
 
 The cache is a worker's own and never stale: each request reads the projects' revisions (one indexed query), and a
 snapshot is used only for the very (project, revision) pairs it was read at.
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from threading import Lock
 
 from django.conf import settings
-from django.db import connection, transaction
 
 from flagadmin.byte_cache import ByteCache
+from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from projects.definitions import definitions
@@ -75,8 +75,7 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     with _compiling:
-        with transaction.atomic():
-            _freeze()
+        with consistent_reads():
             key = _key(revisions(projects), environment)
             compiled = cache.get(key)
             if compiled is not None:
@@ -88,10 +87,3 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
         )
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         return compiled
-
-
-def _freeze() -> None:
-    """Revision and rows must be of one moment. Inside a larger transaction its own isolation counts."""
-    if len(connection.savepoint_ids) == 0:
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -80,8 +80,8 @@ def check_not_archived(project: Project) -> None:
 
 def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
     """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission."""
-    wanted = {project_id for project_id in project_ids if caller.can_read(project_id)}
-    locked = Project.objects.select_for_update(no_key=True).filter(id__in=wanted).order_by("id")
+    ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
+    locked = Project.objects.select_for_update(no_key=True).filter(id__in=ids).order_by("id")
     return {project.id: project for project in locked}
 
 
@@ -141,7 +141,7 @@ def access_flags_for_update(
 def _one(flags: QuerySet[Flag], project_id: str, name: str, archived: bool | None) -> Flag:
     flag = flags.first()
     if flag is None:
-        raise NotFound(f"There is no flag {name} in project {project_id}.")
+        raise NotFound(f"Flag {name} not found in project {project_id}.")
     if archived is not None and flag.is_archived != archived:
         state = "archived; revive it first" if flag.is_archived else "not archived"
         raise NotFound(f"Flag {name} of project {project_id} is {state}.")
@@ -169,11 +169,11 @@ def environment_problems(places: Mapping[str, str], known: Collection[str]) -> I
 
     ``places`` maps JSON paths to names; each name is reported once.
     """
-    told = set(known)
+    reported = set(known)
     for path, name in places.items():
-        if name not in told:
-            yield Problem(path, f"There is no environment {name}. Available: {choices(known)}.")
-            told.add(name)
+        if name not in reported:
+            yield Problem(path, f"Environment {name} not found. Available: {choices(known)}.")
+            reported.add(name)
 
 
 def check_project(caller: Caller, project_id: str, path: str = "project") -> Project:
@@ -185,18 +185,18 @@ def check_project(caller: Caller, project_id: str, path: str = "project") -> Pro
 
 
 def no_project(project_id: str) -> NotFound:
-    return NotFound(f"There is no project {project_id}.")
+    return NotFound(f"Project {project_id} not found.")
 
 
 def unknown_environment(name: str) -> str:
     names = choices(Environment.objects.values_list("name", flat=True))
     return (
-        f"There is no environment {name}. Available: {names}." if name else f"Choose an environment: {names}."
+        f"Environment {name} not found. Available: {names}." if name else f"Choose an environment: {names}."
     )
 
 
 def unknown_project(caller: Caller, project_id: str) -> str:
     names = choices(readable_projects(caller).values_list("id", flat=True))
-    return f"There is no project {project_id}. " + (
+    return f"Project {project_id} not found. " + (
         f"Available: {names}." if names else "You cannot see any project."
     )

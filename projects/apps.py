@@ -1,3 +1,5 @@
+"""The projects app: projects, flags, strategies, usage reports and the API for SDKs."""
+
 from datetime import timedelta
 
 from django.apps import AppConfig

@@ -27,7 +27,7 @@ KEYS = (
 
 _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
-  FROM projects_flag f WHERE {chosen} ORDER BY f.name COLLATE "C"
+  FROM projects_flag f WHERE {condition} ORDER BY f.name COLLATE "C"
 """
 _STRATEGIES = f"""
 SELECT s.id::text, f.name,
@@ -81,10 +81,10 @@ def export_flags(
     Archived flags are included if ``names`` lists them or ``archived`` is true. Only flags of ``readable``
     projects are exported; None means all projects.
     """
-    chosen, values = _choice(names, tag, project, archived)
+    condition, values = _choice(names, tag, project, archived)
     if readable is not None:
-        chosen, values = f"{chosen} AND f.project_id = ANY(%s)", [*values, list(readable)]
-    flags = _rows(_FLAGS.format(chosen=chosen), values)
+        condition, values = f"{condition} AND f.project_id = ANY(%s)", [*values, list(readable)]
+    flags = _rows(_FLAGS.format(condition=condition), values)
     return _document(
         [row[0] for row in flags], [_feature(*row[1:]) for row in flags], environment, full_segments
     )
@@ -108,8 +108,8 @@ def _choice(
     names = list(names or ())
     active = "true" if archived else "f.archived_at IS NULL"
     if tag is not None:
-        wanted = "EXISTS (SELECT FROM projects_flagtag t WHERE t.flag_id = f.id AND t.value = %s)"
-        return f"{wanted} AND {active}", [tag]
+        has_tag = "EXISTS (SELECT FROM projects_flagtag t WHERE t.flag_id = f.id AND t.value = %s)"
+        return f"{has_tag} AND {active}", [tag]
     if names:
         return "f.name = ANY(%s)", [names]
     if project is not None:

@@ -1,3 +1,5 @@
+"""Limits on the number and length of what a project may contain, from the settings."""
+
 from dataclasses import dataclass
 
 from django.conf import settings

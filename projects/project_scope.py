@@ -37,10 +37,10 @@ def lock_scope(*project_ids: str | None) -> None:
 
     Raises NotFound for projects that do not exist or are archived.
     """
-    wanted = {project_id for project_id in project_ids if project_id is not None}
-    rows = Project.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("id")
+    pks = {project_id for project_id in project_ids if project_id is not None}
+    rows = Project.objects.select_for_update(no_key=True).filter(pk__in=pks).order_by("id")
     locked = {project.pk: project for project in rows}
-    for project_id in sorted(wanted):
+    for project_id in sorted(pks):
         if project_id not in locked:
             raise no_project(project_id)
         check_not_archived(locked[project_id])
@@ -52,11 +52,11 @@ def hold_segments(ids: Iterable[int]) -> None:
     Call this before reading which segments a strategy may use. The lock is shared, so changes to strategies
     do not wait for each other.
     """
-    if wanted := sorted({pk for pk in ids if 0 < pk < 2**63}):
+    if pks := sorted({pk for pk in ids if 0 < pk < 2**63}):
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT FROM projects_segment WHERE id = ANY(%s::bigint[]) ORDER BY id FOR KEY SHARE",
-                [wanted],
+                [pks],
             )
 
 
@@ -72,7 +72,7 @@ def name_is_free(message: str) -> Iterator[None]:
         raise NameExists(message) from exc
 
 
-def one_held(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
+def first_permission_of(caller: Caller, project_id: str, *permissions: Permission) -> Permission:
     """The first of the permissions that the caller has in the project, or else the first of them all.
 
     The error message names it.

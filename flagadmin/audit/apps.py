@@ -1,3 +1,5 @@
+"""The audit app: the table of audit events."""
+
 from django.apps import AppConfig
 
 

@@ -1,3 +1,5 @@
+"""The model of audit events, which a database trigger keeps append-only."""
+
 import pgtrigger
 from django.db import models
 

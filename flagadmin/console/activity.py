@@ -72,7 +72,7 @@ class ActivityPage(ListPage):
         return curl_for(self.request, "GET", "/api/admin/events")
 
 
-def told(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
+def with_sentences(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
     """Pairs each event with its sentence."""
     return [(event, sentence(event)) for event in events]
 

@@ -1,3 +1,5 @@
+"""The console app: pages about everything, such as the start page and the activity log."""
+
 from django.apps import AppConfig
 
 

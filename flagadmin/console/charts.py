@@ -217,7 +217,7 @@ def rollout_bar(rollout: Any) -> RolloutBar:
     threshold, bucket = min(max(rollout.threshold, 0), 100), rollout.bucket
     turns_on = ""
     if bucket is not None and not rollout.inside and rollout.field is not None:
-        turns_on = f"It turns on when the rollout reaches {bucket} %."
+        turns_on = f"It turns on when the rollout reaches {bucket} %"
     return RolloutBar(
         width=f"{threshold}%",
         limit=_mark(threshold, f"{rollout.threshold} %"),

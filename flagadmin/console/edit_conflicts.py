@@ -1,4 +1,4 @@
-"""Optimistic locking for edit forms: a form sends the version that it was rendered from."""
+"""Optimistic locking of edit forms: a form sends the version that it was rendered from."""
 
 import json
 from collections.abc import Sequence
@@ -80,8 +80,8 @@ def shown_value(field: BoundField) -> str:
         return "yes" if value else "no"
     values = value if isinstance(value, list | tuple) else [value]
     labels = {str(key): label for key, label in getattr(field.field, "choices", ())}
-    told = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
-    return clipped(", ".join(told), LONGEST_VALUE) or "empty"
+    texts = [str(labels.get(str(one), one)) for one in values if one not in (None, "")]
+    return clipped(", ".join(texts), LONGEST_VALUE) or "empty"
 
 
 class EditConflictMixin:

@@ -90,7 +90,7 @@ class Filter:
             value = next((key for key, label in self.options if label == value), value)
         if value and self.options is not None and value not in dict(self.options):
             names = choices(key for key, _ in self.options)
-            raise ValidationError.at(self.name, f"There is no {value}. Available: {names}.")
+            raise ValidationError.at(self.name, f"{value} not found. Available: {names}.")
         return value
 
     @property
@@ -137,9 +137,9 @@ class Listing(Generic[Row]):
         self.all_rows = sorted_rows(rows, self._sorting())
         self.per_page = per_page
 
-    def _known_sort(self, asked: str) -> str:
+    def _known_sort(self, sort: str) -> str:
         known = {column.key for column in self.columns if column.by}
-        return asked if asked.removeprefix("-") in known else ""
+        return sort if sort.removeprefix("-") in known else ""
 
     def _sorting(self) -> list[str]:
         sign = "-" if self.sort.startswith("-") else ""
@@ -276,7 +276,7 @@ def _cell(value: Any) -> Any:
 
 
 def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> str:
-    """A curl command, quoted for a shell: ``curl -H "Authorization: $API_KEY" 'http://…'``.
+    """A curl command, quoted for a shell: ``curl -H "Authorization: $TOKEN" 'http://…'``.
 
     ``path`` begins with a slash and includes the query string. ``body`` is sent as JSON; the command reads a
     long one from a file.
@@ -284,7 +284,7 @@ def curl_for(request: HttpRequest, method: str, path: str, body: Any = None) -> 
     parts = ["curl"]
     if method != ("GET" if body is None else "POST"):
         parts += ["-X", method]
-    parts += ["-H", '"Authorization: $API_KEY"']
+    parts += ["-H", '"Authorization: $TOKEN"']
     if body is not None:
         parts += ["-H", "'Content-Type: application/json'"]
         text = orjson.dumps(body).decode()
@@ -317,4 +317,4 @@ def add_problems(form: BaseForm, error: AppError, *, fields: Mapping[str, str] |
 
 def curl_with_token(request: HttpRequest, path: str, secret: str) -> str:
     """A curl command that contains the token itself, for the page that shows a new token once."""
-    return curl_for(request, "GET", path).replace('"Authorization: $API_KEY"', f"'Authorization: {secret}'")
+    return curl_for(request, "GET", path).replace('"Authorization: $TOKEN"', f"'Authorization: {secret}'")

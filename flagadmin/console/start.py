@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.console.activity import told
+from flagadmin.console.activity import with_sentences
 from flagadmin.console.lists import curl_for
 from flagadmin.console.navigation import THEMES
 from groups.console import ConsolePage, not_allowed
@@ -38,7 +38,7 @@ class StartPage(ConsolePage):
             first_flag="" if any(project.active_flags for project in shown) else self.first_flag(shown),
             more_projects=max(0, projects.count() - SHOWN_PROJECTS),
             imports=[(run, counts_text(run), STATES[run.state]) for run in runs],
-            activity=told(events.order_by("-id")[:SHOWN_EVENTS]),
+            activity=with_sentences(events.order_by("-id")[:SHOWN_EVENTS]),
             start_here=not self.request.session.get("evaluated"),
             **kwargs,
         )

@@ -92,7 +92,7 @@ def check_archive(path: Path) -> None:
     apps = {app for app, _ in known}
     if newer := sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known):
         raise BackupError(
-            f"{path} was made by a newer version of this program (it has {', '.join(newer)}). Update first."
+            f"{path} was made by a newer version of flagadmin (it has {', '.join(newer)}). Update first."
         )
 
 

@@ -70,6 +70,6 @@ def kept_secret_key(data_dir: Path) -> str:
     if not key:
         raise ValueError(
             f"The secret key file {kept} is empty. Restore it from a backup, or delete it:"
-            " a new key is made then, and everybody has to log in again."
+            " a new key is created, and everybody has to log in again."
         )
     return key

@@ -151,7 +151,7 @@ def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_response(request, errors.NotFound(f"There is nothing at {without_secrets(request.path)}."))
+    return error_response(request, errors.NotFound(f"{without_secrets(request.path)} not found."))
 
 
 def handler500(request: HttpRequest) -> HttpResponse:

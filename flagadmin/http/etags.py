@@ -98,7 +98,7 @@ def add_answers(view: Any, answers: dict[str, Any]) -> None:
         answers["200"]["headers"] = {
             "ETag": {"schema": {"type": "string"}, "description": "For `If-Match` and `If-None-Match`."}
         }
-        answers["304"] = {"description": "The client has this answer: its tag is in `If-None-Match`."}
+        answers["304"] = {"description": "Not modified: the response matches `If-None-Match`."}
 
 
 def has(view: Any, actions: str) -> bool:
@@ -108,5 +108,5 @@ def has(view: Any, actions: str) -> bool:
 _DESCRIPTIONS = {
     "If-Match": "The `ETag` of what you read. Where it has changed since, nothing is done and the answer is 412. "
     "Without the header, the last change wins.",
-    "If-None-Match": "The `ETag` of the answer you have. If it would be the same, the answer is 304.",
+    "If-None-Match": "The `ETag` of the answer you have. If it is unchanged, the answer is 304.",
 }

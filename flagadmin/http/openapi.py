@@ -90,37 +90,37 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "An API key: `Authorization: KEY` or `Authorization: Bearer KEY`.",
+            "description": "An API token: `Authorization: TOKEN` or `Authorization: Bearer TOKEN`.",
         }
 
 
 class ErrorProblem(serializers.Serializer):
     """One problem of a request and its path."""
 
-    path = serializers.CharField(help_text="JSON path of the fault, or a parameter's name.")
-    message = serializers.CharField(help_text="What is wrong there.")
+    path = serializers.CharField(help_text="JSON path of the problem, or a parameter's name.")
+    message = serializers.CharField(help_text="What is wrong.")
 
 
 class ErrorRecord(serializers.Serializer):
     """The response body of every failed request."""
 
-    id = serializers.CharField(help_text="Id of the error instance; it is in the server's log too.")
+    id = serializers.CharField(help_text="Id of this error, also in the server's log.")
     name = serializers.CharField(help_text="Name of the error kind.")
     message = serializers.CharField(help_text="Description of what went wrong.")
-    details = ErrorProblem(many=True, required=False, help_text="Every problem, where there are several.")
+    details = ErrorProblem(many=True, required=False, help_text="All problems, if there are several.")
     permissions = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="The permissions that the message speaks of (NoAccessError).",
+        help_text="The missing permissions (NoAccessError).",
     )
 
 
 _KINDS: dict[int, tuple[type[errors.AppError], str]] = {
-    400: (errors.ValidationError, "The request does not match the expected schema, or a value is refused."),
+    400: (errors.ValidationError, "The request is not valid."),
     401: (errors.AuthenticationRequired, "Authorization information is missing or invalid."),
     403: (errors.NoAccess, "The credentials are valid, but a permission is missing."),
-    404: (errors.NotFound, "There is no such thing, or it may not be seen."),
-    409: (errors.Conflict, "It conflicts with what is there."),
+    404: (errors.NotFound, "Not found, or not readable by the caller."),
+    409: (errors.Conflict, "It conflicts with existing data."),
     412: (
         errors.PreconditionFailed,
         "It has changed since the `ETag` of `If-Match` was read. The record has what is there now as `current`, and "

@@ -42,7 +42,7 @@ def access_group(caller: Caller, group_id: int) -> Group:
     """Returns the group. Raises NoAccess, NotFound."""
     group = readable_groups(caller).filter(pk=group_id).first()
     if group is None:
-        raise NotFound(f"There is no group with the id {group_id}.")
+        raise NotFound(f"Group with id {group_id} not found.")
     return group
 
 
@@ -54,7 +54,7 @@ def access_group_for_update(caller: Caller, group_id: int, *, for_deletion: bool
     caller.check(Permission.ADMIN)
     group = Group.objects.select_for_update(no_key=not for_deletion).filter(pk=group_id).first()
     if group is None:
-        raise NotFound(f"There is no group with the id {group_id}.")
+        raise NotFound(f"Group with id {group_id} not found.")
     return group
 
 
@@ -110,8 +110,8 @@ def change_members(
     with keeping_admins(caller):
         group = access_group_for_update(caller, group_id)
         present = set(group.memberships.values_list("user_id", flat=True))
-        wanted = (present | set(add)) - set(remove)
-        return update_group(group_id, {"users": sorted(wanted)}, caller=caller)
+        user_ids = (present | set(add)) - set(remove)
+        return update_group(group_id, {"users": sorted(user_ids)}, caller=caller)
 
 
 @transactional
@@ -205,16 +205,16 @@ def _apply(group: Group, changes: dict[str, Any], caller: Caller) -> None:
 
 def _members(ids: Iterable[int], problems: list[Problem]) -> set[int]:
     """Locks these accounts, so that they cannot be deleted concurrently. Returns the ids found."""
-    wanted = list(ids)
+    user_ids = list(ids)
     found = set(
         User.objects.select_for_update(no_key=True)
-        .filter(pk__in=wanted)
+        .filter(pk__in=user_ids)
         .order_by("id")
         .values_list("id", flat=True)
     )
     problems.extend(
-        Problem(f"users[{index}]", f"There is no account with the id {user_id}.")
-        for index, user_id in enumerate(wanted)
+        Problem(f"users[{index}]", f"Account with id {user_id} not found.")
+        for index, user_id in enumerate(user_ids)
         if user_id not in found
     )
     return found
@@ -233,4 +233,4 @@ def _check(group: Group, problems: list[Problem]) -> None:
     if problems:
         raise ValidationError.of(problems)
     if Group.objects.filter(name=group.name).exclude(pk=group.pk or 0).exists():
-        raise NameExists(f"There is a group {group.name} already.")
+        raise NameExists(f"A group named {group.name} already exists.")

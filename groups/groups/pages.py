@@ -111,7 +111,7 @@ class GroupForm(forms.Form):
         required=False,
         coerce=int,
         empty_value=None,
-        help_text="What every member holds everywhere. Roles in a project are given on the project's access page.",
+        help_text="Granted to every member, everywhere. Project roles are granted on a project's access page.",
     )
     mappingsSSO = forms.CharField(
         label="SSO group names", required=False, help_text="Separated by commas.", max_length=2000
@@ -236,7 +236,7 @@ class DeleteGroupPage(ConfirmPage, OneGroup):
             "title": f"Delete group {name}",
             "lead": deletion_sentence(plan),
             "names": names_of(plan),
-            "losses": [f"the group {name}"]
+            "removed_items": [f"the group {name}"]
             + [f"the role {grant.role} in {grant.project_id}, held through it" for grant in plan.grants]
             + ([f"the root role {plan.group.root_role}, held through it"] if plan.group.root_role else []),
             "kept": "People, projects and roles stay.",

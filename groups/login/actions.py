@@ -15,7 +15,7 @@ from groups.models import User
 
 log = logging.getLogger("flagadmin.login")
 
-WRONG = "The user name or the password is not right."
+WRONG = "Wrong user name or password."
 
 
 def check_login(name: str, password: str, *, address: str) -> User:

@@ -26,7 +26,7 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     caller.check(Permission.ADMIN)
     user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
     if user is None:
-        raise NotFound(f"There is no person with the id {user_id}.")
+        raise NotFound(f"Person with id {user_id} not found.")
     if user.pk == caller.id:
         raise InvalidOperation("Change your own password on your account's page.")
     if not user.is_active:

@@ -21,7 +21,7 @@ from groups.permissions import BuiltIn
 LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
-GONE = "This link was used already, or is too old. Ask for a new one."
+GONE = "This link has already been used or has expired. Ask for a new one."
 # An arbitrary lock id. The lock ensures that the first account is created only once.
 _SETUP_LOCK = 5_172_032
 
@@ -49,7 +49,7 @@ def peek(token: str) -> LoginLink:
     if link is None or (link.user is not None and not link.user.is_active):
         raise NotFound(GONE)
     if link.user is None and there_are_people():
-        raise NotFound("There is an account already: log in, or ask an admin for a link.")
+        raise NotFound("An account already exists. Log in, or ask an admin for a link.")
     return link
 
 
@@ -82,7 +82,7 @@ def create_first_admin(*, username: str, password: str, caller: Caller, email: s
     if not user.username:
         problems.append(Problem("username", "Choose a user name."))
     elif User.objects.taken(user.username):
-        problems.append(Problem("username", f"There is an account {user.username} already."))
+        problems.append(Problem("username", f"An account named {user.username} already exists."))
     if problems:
         raise ValidationError.of(problems)
     user.set_password(password)

@@ -56,7 +56,7 @@ class SetupForm(forms.Form):
     password = forms.CharField(
         max_length=1000,
         strip=False,
-        help_text="At least 8 characters, and none of the common ones.",
+        help_text="At least 8 characters, not a common password.",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
@@ -71,27 +71,27 @@ class LoginPage(View):
         return self.answer(request, LoginForm(), request.GET.get("next"))
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
-        form, wanted = LoginForm(request.POST), request.POST.get("next")
+        form, next_url = LoginForm(request.POST), request.POST.get("next")
         if not form.is_valid():
-            return self.answer(request, form, wanted, status=400)
+            return self.answer(request, form, next_url, status=400)
         data = form.cleaned_data
         try:
             user = check_login(data["username"], data["password"], address=client_address(request))
         except AuthenticationRequired as error:
             form.add_error(None, error.message)
-            return self.answer(request, form, wanted, status=401)
+            return self.answer(request, form, next_url, status=401)
         except TooManyRequests as error:
             seconds = error.headers["Retry-After"]
-            response = self.answer(request, form, wanted, status=429, wait=error.message, seconds=seconds)
+            response = self.answer(request, form, next_url, status=429, wait=error.message, seconds=seconds)
             response["Retry-After"] = seconds
             return response
-        response = enter(request, user, wanted, how="password")
+        response = enter(request, user, next_url, how="password")
         if entered := request.POST.get("entered"):
-            keep_input(request, safe_next(wanted), entered)
+            keep_input(request, safe_next(next_url), entered)
         return response
 
     def answer(
-        self, request: HttpRequest, form: LoginForm, wanted: str | None, *, status: int = 200, **more: str
+        self, request: HttpRequest, form: LoginForm, next_url: str | None, *, status: int = 200, **more: str
     ) -> HttpResponse:
         """Renders the login form.
 
@@ -101,7 +101,7 @@ class LoginPage(View):
         context = {
             "title": "Log in",
             "form": form,
-            "next": wanted or "",
+            "next": next_url or "",
             "unclaimed": not there_are_people(),
             "entered": request.POST.get("entered", ""),
             **more,
@@ -187,10 +187,10 @@ class LoginLinkPage(View):
 
     def show_setup(self, request: HttpRequest, form: SetupForm, *, status: int = 200) -> HttpResponse:
         context = {
-            "title": "Make the first account",
-            "lead": "It may do everything. This link works once.",
+            "title": "Create the first account",
+            "lead": "It has the Admin role. This link works once.",
             "form": form,
-            "button": "Make the account and log in",
+            "button": "Create account and log in",
         }
         return render(request, "login/link.html", context, status=status)
 
@@ -198,20 +198,20 @@ class LoginLinkPage(View):
 def admin_login(request: HttpRequest) -> HttpResponse:
     """Redirects the admin site's login to the console's, so that the throttle applies. Raises NoAccess."""
     if request.user.is_authenticated:
-        raise NoAccess("Data fixes are for people with the Admin role.")
+        raise NoAccess("Only users with the Admin role can open Data fixes.")
     return HttpResponseRedirect(f"{reverse('login')}?{request.META.get('QUERY_STRING', '')}")
 
 
-def enter(request: HttpRequest, user: User, wanted: str | None, *, how: str) -> HttpResponse:
-    """Starts a session with a new session key and redirects to ``wanted``."""
+def enter(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:
+    """Starts a session with a new session key and redirects to ``next_url``."""
     login(request, user, backend=BACKEND)
     note_login(user, how=how)
-    return HttpResponseRedirect(safe_next(wanted))
+    return HttpResponseRedirect(safe_next(next_url))
 
 
-def safe_next(wanted: str | None) -> str:
-    """``wanted`` if it is a path of this installation, otherwise the start page."""
-    path = (wanted or "").strip()
+def safe_next(next_url: str | None) -> str:
+    """``next_url`` if it is a path of this installation, otherwise the start page."""
+    path = (next_url or "").strip()
     is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
     return path if is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)
 

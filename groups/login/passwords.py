@@ -45,13 +45,13 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
         caller.check(Permission.ADMIN)
     locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
     if locked is None:
-        raise NotFound(f"There is no account {user}.")
+        raise NotFound(f"Account {user} not found.")
     if locked.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
     # A password set with the token would outlive the token.
     if caller.token is not None and caller.id == user.pk and not locked.has_usable_password():
         raise NoAccess(
-            "A personal token cannot set the first password. Log in with a link, and choose it there."
+            "A personal token cannot set a first password. Log in with a one-time link to choose one."
         )
     if problems := problems_of_password(password, locked):
         raise ValidationError.of(problems)
@@ -74,7 +74,7 @@ def check_own_password(user: User, password: str, *, path: str, address: str) ->
     attempt = Try.of(user, user.username, address)
     count_try(attempt)
     if not user.check_password(password):
-        raise ValidationError.at(path, "This is not the present password.")
+        raise ValidationError.at(path, "The current password is wrong.")
     forget_tries(attempt)
 
 

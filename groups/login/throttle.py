@@ -53,7 +53,7 @@ def count_try(attempt: Try, *, now: datetime | None = None) -> None:
             return
     seconds = int(wait.total_seconds()) + 1
     raise TooManyRequests(
-        f"Too many tries. Wait {in_words(seconds)} and try again.", headers={"Retry-After": str(seconds)}
+        f"Too many attempts. Wait {in_words(seconds)} and try again.", headers={"Retry-After": str(seconds)}
     )
 
 

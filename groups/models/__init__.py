@@ -1,3 +1,5 @@
+"""Models of users, groups, roles and tokens."""
+
 from groups.models.people import Group, GroupMembership, LoginFailure, LoginLink, User
 from groups.models.roles import Grant, Role, RolePermission
 from groups.models.tokens import ApiToken, ApiTokenProject, StartUpKey

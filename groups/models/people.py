@@ -1,3 +1,5 @@
+"""Models of accounts and groups, and of one-time login links and failed logins."""
+
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

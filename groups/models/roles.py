@@ -1,3 +1,5 @@
+"""Models of roles, their permissions, and the grants of roles in projects."""
+
 from django.db import models
 from django.db.models import Q
 

@@ -1,3 +1,5 @@
+"""Models of API tokens and the projects that they give access to."""
+
 from datetime import datetime
 
 from django.db import models
@@ -79,4 +81,4 @@ class StartUpKey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
-        return f"key from the environment, {self.created_at:%Y-%m-%d}"
+        return f"token from the environment, {self.created_at:%Y-%m-%d}"

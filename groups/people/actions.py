@@ -154,7 +154,7 @@ def access_account_for_update(user_id: int, is_service: bool) -> User:
 
 def _found(user: User | None, user_id: int, is_service: bool) -> User:
     if user is None:
-        raise NotFound(f"There is no {_WORDS[is_service]} with the id {user_id}.")
+        raise NotFound(f"{_WORDS[is_service].capitalize()} with id {user_id} not found.")
     return user
 
 
@@ -176,9 +176,9 @@ def _apply(user: User, changes: dict[str, Any]) -> None:
 
 def _problems_of_names(user: User) -> Iterator[Problem]:
     if not user.username:
-        yield Problem("username", "Give a user name or an email address.")
+        yield Problem("username", "Enter a user name or an email address.")
     elif not user.username.isprintable() or len(user.username) > 255:
-        yield Problem("username", "At most 255 letters, digits, spaces and signs.")
+        yield Problem("username", "At most 255 letters, digits, spaces and symbols.")
     if user.email:
         try:
             validate_email(user.email)
@@ -190,4 +190,4 @@ def _check_free(user: User) -> None:
     """Raises NameExists if another account uses the user name or email address, as either of the two."""
     for name in filter(None, (user.username, user.email)):
         if User.objects.taken(name, but=user):
-            raise NameExists(f"There is an account {name} already.")
+            raise NameExists(f"An account named {name} already exists.")

@@ -24,7 +24,7 @@ class UserForm(ActionModelForm):
         required=False,
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Only for a new person. Without one they log in by a one-time link first.",
+        help_text="Only for a new user. Without a password, they first log in with a one-time link.",
     )
 
 

@@ -23,9 +23,9 @@ def found_account(text: str) -> User:
     """The account with this user name or email address, ignoring case. Raises InvalidOperation."""
     name = text.strip()
     if not name:
-        raise InvalidOperation("Give a user name or an email address.")
+        raise InvalidOperation("Enter a user name or an email address.")
     by_name = User.objects.filter(Q(username__iexact=name) | Q(email__iexact=name))
     user = by_name.order_by("id").first()
     if user is None:
-        raise InvalidOperation(f"There is no account {name}.")
+        raise InvalidOperation(f"Account {name} not found.")
     return user

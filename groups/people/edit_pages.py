@@ -136,7 +136,7 @@ class EditAccountPage(EditPage, OneAccount, NewAccountPage):
     def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
         form = super().get_form(form_class)
         form.fields["username"].disabled = True
-        form.fields["username"].help_text = "A user name never changes: the activity names it."
+        form.fields["username"].help_text = "A user name cannot be changed: the activity log refers to it."
         return form
 
     def submit(self, form: Any) -> str:
@@ -170,8 +170,8 @@ class SetActive(OneAccount, ActionPage):
             self.user_id, {"is_active": active}, is_service=self.is_service, caller=self.caller
         )
         if active:
-            return f"{user} is enabled again, with everything it held."
-        return f"{user} is disabled: no login, and no key works. Roles and groups stay for later."
+            return f"{user} is enabled again, with its previous access."
+        return f"{user} is disabled: it cannot log in, and its tokens do not work. Roles and groups are kept."
 
     def back(self) -> str:
         return self.url
@@ -187,8 +187,8 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         return {
             "title": f"Reset the password of {user}",
             "lead": "You get a link that works once. It leads to a new password.",
-            "losses": [f"the present password of {user}", "every session and every older link of theirs"],
-            "kept": "Personal tokens stay.",
+            "removed_items": [f"the current password of {user}", "all their sessions and older links"],
+            "kept": "Personal tokens keep working.",
             "button": "Reset password",
             "cancel": self.url,
             "blocked": oneself or disabled,
@@ -210,7 +210,7 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         user = self.account()
         return {
             "title": f"Delete {self.one} {user}",
-            "losses": losses_of(user, self.one),
+            "removed_items": removed_with(user, self.one),
             "kept": "What was done with it stays in the activity, under the same name. To keep everything for later, "
             "disable it instead.",
             "button": f"Delete {self.one} {user}",
@@ -227,10 +227,10 @@ class DeleteAccountPage(OneAccount, ConfirmPage):
         return curl_for(self.request, "DELETE", f"{self.api}/{self.user_id}")
 
 
-def losses_of(user: User, one: str) -> list[str]:
+def removed_with(user: User, one: str) -> list[str]:
     """What is deleted with an account, one line each."""
     lines = [f"the {one} {user.display_name}" + (f", {user.root_role}" if user.root_role else "")]
-    lines += [f"the key {token.name}, which stops working" for token in personal_tokens(user)]
+    lines += [f"the token {token.name}, which stops working" for token in personal_tokens(user)]
     lines += [f"membership of {group}" for group in user.groups.order_by("name")]
     own = user.grants.select_related("role").order_by("project_id", "role__name")
     return lines + [f"role {grant.role} in {grant.project_id}" for grant in own]

@@ -57,7 +57,7 @@ def _members_of(groups: QuerySet[Group]) -> QuerySet[Any]:
 def _check_admins(before: set[int], after: set[int], caller: Caller) -> None:
     if before and not after:
         raise InvalidOperation(
-            "This would leave nobody with the Admin role who can log in. Give it to somebody else first."
+            "Nobody with the Admin role could log in any more. Grant the role to another user first."
         )
     if caller.id in before - after:
-        raise InvalidOperation("You would lose the Admin role by this. Ask another admin to do it.")
+        raise InvalidOperation("You would lose the Admin role. Ask another admin to do this.")

@@ -33,7 +33,7 @@ TOKEN_EXAMPLE = OpenApiExample(
 )
 
 
-class HeldPermission(serializers.Serializer):
+class GrantedPermission(serializers.Serializer):
     permission = serializers.CharField()
     project = serializers.CharField(required=False, help_text="Held in this project only.")
     environment = serializers.CharField(required=False, help_text="Held in this environment only.")
@@ -51,7 +51,7 @@ class Me(serializers.Serializer):
     """The account of the token or session, and all of its permissions."""
 
     user = MeUser()
-    permissions = HeldPermission(many=True)
+    permissions = GrantedPermission(many=True)
     feedback = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
     splash = serializers.DictField(help_text="Always empty.")
 
@@ -65,11 +65,11 @@ class PasswordChangeBody(Body):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["password"] != attrs["confirmPassword"]:
-            raise serializers.ValidationError({"confirmPassword": "The two passwords differ."})
+            raise serializers.ValidationError({"confirmPassword": "The passwords do not match."})
         return attrs
 
 
-def held_permissions(caller: Caller) -> list[dict[str, str]]:
+def caller_permissions(caller: Caller) -> list[dict[str, str]]:
     """A sorted list of ``{permission, project?, environment?}``. For an admin, its only entry is ADMIN."""
     if caller.is_admin:
         return [{"permission": Permission.ADMIN.value}]
@@ -102,7 +102,9 @@ class MeViewSet(ViewSet):
             if caller.user
             else {"id": None, "isAPI": True, "username": caller.name}
         )
-        return Response({"user": user, "permissions": held_permissions(caller), "feedback": [], "splash": {}})
+        return Response(
+            {"user": user, "permissions": caller_permissions(caller), "feedback": [], "splash": {}}
+        )
 
     @extend_schema(
         operation_id="changeMyPassword",

@@ -43,16 +43,16 @@ class AccountPage(OwnPage):
         return []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs, user=self.user, **held_by(self.user, self.request.GET))
+        return super().get_context_data(**kwargs, user=self.user, **access_lists(self.user, self.request.GET))
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/user")
 
 
-def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
-    """``held_groups``, ``grants`` and ``tokens`` of an account, each paged separately."""
+def access_lists(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
+    """``user_groups``, ``grants`` and ``tokens`` of an account, each paged separately."""
     rows: dict[str, Any] = {
-        "held_groups": user.groups.select_related("root_role").order_by("name"),
+        "user_groups": user.groups.select_related("root_role").order_by("name"),
         "grants": grants_of(user),
         "tokens": personal_tokens(user),
     }
@@ -60,9 +60,9 @@ def held_by(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
 
 
 def grants_of(user: User) -> QuerySet[Grant]:
-    """The project roles of a user, held directly or (``grant.group``) through a group."""
-    held = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
-    return held.select_related("role", "group").order_by("project_id", "role__name", "id")
+    """The project roles of a user, granted directly or (``grant.group``) through a group."""
+    grants = Grant.objects.filter(Q(user=user) | Q(group__in=user.groups.values("pk")))
+    return grants.select_related("role", "group").order_by("project_id", "role__name", "id")
 
 
 class PasswordForm(forms.Form):
@@ -76,7 +76,7 @@ class PasswordForm(forms.Form):
         label="New password",
         max_length=1000,
         strip=False,
-        help_text="At least 8 characters, and none of the common ones.",
+        help_text="At least 8 characters, not a common password.",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
     confirmPassword = forms.CharField(
@@ -89,7 +89,7 @@ class PasswordForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
         if "password" in data and data.get("confirmPassword") not in (None, data["password"]):
-            self.add_error("confirmPassword", "The two new passwords differ.")
+            self.add_error("confirmPassword", "The new passwords do not match.")
         return data
 
 
@@ -114,7 +114,7 @@ class PasswordPage(OwnPage, FormPage):
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
         update_session_auth_hash(self.request, self.user)
-        messages.success(self.request, "Your password is changed. You are logged out everywhere else.")
+        messages.success(self.request, "Password changed. You are logged out everywhere else.")
         return reverse("account")
 
     def curl(self) -> str:
@@ -127,7 +127,7 @@ class TokenForm(forms.Form):
     expiresAt = forms.DateField(
         label="Expires",
         required=False,
-        help_text="The end of that day, UTC. Empty: never.",
+        help_text="At the end of that day, UTC. Empty: never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 

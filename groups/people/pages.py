@@ -11,7 +11,7 @@ from groups.console import ConsolePage, Crumbs, ListPage
 from groups.models import User
 from groups.people import actions
 from groups.people.choices import root_role_choices
-from groups.people.own_account_pages import held_by
+from groups.people.own_account_pages import access_lists
 from groups.permissions import Permission
 
 
@@ -132,7 +132,7 @@ class AccountPage(OneAccount):
                 "title": user.display_name,
                 "user": user,
                 "url": self.url,
-                **held_by(user, self.request.GET),
+                **access_lists(user, self.request.GET),
                 "oneself": user.pk == self.caller.id,
                 **kwargs,
             }

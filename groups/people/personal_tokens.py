@@ -49,7 +49,7 @@ def create_personal_token(
     _lock(user, caller)
     check_expiry(caller, expires_at)
     if user.tokens.filter(kind=Kind.PERSONAL, name=name).exists():
-        raise NameExists(f'{user} has a token named "{name}" already.')
+        raise NameExists(f'{user} already has a token named "{name}".')
     secret = new_secret(Kind.PERSONAL)
     token = ApiToken.objects.create(
         kind=Kind.PERSONAL,
@@ -90,7 +90,7 @@ def _lock(user: User, caller: Caller) -> None:
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
     if not User.objects.select_for_update(no_key=True).filter(pk=user.pk).exists():
-        raise NotFound(f"There is no account {user}.")
+        raise NotFound(f"Account {user} not found.")
 
 
 def _document(token: ApiToken) -> dict[str, Any]:

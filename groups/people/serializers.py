@@ -75,7 +75,7 @@ class AccountRecord(serializers.Serializer):
     """A person or a service account."""
 
     id = serializers.IntegerField()
-    isAPI = serializers.BooleanField(help_text="Always false: keys without a person are no accounts.")
+    isAPI = serializers.BooleanField(help_text="Always false: tokens without a user are not accounts.")
     accountType = serializers.CharField(help_text="User or Service Account.")
     username = serializers.CharField()
     name = serializers.CharField()
@@ -93,7 +93,7 @@ class AccountRecord(serializers.Serializer):
 
 
 class PersonalTokenBody(Body):
-    description = serializers.CharField(source="name", max_length=255, help_text="Names it in lists.")
+    description = serializers.CharField(source="name", max_length=255, help_text="Its name in lists.")
     expiresAt = serializers.DateTimeField(
         source="expires_at", required=False, allow_null=True, help_text="null for never."
     )
@@ -153,7 +153,7 @@ class AdminCount(serializers.Serializer):
 
 class CreatedPersonRecord(AccountRecord):
     inviteLink = serializers.CharField(
-        required=False, help_text="Works once, for a day: how a person made without a password logs in."
+        required=False, help_text="Works once, within a day: how a user created without a password logs in."
     )
     emailSent = serializers.BooleanField()
 

@@ -39,7 +39,7 @@ class ServicePage(ConsolePage):
 
 class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
     template_name = "people/service_token_new.html"
-    title = "New key"
+    title = "New token"
     form_class = TokenForm
 
     def submit(self, form: Any) -> str:
@@ -52,7 +52,7 @@ class NewServiceToken(ShowsSecretOnce, ServicePage, FormPage):
         self.created = {
             "secret": secret,
             "command": curl_with_token(self.request, "/api/admin/projects", secret),
-            "title": f"New key of {account}",
+            "title": f"New token of {account}",
         }
         return self.url
 
@@ -67,24 +67,24 @@ class RevokeServiceToken(ServicePage, ConfirmPage):
     def token(self) -> ApiToken:
         found = [t for t in personal_tokens(self.account()) if t.pk == self.kwargs["token_id"]]
         if not found:
-            raise NotFound("There is no such key.")
+            raise NotFound("Token not found.")
         return found[0]
 
     def plan(self) -> dict[str, Any]:
         token = self.token()
         when = f"was last used {timesince(token.seen_at, depth=1)} ago" if token.seen_at else "was never used"
         return {
-            "title": f"Revoke key {token.name}",
+            "title": f"Revoke token {token.name}",
             "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
-            "losses": [f"the key {token.name} ({token.prefix}…) of {self.account()}"],
-            "button": f"Revoke key {token.name}",
+            "removed_items": [f"the token {token.name} ({token.prefix}…) of {self.account()}"],
+            "button": f"Revoke token {token.name}",
             "cancel": self.url,
         }
 
     def act(self) -> tuple[str, str]:
         token = self.token()
         delete_personal_token(self.account(), token.pk, caller=self.caller)
-        return f"Revoked key {token.name}. It does not work any more.", self.url
+        return f"Revoked token {token.name}. It no longer works.", self.url
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"{self.api}/{self.kwargs['token_id']}")

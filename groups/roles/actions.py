@@ -144,7 +144,7 @@ def check_role_is_unused(role: Role) -> None:
     )
     held = ", ".join(counted(n, one, many) for n, one, many in counts if n)
     raise RoleInUse(
-        f"{role.name} is held by {held}. Take it from them first.",
+        f"{role.name} is granted to {held}. Revoke it from them first.",
         extra={"users": use.users, "serviceAccounts": use.service_accounts, "groups": use.groups},
     )
 
@@ -202,12 +202,12 @@ def environment_names() -> list[str]:
 def check_role_name(name: str, *, but: Role | None = None) -> None:
     """Raises NameExists if another role has this name."""
     if Role.objects.filter(name=name).exclude(pk=but.pk if but and but.pk else 0).exists():
-        raise NameExists(f"There is a role {name} already.")
+        raise NameExists(f"A role named {name} already exists.")
 
 
 def _found(role: Role | None, role_id: int) -> Role:
     if role is None:
-        raise NotFound(f"There is no role with the id {role_id}.")
+        raise NotFound(f"Role with id {role_id} not found.")
     return role
 
 
@@ -223,7 +223,7 @@ def _problems(role: Role, permissions: Sequence[Held]) -> Iterator[Problem]:
     if not role.name:
         yield Problem("name", "A role needs a name.")
     if role.type not in CUSTOM_TYPES:
-        yield Problem("type", f"There is no type {role.type}. Available: {choices(CUSTOM_TYPES)}.")
+        yield Problem("type", f"{role.type} is not a role type. Available: {choices(CUSTOM_TYPES)}.")
         return
     environments = environment_names()
     for index, held in enumerate(permissions):
@@ -233,20 +233,20 @@ def _problems(role: Role, permissions: Sequence[Held]) -> Iterator[Problem]:
 
 def _faults(role: Role, held: Held, environments: list[str]) -> Iterator[str]:
     if held.permission not in Permission.__members__:
-        yield f"There is no permission {held.permission}. GET /api/admin/permissions lists them."
+        yield f"{held.permission} is not a permission. GET /api/admin/permissions lists them."
         return
     permission = Permission[held.permission]
     if permission is Permission.ADMIN:
-        yield "ADMIN belongs to the built-in role Admin alone."
+        yield "Only the built-in role Admin can have ADMIN."
     elif (permission.scope is Scope.ROOT) != role.is_root:
-        wanted = "root-custom" if permission.scope is Scope.ROOT else "custom"
-        yield f"{held.permission} belongs in a role of type {wanted}."
+        role_type = "root-custom" if permission.scope is Scope.ROOT else "custom"
+        yield f"{held.permission} belongs in a role of type {role_type}."
     if held.environment is None:
         return
     if permission.scope is not Scope.ENVIRONMENT:
-        yield f"{held.permission} is not held by environment."
+        yield f"{held.permission} cannot be limited to one environment."
     elif held.environment not in environments:
-        yield f"There is no environment {held.environment}. Available: {choices(environments)}."
+        yield f"Environment {held.environment} not found. Available: {choices(environments)}."
 
 
 def _replace_permissions(role: Role, permissions: Sequence[Held]) -> None:

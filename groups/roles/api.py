@@ -18,7 +18,12 @@ from groups.people.serializers import RoleRecord, role_record
 from groups.permissions import Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import Held
-from groups.roles.permission_serializers import HeldRecord, PermissionRecord, held_records, permission_record
+from groups.roles.permission_serializers import (
+    PermissionRecord,
+    RolePermissionRecord,
+    permission_record,
+    role_permission_records,
+)
 from groups.viewsets import ViewSet
 
 EXAMPLE = OpenApiExample(
@@ -60,7 +65,7 @@ class RoleBody(RoleUpdateBody):
 class RoleWithPermissionsRecord(RoleRecord):
     """A role with its permissions."""
 
-    permissions = HeldRecord(many=True)
+    permissions = RolePermissionRecord(many=True)
 
 
 class ChangedRole(serializers.Serializer):
@@ -100,7 +105,7 @@ def changes_of(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def full_record(role: Role) -> dict[str, Any]:
-    return role_record(role) | {"permissions": held_records(role)}
+    return role_record(role) | {"permissions": role_permission_records(role)}
 
 
 def _changed(role: Role) -> Response:

@@ -102,20 +102,20 @@ class RoleForm(forms.Form):
             if permission.scope is Scope.ENVIRONMENT:
                 yield from (f"{permission.value} {name}" for name in self.environments)
 
-    def chosen(self) -> set[str]:
+    def selected(self) -> set[str]:
         given = self["permissions"].value()
         return set(given or ())
 
     def boxes(self) -> dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]]:
         """The permissions by scope, each with its checkboxes as (value, label, checked)."""
         found: dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]] = {}
-        chosen = self.chosen()
+        selected = self.selected()
         for permission in _offered(self.is_root):
             value = permission.value
-            cells = [(value, permission.display, value in chosen)]
+            cells = [(value, permission.display, value in selected)]
             if permission.scope is Scope.ENVIRONMENT:
-                cells = [(value, f"{permission.display} in every environment", value in chosen)] + [
-                    (f"{value} {name}", f"{permission.display} in {name}", f"{value} {name}" in chosen)
+                cells = [(value, f"{permission.display} in every environment", value in selected)] + [
+                    (f"{value} {name}", f"{permission.display} in {name}", f"{value} {name}" in selected)
                     for name in self.environments
                 ]
             found.setdefault(permission.scope.value, []).append((permission, cells))
@@ -215,7 +215,7 @@ class EditRolePage(EditPage, NewRolePage):
         changes = {"name": data["name"], "description": data["description"], "permissions": form.held()}
         expected = self.version.expected
         role = actions.update_role(self.role.pk, changes, expected=expected, caller=self.caller)
-        messages.success(self.request, f"Changed role {role.name}. It holds at once.")
+        messages.success(self.request, f"Changed role {role.name}. The change takes effect at once.")
         return role_url(role.pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class DeleteRolePage(ConfirmPage):
         number = role.permissions.count()
         return {
             "title": f"Delete role {role.name}",
-            "losses": [f"the role {role.name} with its {counted(number, 'permission')}"],
+            "removed_items": [f"the role {role.name} with its {counted(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),
             "blocked": actions.why_not_deleted(role),

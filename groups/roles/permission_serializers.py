@@ -17,7 +17,7 @@ class PermissionRecord(serializers.Serializer):
     type = serializers.CharField(help_text="root, project or environment.")
 
 
-class HeldRecord(PermissionRecord):
+class RolePermissionRecord(PermissionRecord):
     """A permission of a role. Without `environment`, it applies to all environments."""
 
     environment = serializers.CharField(required=False)
@@ -32,7 +32,7 @@ def permission_record(permission: Permission) -> dict[str, Any]:
     }
 
 
-def held_records(role: Role) -> list[dict[str, Any]]:
+def role_permission_records(role: Role) -> list[dict[str, Any]]:
     """The role's permissions, sorted by name and environment."""
     rows = role.permissions.order_by("permission", "environment_id")
     return [

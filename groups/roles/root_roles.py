@@ -17,5 +17,5 @@ def root_role_id(given: int | str | None, problems: list[Problem]) -> int | None
         if given == role.id or (isinstance(given, str) and given.casefold() == role.name.casefold()):
             return role.id
     names = choices(f"{role.id} ({role.name})" for role in roles)
-    problems.append(Problem("rootRole", f"There is no root role {given}. Available: {names}."))
+    problems.append(Problem("rootRole", f"Root role {given} not found. Available: {names}."))
     return None

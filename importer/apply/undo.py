@@ -48,7 +48,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     """
     run = ImportRun.objects.filter(id=run_id).first()
     if run is None or not caller.can_read(run.project):
-        raise NotFound(f"There is no import {run_id}.")
+        raise NotFound(f"Import {run_id} not found.")
     project = access_project_for_update(caller, run.project, Permission.UPDATE_FEATURE)
     run = ImportRun.objects.select_for_update().get(id=run_id)
     if run.state != ImportRun.State.DONE:

@@ -21,7 +21,7 @@ from projects.flags.name_rules import name_problem, pattern_problem
 
 @bulk_work
 def plan_import(body: Body, *, caller: Caller) -> Plan:
-    """The plan of what an import of this body would do now."""
+    """Plans what an import of this body would do now. Reads the database, writes nothing."""
     plan = Plan(body.project, body.environment)
     plan.target, plan.issues = find_target(body.project, body.environment, caller=caller)
     if plan.target is not None:

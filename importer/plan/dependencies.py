@@ -19,7 +19,7 @@ SELECT c.name, p.name
 
 
 def stored_dependencies(project: str) -> list[tuple[str, str]]:
-    """The (child, parent) pairs of the project's active children."""
+    """The dependencies of the project's active flags, as (child, parent) names."""
     with connection.cursor() as cursor:
         cursor.execute(_DEPENDENCIES, [project])
         return cursor.fetchall()

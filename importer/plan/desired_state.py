@@ -24,7 +24,7 @@ UNKNOWN_SEGMENT = 0
 def desired_document(
     entry: Entry, stored: Document | None, references: References, target: Target, issues: list[Issue]
 ) -> Document:
-    """Returns the document and appends its problems to ``issues``.
+    """The document that the flag would have after the import. Appends problems to ``issues``.
 
     A flag listed in ``features`` is overwritten: omitted members are reset to their defaults, except whether
     it is enabled, its variants, links and parents, which stay. Other flags only get additions.
@@ -103,7 +103,7 @@ def _segments(entry: Entry, path: str, given: Any, references: References, issue
     segments = []
     for index, identifier in enumerate(given.get("segments", ())):
         if identifier not in references.listed_segments:
-            message = f"there is no segment {identifier:g} in data.segments"
+            message = f"segment {identifier:g} not found in data.segments"
             issues.append(Issue(IssueKind.VALUE, f"{path}.segments[{index}]", message, entry.name))
         segments.append(references.segment_ids.get(identifier, UNKNOWN_SEGMENT))
     return segments

@@ -54,7 +54,7 @@ class FlagPlan:
 
 @dataclass
 class Plan:
-    """``issues`` and ``missing_permissions`` prevent the import; ``notes`` do not.
+    """The plan of an import. ``issues`` and ``missing_permissions`` prevent it; ``notes`` do not.
 
     ``defaulted`` are the flags that get the default strategy. ``sources`` are the environments that the file
     was exported from.

@@ -24,7 +24,7 @@ class IssueKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One reason. ``flag`` is the affected flag, ``item`` the name that ``validate`` lists.
+    """Why something cannot be imported. ``flag`` is the affected flag, ``item`` the name that ``validate`` lists.
 
     ``users`` are the flags that cannot be imported because they use the invalid item, such as a segment.
     """

@@ -18,7 +18,7 @@ from projects.tag_types.rules import tag_type_problems
 
 @dataclass(slots=True)
 class References:
-    """``known`` holds the names that will exist after the import.
+    """The stored and new objects that imported flags use. ``known`` has the names that exist after the import.
 
     ``segment_ids`` maps segment ids in the file to stored ones. A segment that the import creates has a
     negative id until it is stored.

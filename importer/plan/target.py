@@ -14,7 +14,7 @@ from projects.strategies.rules import StrategyDefaults, default_strategy_documen
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``environments`` are all environments of the project: a new flag gets a row in each."""
+    """The project and environment of an import. A new flag gets a row in each of the project's ``environments``."""
 
     project: Project
     environment: str

@@ -1,4 +1,4 @@
-"""All strategies and segments of a snapshot, evaluated together, one step after the other.
+"""Evaluates all strategies and segments of a snapshot for one context, together, one step after the other.
 
 Evaluating strategy by strategy would follow a dozen references all over the memory for each, and spend most of its time
 waiting for them. Here the data that one step needs of all strategies are side by side.
@@ -23,7 +23,7 @@ from playground.engine.variants import NONE, CompiledVariants, variant_places
 
 
 class BatchResult(NamedTuple):
-    """The result of one evaluation: the parts of outcomes by strategy, and by segment whether it holds."""
+    """The result of an evaluation: the parts of each strategy's outcome, and whether each segment holds."""
 
     verdicts: list[bool | None]
     bits: list[int]
@@ -38,7 +38,7 @@ class BatchResult(NamedTuple):
 
 
 class ConstraintTable:
-    """The constraints of many conditions; equal ones are tested once."""
+    """The constraints of all strategies and segments. Equal constraints are tested once."""
 
     __slots__ = ("_columns", "_inverted", "_length", "_ranks", "_tests")
 
@@ -63,7 +63,7 @@ class ConstraintTable:
                 indices.append(index)
 
     def bits(self, values: list[Any]) -> list[int]:
-        """For each of the conditions the bits of those of its constraints that hold."""
+        """For each strategy and segment a bit set of its constraints that hold, the lowest bit for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
         held = [test(values[column]) is not inverted for test, column, inverted in tests]
         bits = [0] * self._length
@@ -77,7 +77,7 @@ class ConstraintTable:
 
 
 class Rollouts:
-    """The rollouts that hash one column's value; `positions` are those of their strategies."""
+    """The rollouts with the same stickiness. `positions` are those of their strategies."""
 
     __slots__ = ("_draws", "_keys", "column", "positions")
 
@@ -92,14 +92,14 @@ class Rollouts:
         self._keys.append(rollout.key)
 
     def buckets(self, identifier: bytes | None, random: Random) -> list[int] | None:
-        """The bucket of each, from 1 to 100; None if there is no identifier and none is drawn."""
+        """The bucket of each rollout, from 1 to 100; None if there is no identifier and none is drawn."""
         if identifier is not None:
             return hashed_places(self._keys, repeat(100), identifier, ROLLOUT_SEED)
         return drawn_places(repeat(100, len(self._keys)), random) if self._draws else None
 
 
 class StrategyVariants:
-    """The strategies' variants that hash one column's value; `positions` are those of the strategies."""
+    """The variants of strategies with the same stickiness. `positions` are those of the strategies."""
 
     __slots__ = ("_keys", "_totals", "column", "limits", "positions")
 
@@ -121,7 +121,7 @@ class StrategyVariants:
 
 
 class Batch:
-    """The strategies of flags in order, as the steps of an evaluation need them."""
+    """The strategies and segments of a snapshot, laid out for the steps of an evaluation."""
 
     def __init__(self, flags: Iterable[CompiledFlag], segments: Sequence[CompiledSegment]) -> None:
         self.ends = array("I")
@@ -172,7 +172,7 @@ class Batch:
             self._variants[variants.column].add(position, variants)
 
     def run(self, values: list[Any], random: Random) -> BatchResult:
-        """Evaluates every segment and every strategy, so that every one can be explained.
+        """Evaluates all segments and strategies, so that each can be explained.
 
         `values` are those of the columns.
         """
@@ -225,7 +225,7 @@ class Batch:
 def constraints_of(
     strategy: CompiledStrategy, segments: Sequence[CompiledSegment]
 ) -> Iterator[CompiledConstraint]:
-    """A strategy's own constraints, and those of its segments."""
+    """The constraints of a strategy and of its segments."""
     yield from strategy.constraints
     for position in strategy.segments:
         yield from segments[position].constraints

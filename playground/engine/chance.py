@@ -1,6 +1,6 @@
-"""Flags that are on at random: without an identifier, the bucket of a rollout is drawn on each call.
+"""The share of calls on which a flag with a random rollout is on.
 
-An evaluation has one draw; people want to know the share of calls on which the flag is on.
+Without an identifier, the bucket of a rollout is drawn on each call. An evaluation draws once; pages show the share.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ShareOfCalls = float | None
 def state_over_calls(
     evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
 ) -> tuple[State, ShareOfCalls]:
-    """The state of a flag over many calls with the same context. With State.RANDOM the share is above 0 and below 1."""
+    """The state of a flag over many calls with one context; for State.RANDOM also the share, from 0 to 1."""
     if not flag.enabled or flag.fault is not None or not _draws(evaluation, flag):
         return state_of(flag, outcome), None
-    own, told = _own_share(evaluation, flag, outcome)
+    own, decidable = _own_share(evaluation, flag, outcome)
     share = own * _parents_share(evaluation, flag, outcome)
     if not 0 < share < 1:
         return state_of(flag, outcome), None
-    return (State.RANDOM, share) if told else (State.UNKNOWN, None)
+    return (State.RANDOM, share) if decidable else (State.UNKNOWN, None)
 
 
 def drawn_share(evaluation: Evaluation, strategy: CompiledStrategy, outcome: StrategyOutcome) -> ShareOfCalls:
@@ -62,16 +62,16 @@ def _own_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome)
     """The share of calls on which a strategy passes, and whether a server can tell for every strategy."""
     if not flag.strategies:
         return 1.0, True
-    off, told = 1.0, True
+    off, decidable = 1.0, True
     for strategy, found in zip(flag.strategies, outcome.strategies, strict=True):
         if not strategy.counts:
             continue
         if found[VERDICT] is None:
-            told = False
+            decidable = False
             continue
         drawn = drawn_share(evaluation, strategy, found)
         off *= 1 - (float(bool(found[VERDICT])) if drawn is None else drawn)
-    return 1 - off, told or off == 0
+    return 1 - off, decidable or off == 0
 
 
 def _parents_share(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> float:

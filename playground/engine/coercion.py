@@ -1,4 +1,4 @@
-"""Coercion of JSON values to the types that the engine expects, in stored definitions and in contexts.
+"""Converts JSON values to the types that the engine expects, in stored definitions and in contexts.
 
 Every value must give a definite result, so these functions never raise: a value of the wrong type becomes empty or a
 string.
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def text_of(value: object) -> str:
-    """The text of a JSON value as JavaScript's `String()` gives it: 5.0 is "5", True is "true", None is ""."""
+    """The string of a JSON value as JavaScript's `String()` returns it: 5.0 is "5", True is "true", None is ""."""
     if isinstance(value, str):
         return _storable(value)
     if value is None:
@@ -60,7 +60,7 @@ _WHITE_SPACE = "".join(filter(str.isspace, map(chr, [*range(0x1C), *range(0x20, 
 
 
 def trimmed(text: str) -> str:
-    """The text without surrounding white space, as SDKs trim."""
+    """The string without surrounding white space, trimmed as SDKs do."""
     return text.strip(_WHITE_SPACE)
 
 
@@ -70,32 +70,32 @@ def string_of(value: object) -> str | None:
 
 
 def strings_of(value: object) -> list[str]:
-    """The texts of a stored list, without nulls and structured values; anything but a list is empty."""
+    """The strings of a stored list, without nulls, lists and objects; empty if the value is not a list."""
     return [text for item in items_of(value) if (text := string_of(item)) is not None]
 
 
 def items_of(value: object) -> list[Any]:
-    """A stored list; anything else is empty."""
+    """The stored list; empty if the value is not a list."""
     return list(value) if isinstance(value, list | tuple) else []
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """A stored object; anything else is empty."""
+    """The stored object; empty if the value is not an object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
-    """A stored list of objects; members of another type read as empty objects, so that positions hold."""
+    """The stored list of objects; items of other types become empty objects, so that indices stay the same."""
     return [mapping_of(item) for item in items_of(value)]
 
 
 def parameters_of(value: object) -> dict[str, str]:
-    """Strategy parameters: every value as text, null as "" (the form SDKs receive)."""
+    """Strategy parameters with all values as strings, null as "", as SDKs receive them."""
     return {text_of(key): text_of(item) for key, item in mapping_of(value).items()}
 
 
 def weight_of(value: object) -> int:
-    """A variant's weight; 0 if it is not a number or negative."""
+    """A variant's weight; 0 if it is negative or not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0
     try:

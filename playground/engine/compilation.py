@@ -1,4 +1,4 @@
-"""Stored documents → a snapshot, taking over from an earlier one what has not changed."""
+"""Compiles stored flags and segments to a snapshot, reusing what has not changed since an earlier one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Document = Mapping[str, Any]
 
 
 class Compiled(NamedTuple):
-    """A snapshot, with the documents of what was not taken over from an earlier one."""
+    """A new snapshot, with the documents of the flags that were not reused from an earlier one."""
 
     snapshot: Snapshot
     flags: list[tuple[Document, CompiledFlag]]
@@ -44,7 +44,7 @@ def recompile(
     earlier: Snapshot | None = None,
     unchanged: Collection[str] = (),
 ) -> Compiled:
-    """The same, taking over from an `earlier` snapshot of the environment.
+    """Compiles flags and segments like ``compile_snapshot``, reusing parts of an `earlier` snapshot of the environment.
 
     The documents of `unchanged` projects need not be given: since that snapshot neither their flags nor the segments
     these use have changed. Of other projects, flags whose document is as it was are taken over too.

@@ -1,4 +1,4 @@
-"""Constraints: a stored document becomes a test of one column.
+"""Compiles constraints: each becomes a test of one context field.
 
 A constraint that Yggdrasil's rule language cannot express switches the *whole flag* off. It gets a `fault` and never
 holds, not even if it is inverted. docs/decisions/evaluation.md lists the cases.
@@ -24,7 +24,7 @@ WHITESPACE: Final = " \t"
 
 @dataclass(frozen=True, slots=True)
 class CompiledConstraint:
-    """A constraint ready to run: `test(values[column]) is not inverted` is its result.
+    """A compiled constraint. Its result is `test(values[column]) is not inverted`.
 
     `unmet` and `met` are the ends of its sentences (", needs one of US, DE", " (above 4.2.0)"). If only an SDK can tell
     whether it holds, the value of its column is UNDECIDABLE and it counts as holding; `undecidable` is the reason if
@@ -69,9 +69,9 @@ class Conditions:
 
 
 class Constraints:
-    """Compiles constraints; equal ones become one object.
+    """Compiles constraints, equal ones to one object.
 
-    The columns of an earlier compilation are taken over.
+    The columns of an earlier compilation are reused.
     """
 
     def __init__(self, columns: Columns | None = None) -> None:
@@ -96,7 +96,7 @@ class Constraints:
         return [self.compile(document) for document in objects_of(documents)]
 
     def together(self, constraints: list[CompiledConstraint]) -> Conditions:
-        """The conditions that consist of these constraints."""
+        """The conditions with these constraints."""
         key = tuple(id(constraint) for constraint in constraints)
         known = self._together.get(key)
         if known is None:
@@ -137,7 +137,7 @@ def compile_constraint(document: Mapping[str, Any], columns: Columns) -> Compile
 
 
 def _unknown(field: str | None, operator: str) -> str:
-    return "a constraint names no field" if field is None else f"the operator {quoted(operator)} is unknown"
+    return "a constraint has no field" if field is None else f"the operator {quoted(operator)} is unknown"
 
 
 def _broken(field: str, operator: str, fault: str, columns: Columns) -> CompiledConstraint:
@@ -173,10 +173,10 @@ def _set(values: list[str]) -> Bound:
 
 
 def _text(operator: str, values: list[str], fold: bool) -> Bound:
-    wanted = [value.lower() for value in values] if fold else values
+    expected = [value.lower() for value in values] if fold else values
     return (
         "folded" if fold else "text",
-        operators.text_test(operator, wanted),
+        operators.text_test(operator, expected),
         _list_fault(values, required=True),
         values,
     )

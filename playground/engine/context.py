@@ -1,4 +1,4 @@
-"""The context that flags are evaluated for, and its fields in the forms that constraints compare."""
+"""The evaluation context, and its fields in the types that constraints compare."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PointInTime = datetime | int | float
 
 
 class Context:
-    """A request's context. `values` maps every field that was given to its text.
+    """The context of a request. `values` maps each given field to its string.
 
     As in SDKs: a top-level value takes precedence over a property of the same name, other top-level keys count as
     properties, numbers and booleans become strings as in JavaScript, null means absent, and an empty string is a value.
@@ -41,7 +41,7 @@ class Context:
         }
 
     def at(self, now: PointInTime) -> Context:
-        """This context, with `now` as currentTime when the request gave none."""
+        """This context, with `now` as currentTime if it has none."""
         if "currentTime" in self.values:
             return self
         timed = Context.__new__(Context)
@@ -49,7 +49,7 @@ class Context:
         return timed
 
     def lookup(self, field: str) -> str | None:
-        """The text of a field, None if it is absent."""
+        """The value of a field, None if it is absent."""
         return self.values.get(field)
 
 
@@ -58,7 +58,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def time_text(now: PointInTime) -> str:
-    """The RFC 3339 text of a point in time, in UTC with milliseconds."""
+    """A point in time as an RFC 3339 string, in UTC with milliseconds."""
     if not isinstance(now, datetime):
         now = datetime.fromtimestamp(now / 1000, UTC)
     return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The shape of stored flags and segments, as decoded from JSON.
+"""Types of stored flags and segments as decoded from JSON, before they are compiled.
 
 The engine does not trust these types: null, another type or an unknown key is allowed everywhere and gives a definite
 result.
@@ -41,7 +41,7 @@ class StrategyDefinition(TypedDict, total=False):
 
 
 class DependencyDefinition(TypedDict, total=False):
-    """What a flag needs of a parent. `enabled` is true by default; empty `variants` mean any."""
+    """A parent and the state it must have. `enabled` is true by default; empty `variants` mean any."""
 
     feature: str
     enabled: bool

@@ -1,4 +1,4 @@
-"""Flags that depend on others.
+"""Checks whether the parents of a flag are in the state that the flag requires.
 
 A parent has to be among the flags of the snapshot and may not depend on a flag itself, so cycles and chains
 are never followed.
@@ -14,7 +14,7 @@ from playground.engine.snapshot import Snapshot
 
 
 def unmet_parents(snapshot: Snapshot, outcomes: Sequence[PlainOutcome], position: int) -> tuple[Unmet, ...]:
-    """The parents of the flag at a position that are not as it needs them."""
+    """The parents of the flag at a position that are not in the required state."""
     found = []
     for parent in snapshot.flags[position].parents:
         problem = _problem(snapshot, outcomes, parent)

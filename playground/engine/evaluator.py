@@ -1,4 +1,4 @@
-"""One evaluation of a snapshot: every flag's result, and enough kept to explain each of them.
+"""Evaluates a snapshot for one context: the result of every flag, and what is needed to explain it.
 
 Time and randomness are arguments. Outcomes are plain tuples, made once per flag and read by position: reasons, pages
 and answers look everything up in them, and nothing is evaluated twice.
@@ -89,7 +89,7 @@ class Evaluation:
             yield flag, FlagOutcome(*outcome)
 
     def pair(self, name: str) -> tuple[CompiledFlag, FlagOutcome]:
-        """The flag of this name with its outcome. Raises KeyError if there is none."""
+        """The flag of this name with its outcome. Raises KeyError if the snapshot does not have it."""
         position = self.snapshot.positions[name]
         return self.snapshot.flags[position], FlagOutcome(*self.outcomes[position])
 
@@ -98,7 +98,7 @@ class Evaluation:
         return variant_name(flag, outcome)
 
     def sticky(self, stickiness: str) -> tuple[str, str] | None:
-        """The field and the value that a stickiness hashes for this context, None if there is none."""
+        """The context field and value that a stickiness hashes, None if the context has none."""
         field = sticky_field(self.context, stickiness)
         return None if field is None else (field, self.context.values[field])
 

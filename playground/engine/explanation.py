@@ -1,4 +1,4 @@
-"""Every detail of one flag's result, for a page: built on demand from the outcomes of an evaluation."""
+"""Explains one flag's result in every detail, from the outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class VariantShare:
 
 @dataclass(frozen=True, slots=True)
 class VariantExplanation:
-    """How a variant was chosen: its `place` from 1 to `total`, None if an override decided."""
+    """How a variant was picked: its `place` from 1 to `total`, None if an override decided."""
 
     name: str
     place: int | None
@@ -96,7 +96,7 @@ class StrategyExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ParentExplanation:
-    """A flag that this one depends on. `problem` is None if it is as needed."""
+    """A parent of the flag. `problem` is None if it is in the required state."""
 
     name: str
     needs_enabled: bool

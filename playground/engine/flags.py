@@ -1,4 +1,4 @@
-"""A flag and a segment, compiled: what evaluations read instead of the stored documents."""
+"""Compiled flags and segments, which evaluations read instead of the stored documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playground.engine.variants import CompiledVariants
 
 @dataclass(frozen=True, slots=True)
 class CompiledSegment:
-    """A segment: all its constraints have to hold."""
+    """A compiled segment. All its constraints must hold."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class CompiledSegment:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A flag that another depends on. `variants` is empty where any will do."""
+    """A parent, and the state it must have. Empty `variants` mean any."""
 
     name: str
     enabled: bool
@@ -33,7 +33,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class CompiledFlag:
-    """A flag in one environment. `fault` is why SDKs cannot read it, None if they can.
+    """A compiled flag in one environment. `fault` says why SDKs cannot read it, None if they can.
 
     `digest` identifies the document it was compiled from; empty if the flag depends on segments too.
     """

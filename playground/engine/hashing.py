@@ -1,4 +1,4 @@
-"""Where an identifier falls: MurmurHash3 (x86, 32 bit) over UTF-8, as all SDKs compute it.
+"""Rollout buckets and variant places of identifiers: MurmurHash3 (x86, 32 bit) of UTF-8, as in all SDKs.
 
 Both numbers that a flag's result can depend on come from here: the bucket of a rollout, from 1 to 100, and the place of
 an identifier among the weights of variants, from 1 to their total.
@@ -19,16 +19,16 @@ Random = Callable[[], float]
 
 
 def hash_key(group: str) -> bytes:
-    """What precedes the identifier in the hashed bytes: the group and a colon."""
+    """The bytes that are hashed before the identifier: the group and a colon."""
     return group.encode() + b":"
 
 
 def hashed_places(keys: Iterable[bytes], sizes: Iterable[int], identifier: bytes, seed: int) -> list[int]:
-    """For every key where the identifier falls, from 1 to the key's size."""
+    """The place of the identifier for each key, from 1 to the size given for that key."""
     # `strict` would cost a tenth of an evaluation; sizes may be endless. False asks for an unsigned number.
     return [murmur3(key + identifier, seed, False) % size + 1 for key, size in zip(keys, sizes, strict=False)]
 
 
 def drawn_places(sizes: Iterable[int], random: Random) -> list[int]:
-    """The same at random, where there is no identifier."""
+    """Random places, from 1 to each size, for a context without an identifier."""
     return [int(random() * size) + 1 for size in sizes]

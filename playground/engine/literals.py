@@ -1,4 +1,4 @@
-"""Parsers for numbers, versions, times, addresses and networks.
+"""Parsers for numbers, versions, times, IP addresses and networks.
 
 Yggdrasil has two grammars: a strict one for constraint values (its rule language) and a tolerant one for context
 values. docs/decisions/evaluation.md lists the choices.
@@ -153,7 +153,7 @@ Network = tuple[int, int, int]
 
 
 def network(text: str) -> Network | None:
-    """An address, or an address with a prefix length or (IPv4) a netmask; host bits may be set."""
+    """An IP address, optionally with a prefix length or (IPv4) a netmask; host bits may be set."""
     host, slash, length = text.partition("/")
     found = address(host)
     if found is None:

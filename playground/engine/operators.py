@@ -38,9 +38,9 @@ OPERATORS: dict[str, Operator] = dict(
     (
         _operator("IN", "values", "set", "", "one of"),
         _operator("NOT_IN", "values", "set", "", "none of"),
-        _operator("STR_STARTS_WITH", "values", "text", "a text", "starting with"),
-        _operator("STR_ENDS_WITH", "values", "text", "a text", "ending with"),
-        _operator("STR_CONTAINS", "values", "text", "a text", "containing"),
+        _operator("STR_STARTS_WITH", "values", "text", "a string", "starting with"),
+        _operator("STR_ENDS_WITH", "values", "text", "a string", "ending with"),
+        _operator("STR_CONTAINS", "values", "text", "a string", "containing"),
         _operator("NUM_EQ", "value", "number", "a number", "equal to"),
         _operator("NUM_GT", "value", "number", "a number", "above"),
         _operator("NUM_GTE", "value", "number", "a number", "of at least"),
@@ -53,8 +53,8 @@ OPERATORS: dict[str, Operator] = dict(
         _operator("SEMVER_GTE", "value", "version", "a version", "of at least"),
         _operator("SEMVER_LT", "value", "version", "a version", "below"),
         _operator("SEMVER_LTE", "value", "version", "a version", "of at most"),
-        _operator("REGEX", "value", "regex", "a text", "matching"),
-        _operator("IN_CIDR", "values", "network", "an address", "in"),
+        _operator("REGEX", "value", "regex", "a string", "matching"),
+        _operator("IN_CIDR", "values", "network", "an IP address", "in"),
     )
 )
 
@@ -123,17 +123,17 @@ _ORDERED: dict[str, Callable[[Any], Test]] = {
 
 
 def text_test(operator: str, texts: list[str]) -> Test:
-    """The test of a STR_ operator: at least one of the texts matches."""
-    wanted = tuple(texts)
+    """The test of a STR_ operator: at least one of the strings matches."""
+    expected = tuple(texts)
     if operator == "STR_STARTS_WITH":
-        return lambda value: value is not None and value.startswith(wanted)
+        return lambda value: value is not None and value.startswith(expected)
     if operator == "STR_ENDS_WITH":
-        return lambda value: value is not None and value.endswith(wanted)
-    return lambda value: value is not None and any(text in value for text in wanted)
+        return lambda value: value is not None and value.endswith(expected)
+    return lambda value: value is not None and any(text in value for text in expected)
 
 
 def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
-    """Whether a text (in UTF-8) matches a valid pattern. An undecidable one counts as holding."""
+    """Whether a string (in UTF-8) matches a valid pattern. An undecidable one counts as holding."""
 
     def test(value: Any) -> bool:
         if value is None or value is UNDECIDABLE:
@@ -145,7 +145,7 @@ def pattern_test(pattern: str, *, fold: bool, inverted: bool) -> Test:
 
 
 def network_test(texts: list[str]) -> Test:
-    """Whether an address is in one of the networks; texts that are not networks are ignored."""
+    """Whether an IP address is in one of the networks; strings that are not networks are ignored."""
     networks = tuple(found for text in texts if (found := literals.network(text)) is not None)
 
     def test(value: literals.Address | None) -> bool:

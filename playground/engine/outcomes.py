@@ -1,4 +1,4 @@
-"""What an evaluation finds for strategies and flags, and the one order in which that decides a flag's result."""
+"""The outcome of each strategy and flag in an evaluation, and the precedence of the causes of a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PICK: Final = 3
 
 
 class ParentProblem(Enum):
-    """Why a parent is not as its child needs it."""
+    """Why a parent is not in the state that its child requires."""
 
     MISSING = "missing"
     CHAINED = "chained"
@@ -33,14 +33,14 @@ class ParentProblem(Enum):
 
 
 class Unmet(NamedTuple):
-    """A parent that is not as its child needs it."""
+    """A parent that is not in the state that its child requires."""
 
     parent: Parent
     problem: ParentProblem
 
 
 class FlagOutcome(NamedTuple):
-    """What was found for one flag. Evaluations keep plain tuples of the same fields."""
+    """The outcome of one flag. Evaluations keep plain tuples of the same fields."""
 
     result: bool | None
     """The result of the strategies; None: only an SDK can tell."""
@@ -62,7 +62,7 @@ PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tu
 
 
 class State(Enum):
-    """What a person reads: On, Off, Can't tell, or on a share of calls (``playground.engine.chance``)."""
+    """The result shown on pages: On, Off, Can't tell, or on a share of calls (``playground.engine.chance``)."""
 
     ON = "on"
     OFF = "off"
@@ -71,7 +71,7 @@ class State(Enum):
 
 
 class Cause(Enum):
-    """What decides the result of a flag; of several, the one listed first."""
+    """What decides the result of a flag. If several apply, the first in this order."""
 
     SWITCHED_OFF = "switched off"
     UNREADABLE = "SDKs cannot read it"
@@ -95,7 +95,7 @@ class Cause(Enum):
 
 
 def cause_of(flag: CompiledFlag, outcome: PlainOutcome) -> Cause:
-    """What decides the result of a flag. A parent does only where the flag's own strategies do not keep it off."""
+    """What decides the result of a flag. A parent decides only if the flag's own strategies do not keep it off."""
     result, _, decided, _, _, _, unmet = outcome
     if not flag.enabled:
         return _SWITCHED_OFF
@@ -121,7 +121,7 @@ _STATES = {
 
 
 def state_of(flag: CompiledFlag, outcome: PlainOutcome) -> State:
-    """On, off, or can't tell: only where what a server cannot know would change the result."""
+    """On, off, or can't tell. Can't tell only if what a server cannot know would change the result."""
     cause = cause_of(flag, outcome)
     if cause is not Cause.PARENT:
         return _STATES[cause]

@@ -1,4 +1,4 @@
-"""Regular expressions with RE2, whose time is linear in the text; here its memory is bounded too.
+"""Regular expressions with RE2: time linear in the length of the string, and bounded memory.
 
 One person stores a pattern that everybody's evaluations run. Therefore its length, its memory, the text it runs over
 and the number of compiled patterns that a process keeps are limited.
@@ -46,7 +46,7 @@ def compiled(pattern: str, *, case_insensitive: bool = False) -> Any:
 
 
 def longest_text(pattern: str, *, case_insensitive: bool = False) -> int:
-    """Characters of the longest text that a valid pattern runs over."""
+    """The longest string, in characters, that a valid pattern is matched against."""
     size = compiled(pattern, case_insensitive=case_insensitive).programsize
     return next((length for length in TEXT_LENGTHS if length * size <= MAX_STEPS), TEXT_LENGTHS[-1])
 

@@ -1,4 +1,4 @@
-"""The reason of each flag's result in one sentence, from the outcomes of an evaluation."""
+"""Writes the reason of each flag's result in one sentence, from the outcomes of an evaluation."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Places(dict[str, _Placed | None]):
 
 
 class Reasons:
-    """The reasons of one evaluation; phrases that several flags have in common are made once."""
+    """The reasons of one evaluation. Phrases that several flags share are built once."""
 
     __slots__ = ("_evaluation", "_phrases", "_places", "_segments", "subjects", "values")
 
@@ -101,11 +101,11 @@ class Reasons:
         self._segments: dict[int, str] = {}
 
     def all(self) -> Iterator[str]:
-        """Why each flag has its result, in the snapshot's order."""
+        """The reason of each flag's result, in the order of the snapshot."""
         return map(self.flag, self._evaluation.snapshot.flags, self._evaluation.outcomes)
 
     def flag(self, flag: CompiledFlag, outcome: PlainOutcome) -> str:
-        """Why a flag has its result."""
+        """The reason of a flag's result."""
         cause = cause_of(flag, outcome)
         _, _, decided, _, _, found, _ = outcome
         if cause is Cause.NO_STRATEGY_PASSED:
@@ -137,7 +137,7 @@ class Reasons:
         return failed[0] if len(failed) == 1 else sentences.strategies_together(failed)
 
     def strategy(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
-        """Why a strategy has its own result."""
+        """The reason of a strategy's own result."""
         if outcome[VERDICT]:
             return self.passed(strategy, outcome)
         if outcome[VERDICT] is None:
@@ -162,11 +162,11 @@ class Reasons:
         text = conditions.met % self._phrases[conditions.fields] if conditions.all_hold else ""
         for position in strategy.segments:
             inside = sentences.in_segment(self._evaluation.snapshot.segments[position].name)
-            text = f"{text}; {inside}" if text else inside
+            text = f"{text}; {inside}" if text else sentences.capitalised(inside)
         if rollout is None:
             return text or sentences.FOR_EVERYONE
         sentence = self.rollout(rollout, outcome[BUCKET])
-        return f"{text}; {sentences.unended(sentence)}" if text else sentence
+        return f"{text}; {sentence}" if text else sentence
 
     def failed(self, strategy: CompiledStrategy, outcome: StrategyOutcome) -> str:
         """Why a strategy is off."""
@@ -204,6 +204,8 @@ class Reasons:
         unmet = (position for position in strategy.segments if not self._evaluation.holds(position))
         parts += map(self._unmet_segment, unmet)
         parts += map(sentences.missing_segment, strategy.missing_segments)
+        if parts and not text:
+            parts[0] = sentences.capitalised(parts[0])
         return "; ".join(parts)
 
     def _unmet_constraints(self, conditions: Conditions, bits: int) -> str:

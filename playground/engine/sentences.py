@@ -1,4 +1,4 @@
-"""The sentences and phrases of which reasons are made, for the API and for pages.
+"""The sentences and phrases of reasons, for the API and for pages. Sentences have no full stop at the end.
 
 Values are cut after SHOWN_LENGTH characters, lists after SHOWN_VALUES members, with "…".
 """
@@ -29,6 +29,11 @@ def shown(text: str) -> str:
     return text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
 
 
+def capitalised(phrase: str) -> str:
+    """A phrase of ours at the start of a sentence. Names of context fields keep their case."""
+    return phrase[0].upper() + phrase[1:]
+
+
 def quoted(text: str) -> str:
     return f'"{text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"}"'
 
@@ -50,8 +55,8 @@ def unmet_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str
         among = "one of" if (operator == "IN") is not inverted else "none of"
         return f", needs {among} {listed(values)}"
     described = OPERATORS[operator]
-    wanted = f"{described.noun} {described.relation} {listed(values)}"
-    return f", needs anything but {wanted}" if inverted else f", needs {wanted}"
+    expected = f"{described.noun} {described.relation} {listed(values)}"
+    return f", needs anything but {expected}" if inverted else f", needs {expected}"
 
 
 def met_phrase(operator: str, values: Sequence[str], *, inverted: bool) -> str:
@@ -95,16 +100,16 @@ class _Ends(dict[int, str]):
 
 INSIDE = _Ends(", {} % rollout")
 """ "userId 42 is in bucket 8, 60 % rollout", after who was placed."""
-OUTSIDE = _Ends(" and the rollout stops at {} %.")
-""" "userId 42 is in bucket 53 and the rollout stops at 50 %.", after who was placed."""
+OUTSIDE = _Ends(" and the rollout stops at {} %")
+""" "userId 42 is in bucket 53 and the rollout stops at 50 %", after who was placed."""
 
 
 def no_identifier(stickiness: str) -> str:
-    return f"The rollout is by {stickiness} and the context has none, so it is off."
+    return f"The rollout is by {stickiness} and the context has none, so it is off"
 
 
 def random_rollout(threshold: int) -> str:
-    return f"Random on each call: about {threshold} % of calls are on."
+    return f"Random on each call: about {threshold} % of calls are on"
 
 
 def in_segment(name: str) -> str:
@@ -157,8 +162,8 @@ def parent_on(name: str) -> str:
     return f"Depends on {name} being off, and it is on here"
 
 
-def parent_variant(name: str, variant: str, wanted: Sequence[str]) -> str:
-    return f"Depends on variant {listed(wanted)} of {name}, which has {variant} here"
+def parent_variant(name: str, variant: str, expected: Sequence[str]) -> str:
+    return f"Depends on variant {listed(expected)} of {name}, which has {variant} here"
 
 
 def parent_met(name: str, enabled: bool) -> str:
@@ -182,11 +187,7 @@ def strategies_together(reasons: Sequence[str]) -> str:
     text = ""
     number = 1
     for reason in reasons[:SHOWN_STRATEGIES]:
-        text += (
-            _STRATEGY_NUMBERS[number] + reason
-            if reason[-1] == "."
-            else _STRATEGY_NUMBERS[number] + reason + "."
-        )
+        text += _STRATEGY_NUMBERS[number] + reason
         number += 1
     return f"{text} … ({len(reasons)} strategies in all)" if len(reasons) > SHOWN_STRATEGIES else text
 
@@ -194,13 +195,8 @@ def strategies_together(reasons: Sequence[str]) -> str:
 _STRATEGY_NUMBERS = (
     "",
     "Strategy 1: ",
-    *(f" Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)),
+    *(f". Strategy {number}: " for number in range(2, SHOWN_STRATEGIES + 1)),
 )
-
-
-def unended(sentence: str) -> str:
-    """A sentence without its full stop, as a part of a longer one."""
-    return sentence.removesuffix(".")
 
 
 def variant_reason(name: str, *, subject: str | None, place: int, total: int) -> str:

@@ -1,4 +1,4 @@
-"""All flags of an environment, compiled: what one evaluation after the other reads."""
+"""A snapshot: all flags of an environment, compiled once and evaluated many times."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Snapshot:
 
     @property
     def is_worn(self) -> bool:
-        """Whether it has so much that may not be needed that it is better compiled anew."""
+        """Whether so many of its columns and segments may be unused that it should be compiled from scratch."""
         return self.entries > 2 * self.compiled_entries + SPARE_ENTRIES
 
     @cached_property
     def batch(self) -> Batch:
-        """Its strategies and segments, laid out for evaluating them."""
+        """The strategies and segments, laid out for evaluation."""
         return Batch(self.flags, self.segments)
 
     @cached_property
     def sizes(self) -> Counter[str]:
-        """How many flags each project has."""
+        """The number of flags of each project."""
         return Counter(flag.project for flag in self.flags)
 
     @cached_property
@@ -54,7 +54,7 @@ class Snapshot:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Where the flag of a name is."""
+        """The position of each flag, by name."""
         return {flag.name: position for position, flag in enumerate(self.flags)}
 
     @cached_property
@@ -63,11 +63,11 @@ class Snapshot:
         return [position for position, flag in enumerate(self.flags) if flag.parents]
 
     def only(self, name: str) -> Snapshot:
-        """The flag of this name with its parents (empty if it is unknown): all it takes to evaluate it."""
+        """A snapshot of only this flag and its parents; empty if the name is unknown."""
         if name not in self.positions:
             return self._of([])
-        wanted = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
-        return self._of([flag for flag in self.flags if flag.name in wanted])
+        names = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
+        return self._of([flag for flag in self.flags if flag.name in names])
 
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         return Snapshot(tuple(flags), self.segments, self.columns, environment=self.environment)

@@ -1,4 +1,4 @@
-"""Activation strategies: the built-in types and their parameters, and how a stored strategy is compiled."""
+"""Compiles activation strategies: the built-in types, their parameters and rollouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from playground.engine.variants import CompiledVariants, compile_strategy_varian
 
 @dataclass(frozen=True, slots=True)
 class StrategyType:
-    """A built-in strategy type. `evaluated`: whether a server can evaluate it, or only an SDK."""
+    """A built-in strategy type. `evaluated`: a server can evaluate it, not only an SDK."""
 
     name: str
     parameters: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ STRATEGIES: dict[str, StrategyType] = {
 
 
 class Mode(Enum):
-    """How a strategy is decided; OPEN: by its conditions and its rollout."""
+    """What decides a strategy. OPEN: its conditions and its rollout."""
 
     OPEN = "open"
     NEVER = "never"
@@ -66,7 +66,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class CompiledStrategy:
-    """A strategy ready to run.
+    """A compiled strategy.
 
     `conditions` are the stored constraints, followed by the strategy's own for userWithId and remoteAddress. `all_hold`
     are their bits if all hold; -1, which is never reached, if a segment does not exist. `rollout` is None if there is
@@ -144,9 +144,9 @@ def _only_sdk(name: str) -> str:
 
 def _segments(ids: object, segments: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions of the segments, each once, and the ids of those that do not exist."""
-    wanted = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
-    found = tuple(segments[segment] for segment in wanted if segment in segments)
-    return found, tuple(segment for segment in wanted if segment not in segments)
+    unique = list(dict.fromkeys(text_of(segment) for segment in items_of(ids)))
+    found = tuple(segments[segment] for segment in unique if segment in segments)
+    return found, tuple(segment for segment in unique if segment not in segments)
 
 
 def _fault(
@@ -180,7 +180,7 @@ def _own_condition(name: str, parameters: Mapping[str, str], columns: Columns) -
         networks = [trimmed(part) for part in text.split(",")]
         fault = "the IPs cannot be read by SDKs" if unquotable(text) else None
         test = operators.network_test(networks)
-        return _condition("remoteAddress", "address", test, networks, "an address in", fault, columns)
+        return _condition("remoteAddress", "address", test, networks, "an IP address in", fault, columns)
     return None
 
 

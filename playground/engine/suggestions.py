@@ -1,4 +1,4 @@
-"""Suggestions for numbers and dates that SDKs cannot read.
+"""Suggests replacements for numbers and dates that SDKs cannot read.
 
 The reference accepts whatever JavaScript reads, so its exports contain such values; in SDKs they never match.
 """

@@ -1,4 +1,4 @@
-"""Variants of flags and strategies, and which of them an identifier gets."""
+"""Compiles variants, and picks the variant of an identifier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Override = tuple[int, int, frozenset[str], str]
 
 @dataclass(frozen=True, slots=True)
 class CompiledVariants:
-    """A list of variants to choose from. `limits` are the cumulative weights; the first override that matches wins."""
+    """A compiled list of variants. `limits` are the cumulative weights; the first override that matches wins."""
 
     names: tuple[str, ...]
     limits: tuple[int, ...]
@@ -32,12 +32,12 @@ class CompiledVariants:
     overrides: tuple[Override, ...] = ()
 
     def pick(self, values: list[Any], random: Random) -> tuple[int, int]:
-        """The index of the chosen variant (NONE if there is none) and its place from 1 to `total`.
+        """The index of the picked variant (NONE if there is none) and its place from 1 to `total`.
 
         The place is 0 if an override decided.
         """
-        for index, column, wanted, _ in self.overrides:
-            if values[column] in wanted:
+        for index, column, expected, _ in self.overrides:
+            if values[column] in expected:
                 return index, 0
         if not self.total:
             return NONE, 0
@@ -48,9 +48,9 @@ class CompiledVariants:
 def variant_places(
     keys: list[bytes], totals: list[int], identifier: bytes | None, random: Random
 ) -> list[int]:
-    """Where an identifier falls among the weights of each list of variants; at random without one.
+    """The place of an identifier among the weights of each list of variants; random without an identifier.
 
-    The chosen variant is the first whose cumulative weight reaches the place: `bisect_left(limits, place)`.
+    The picked variant is the first whose cumulative weight reaches the place: `bisect_left(limits, place)`.
     """
     if identifier is None:
         return drawn_places(totals, random)
@@ -101,6 +101,6 @@ def _overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Over
         for override in objects_of(variant.get("overrides")):
             field = string_of(override.get("contextName"))
             if field is not None:
-                wanted = frozenset(strings_of(override.get("values")))
-                found.append((index, columns.position("text", field), wanted, field))
+                expected = frozenset(strings_of(override.get("values")))
+                found.append((index, columns.position("text", field), expected, field))
     return found

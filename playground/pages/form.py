@@ -13,7 +13,7 @@ from projects.access import readable_projects
 from projects.models import ContextField, Environment
 
 # Collapsed below the other fields unless a condition reads them. The environment has its own control.
-SELDOM = ("sessionId", "remoteAddress", "appName", "environment")
+LAST_FIELDS = ("sessionId", "remoteAddress", "appName", "environment")
 ALWAYS = ("userId", "currentTime")
 NAMED_PROJECTS = 3
 MOST_OPTIONS = 500  # of all fields together; fields beyond this limit are text inputs
@@ -26,7 +26,7 @@ _NOT_IN_IDS = re.compile(r"[^\w-]")
 class Choice:
     value: str
     label: str
-    chosen: bool
+    selected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ContextForm:
     environments: list[Choice]
     projects: list[Choice]
     fields: list[FieldInput]
-    seldom: list[FieldInput]
+    unused: list[FieldInput]
     more_fields: int
     more_projects: int
     json: str | None
@@ -67,10 +67,10 @@ class ContextForm:
 
     @property
     def projects_label(self) -> str:
-        chosen = [choice.value for choice in self.projects if choice.chosen]
-        if len(chosen) > NAMED_PROJECTS:
-            return f"{len(chosen)} projects"
-        return ", ".join(chosen) if chosen else "All projects"
+        selected = [choice.value for choice in self.projects if choice.selected]
+        if len(selected) > NAMED_PROJECTS:
+            return f"{len(selected)} projects"
+        return ", ".join(selected) if selected else "All projects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +109,14 @@ def make_form(
     inputs = list(_inputs(query, options, used, errors, prefix))
     shown = _shown(inputs)
     projects = _choices(options.projects, query.projects or ())
-    offered = sorted(projects, key=lambda choice: not choice.chosen)[:MOST_PROJECTS]
+    offered = sorted(projects, key=lambda choice: not choice.selected)[:MOST_PROJECTS]
     named = {field.name for field in inputs}
     return ContextForm(
         prefix=prefix,
         environments=_choices(((name, name) for name in options.environments), query.environments),
         projects=offered if len(projects) > MOST_PROJECTS else projects,
         fields=[field for field in shown if field.stands_first],
-        seldom=[field for field in shown if not field.stands_first],
+        unused=[field for field in shown if not field.stands_first],
         more_fields=len(inputs) - len(shown),
         more_projects=len(projects) - len(offered),
         json=query.json,
@@ -137,8 +137,8 @@ def _shown(inputs: Sequence[FieldInput]) -> list[FieldInput]:
     return [field for field in inputs if field.name in kept or field.value]
 
 
-def _choices(options: Iterable[tuple[str, str]], chosen: Collection[str]) -> list[Choice]:
-    return [Choice(value, label, value in chosen) for value, label in options]
+def _choices(options: Iterable[tuple[str, str]], selected: Collection[str]) -> list[Choice]:
+    return [Choice(value, label, value in selected) for value, label in options]
 
 
 def _inputs(
@@ -173,9 +173,9 @@ def _inputs(
 
 
 def _first(legal: Iterable[str]) -> list[str]:
-    """Sorts the fields: userId, the others in their order, the time, then the fields of SELDOM."""
-    names = [name for name in legal if name not in ALWAYS and name not in SELDOM]
-    return ["userId", *names, "currentTime", *(name for name in SELDOM if name in legal)]
+    """Sorts the fields: userId, the others in their order, the time, then the fields of LAST_FIELDS."""
+    names = [name for name in legal if name not in ALWAYS and name not in LAST_FIELDS]
+    return ["userId", *names, "currentTime", *(name for name in LAST_FIELDS if name in legal)]
 
 
 def _said(problem: Problem) -> str:

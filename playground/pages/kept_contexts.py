@@ -1,4 +1,4 @@
-"""Stores contexts that are too long for a URL. The URL then contains their digest instead."""
+"""Stores contexts that are too long for a URL, and finds them by the digest in the URL."""
 
 from hashlib import sha256
 from urllib.parse import urlencode

@@ -80,7 +80,7 @@ class Chip:
     count: int
     label: str
     href: str
-    chosen: bool
+    selected: bool
     mark: str = ""
 
     @property
@@ -106,11 +106,13 @@ class Results:
         self.counts = Counter(row.result for row in self.all)
         self.variants = Counter(row.variant for row in self.all if row.variant is not None)
         # A link keeps working when no flag gives this variant any more: the table is then empty.
-        chosen = given.get("variant", "").strip()
+        selected = given.get("variant", "").strip()
         filters = (
             Filter("q", "Find a flag"),
             Filter("result", "Result", list(WORDS.items())),
-            Filter("variant", "Variant", [(name, name) for name in sorted({*self.variants, chosen} - {""})]),
+            Filter(
+                "variant", "Variant", [(name, name) for name in sorted({*self.variants, selected} - {""})]
+            ),
         )
         self.values = {field.name: field.value(given) for field in filters}
         self.listing: Listing[Row] = Listing(
@@ -129,24 +131,24 @@ class Results:
 
     @property
     def chips(self) -> Iterator[Chip]:
-        chosen, url = self.values["result"], self.listing.url
+        selected, url = self.values["result"], self.listing.url
         for result, words in WORDS.items():
-            if result == "random" and not self.counts[result] and chosen != result:
+            if result == "random" and not self.counts[result] and selected != result:
                 continue
             label = words[0].lower() + words[1:]
-            href = url(result=None if chosen == result else result)
-            yield Chip(self.counts[result], label, href, chosen == result, result)
+            href = url(result=None if selected == result else result)
+            yield Chip(self.counts[result], label, href, selected == result, result)
 
     @property
     def variant_chips(self) -> Iterator[Chip]:
         """The most frequent variants, and the selected one."""
-        chosen = self.values["variant"]
+        selected = self.values["variant"]
         shown = {name for name, _ in self.variants.most_common(MOST_CHIPS)}
         for name, count in sorted(self.variants.items()):
-            if name not in shown and name != chosen:
+            if name not in shown and name != selected:
                 continue
-            href = self.listing.url(variant=None if chosen == name else name)
-            yield Chip(count, name, href, chosen == name)
+            href = self.listing.url(variant=None if selected == name else name)
+            yield Chip(count, name, href, selected == name)
 
     @property
     def all_url(self) -> str:

@@ -205,7 +205,7 @@ class FlagPage(QueryPage):
         alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
         evaluations = evaluate_columns(self.query, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
-            raise NotFound(f"There is no active flag {name} among these projects.")
+            raise NotFound(f"Active flag {name} not found in these projects.")
         most = max(1, MOST_CONDITIONS // len(evaluations))
         shown = evaluations[:MOST_COLUMNS]
         details = [FlagDetails(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]

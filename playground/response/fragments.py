@@ -1,4 +1,4 @@
-"""The parts of an answer that do not depend on the context, serialised when a definition is compiled."""
+"""Serialises the parts of a flag's answer that do not depend on the context, when the flag is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frontend SDKs receive: the flags that are on, each with its variant."""
+"""Builds the answer for frontend SDKs: the flags that are on, each with its variant."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _toggle(flag: CompiledFlag, fragments: FlagFragments, outcome: FlagOutcome) 
 
 def _variant(fragments: FlagFragments, outcome: FlagOutcome) -> bytes:
     if outcome.decided != NONE:
-        chosen = outcome.strategies[outcome.decided][PICK]
-        if chosen != NONE:
-            return fragments.strategies[outcome.decided].variant(chosen) + BOTH_SPELLINGS
+        pick = outcome.strategies[outcome.decided][PICK]
+        if pick != NONE:
+            return fragments.strategies[outcome.decided].variant(pick) + BOTH_SPELLINGS
     return NO_VARIANT if outcome.pick == NONE else fragments.picks[outcome.pick] + b"}"

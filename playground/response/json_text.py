@@ -1,4 +1,4 @@
-"""JSON of stored values, whatever they are."""
+"""Serialises any stored value as JSON, however it is nested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fragments of a whole answer in their order, and where the values that depend on the context go."""
+"""The order of the fragments in a whole answer, and the slots for values that depend on the context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a document takes once it is compiled and serialised, for a cache bounded in bytes.
+"""Estimates the memory of a compiled and serialised document, for a cache limited in bytes.
 
 Measured on CPython 3.11: it grows with the document's JSON and with how many values that has, which its commas tell.
 Documents of many shapes take between half and twice the estimate (tests/playground/response/test_memory.py).

@@ -1,4 +1,4 @@
-"""A snapshot of the engine with everything its answers have in common, serialised once."""
+"""A snapshot of the engine with the serialised parts that all its answers share."""
 
 from __future__ import annotations
 

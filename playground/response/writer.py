@@ -1,8 +1,8 @@
-"""The playground's answer in the reference's shape, as bytes.
+"""Writes the playground's answer as bytes, in the reference's format.
 
 Everything of a flag that does not depend on the context is serialised once, when its definition is compiled
 (`fragments`). All fragments are laid out once for a snapshot (`layout`). An answer is a copy of that list with the
-values of this evaluation in their slots, joined: true and false, buckets, chosen variants, reasons.
+values of this evaluation in their slots, joined: true and false, buckets, variant_slot variants, reasons.
 
 Fields that the reference does not have: `rollout` of a strategy (bucket, threshold, stickiness, and the field and value
 that were hashed; the bucket is null if there was nothing to hash), `reason` of a flag, and `unsatisfiedDependencies`,
@@ -79,13 +79,13 @@ def _render_flags(compiled: ResponseSnapshot, evaluation: Evaluation, parts: lis
         compiled.flags, evaluation.outcomes, reasons, layout.first, layout.starts, layout.ends, strict=True
     ):
         result, on, decided, pick, _, _, unmet = outcome
-        chosen = variants[first + decided] if decided != NONE else 0
-        if chosen:
-            parts[start + VARIANTS] = parts[chosen + 1]
+        variant_slot = variants[first + decided] if decided != NONE else 0
+        if variant_slot:
+            parts[start + VARIANTS] = parts[variant_slot + 1]
         if on:
             parts[start] = ON
-            if chosen:
-                parts[start + VARIANT] = parts[chosen][len(PICKED) :] + FEATURE_ENABLED
+            if variant_slot:
+                parts[start + VARIANT] = parts[variant_slot][len(PICKED) :] + FEATURE_ENABLED
             else:
                 parts[start + VARIANT] = NO_VARIANT if pick == NONE else flag.picks[pick]
         parts[end - RESULT] = ENDS[result]

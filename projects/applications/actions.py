@@ -44,6 +44,6 @@ def delete_application(name: str, *, caller: Caller) -> None:
 def access_application_for_update(caller: Caller, name: str) -> Application:
     application = readable_applications(caller).select_for_update().filter(name=name).first()
     if application is None:
-        raise NotFound(f"There is no application {name}.")
+        raise NotFound(f"Application {name} not found.")
     caller.check(Permission.UPDATE_APPLICATION)
     return application

@@ -70,13 +70,13 @@ class ProjectApplicationViewSet(InProjectViewSet):
 
         A search selects applications; each is returned whole.
         """
-        asked = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
-        asked.check()
-        key = asked.form.cleaned_data["sortBy"] or "appName"
-        ordered = queries.sort(asked.qs, key, descending=asked.descending)
-        page = queries.page(project_id, ordered, asked.start, asked.length)
+        filtered = ProjectApplicationFilter(request.query_params, queries.project_applications(project_id))
+        filtered.check()
+        key = filtered.form.cleaned_data["sortBy"] or "appName"
+        ordered = queries.sort(filtered.qs, key, descending=filtered.descending)
+        page = queries.page(project_id, ordered, filtered.start, filtered.length)
         records = queries.application_documents(project_id, page)
-        return Response({"total": asked.qs.count(), "applications": records})
+        return Response({"total": filtered.qs.count(), "applications": records})
 
 
 class ApplicationViewSet(ViewSet):
@@ -103,15 +103,15 @@ class ApplicationViewSet(ViewSet):
     )
     def list(self, request: ApiRequest) -> Response:
         """List all applications that have reported, with the projects whose flags they use."""
-        asked = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
-        asked.check()
-        page = asked.page(asked.qs.order_by("-name" if asked.descending else "name"))
+        filtered = ApplicationFilter(request.query_params, details.readable_applications(self.caller))
+        filtered.check()
+        page = filtered.page(filtered.qs.order_by("-name" if filtered.descending else "name"))
         records = details.overview_documents(self.caller, page)
-        return Response({"applications": records, "total": asked.qs.count()})
+        return Response({"applications": records, "total": filtered.qs.count()})
 
     @extend_schema(operation_id="getApplication", responses=ApplicationDetail)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
-        """Get an application with its instances and the flags it asked for."""
+        """Get an application with its instances and the flags it filtered for."""
         record = details.detail_document(self.caller, self.application)
         return Response(record | {"ignored": ignored_of(self.application)})
 
@@ -175,12 +175,12 @@ class FlagUsageViewSet(ViewSet):
     def authorise(self, name: str, *args: Any, **kwargs: Any) -> None:
         flag = readable_flags(self.caller).filter(name=name).first()
         if flag is None:
-            raise NotFound(f"There is no flag {name}.")
+            raise NotFound(f"Flag {name} not found.")
         self.flag = flag
 
     @extend_schema(operation_id="getFeatureUsageSummary", responses=FeatureUsage)
     def retrieve(self, request: ApiRequest, name: str) -> Response:
-        """Get how often a flag was asked for in the last hour, and which applications have asked for it."""
+        """Get how often a flag was filtered for in the last hour, and which applications have filtered for it."""
         return Response(flag_usage_document(self.flag))
 
     @extend_schema(

@@ -13,7 +13,7 @@ from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
-from projects.applications.details import access_application, asked_flags, instances_of, lines_of
+from projects.applications.details import access_application, evaluated_flags, instances_of, lines_of
 from projects.applications.ignored_reports import ignored_of
 from projects.console import PROJECTS, flag_url, project_url
 
@@ -28,12 +28,12 @@ class ApplicationPage(ListPage):
         Column("flag", "Flag", by=("flag_name", "environment")),
         Column("project", "Project", by=("project", "flag_name", "environment")),
         Column("environment", "Environment", by=("environment", "flag_name")),
-        Column("last-asked", "Last evaluated", by=("last_used_at", "flag_name")),
+        Column("last-evaluated", "Last evaluated", by=("last_used_at", "flag_name")),
     )
 
     def listing(self) -> Any:
         self.application = access_application(self.caller, self.kwargs["name"])
-        self.usage = asked_flags(self.caller, self.application)
+        self.usage = evaluated_flags(self.caller, self.application)
         return super().listing()
 
     def get_title(self) -> str:

@@ -43,7 +43,7 @@ def access_application(caller: Caller, name: str) -> Application:
     """An application that the caller may read. Raises NotFound."""
     application = readable_applications(caller).filter(name=name).first()
     if application is None:
-        raise NotFound(f"There is no application {name}.")
+        raise NotFound(f"Application {name} not found.")
     return application
 
 
@@ -77,7 +77,7 @@ def instances_of(application: Application) -> QuerySet[ApplicationInstance]:
     return instances.order_by("instance_id", "environment")
 
 
-def asked_flags(caller: Caller, application: Application) -> QuerySet[Any]:
+def evaluated_flags(caller: Caller, application: Application) -> QuerySet[Any]:
     """The application's usage of readable flags, with ``flag_name``, ``project`` and ``archived``."""
     flags = readable_flags(caller)
     named = flags.filter(pk=OuterRef("flag_id"))

@@ -18,7 +18,7 @@ class ApplicationFilter(ListFilter):
     sortBy = sort_keys("appName")
 
     def keep_matches(self, rows: QuerySet, name: str, value: str) -> QuerySet:
-        wanted = Q()
+        matches = Q()
         for term in terms_of(value):
-            wanted |= Q(folded_name__contains=term.casefold())
-        return rows.filter(wanted)
+            matches |= Q(folded_name__contains=term.casefold())
+        return rows.filter(matches)

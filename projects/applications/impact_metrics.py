@@ -62,8 +62,8 @@ def write_samples(cursor: Any, samples: Samples, *, now: datetime) -> int:
     ]
     statement = """
         INSERT INTO projects_impactseries AS known (name, labels, kind, help, value, count, buckets, seen_at)
-        SELECT told.*, %s FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[],
-               %s::float8[], %s::bigint[], %s::jsonb[]) AS told
+        SELECT reported.*, %s FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[],
+               %s::float8[], %s::bigint[], %s::jsonb[]) AS reported
         ON CONFLICT (name, labels) DO UPDATE SET
             help = excluded.help, seen_at = greatest(known.seen_at, excluded.seen_at),
             (value, count, buckets) = (SELECT
@@ -86,7 +86,7 @@ def _within_limits(cursor: Any, samples: Samples) -> Samples:
     series = sorted(samples)
     cursor.execute(
         "SELECT name, labels, kind FROM projects_impactseries JOIN unnest(%s::text[], %s::text[])"
-        " AS told (name, labels) USING (name, labels)",
+        " AS reported (name, labels) USING (name, labels)",
         [[each.name for each in series], [each.labels for each in series]],
     )
     stored = {Series(name, labels): kind for name, labels, kind in cursor.fetchall()}

@@ -5,7 +5,7 @@ from typing import Any
 
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
-from projects.applications.details import asked_flags, instances_of
+from projects.applications.details import evaluated_flags, instances_of
 from projects.models import Application, ApplicationInstance, StrategyType
 
 Document = dict[str, Any]
@@ -17,7 +17,7 @@ def application_overview(caller: Caller, application: Application) -> Document:
     The lists of missing flags and outdated SDKs are always empty: names of unknown flags are not stored, and
     SDK versions are not rated.
     """
-    used = list(asked_flags(caller, application).values_list("flag_name", "project"))
+    used = list(evaluated_flags(caller, application).values_list("flag_name", "project"))
     instances = list(instances_of(application))
     environments = sorted({instance.environment for instance in instances})
     return {

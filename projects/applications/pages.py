@@ -107,13 +107,15 @@ class ApplicationsPage(ListPage):
         """
         sort = self.shown.sort
         key = sort.removeprefix("-")
-        asked = {"query": self.shown.given.get("q", "").strip() or self.shown.given.get("environment", "")}
+        parameters = {
+            "query": self.shown.given.get("q", "").strip() or self.shown.given.get("environment", "")
+        }
         if sort != self.default_sort:
-            asked["sortBy"] = SORT_KEYS.get(key, key)
-            asked["sortOrder"] = "desc" if sort.startswith("-") else "asc"
+            parameters["sortBy"] = SORT_KEYS.get(key, key)
+            parameters["sortOrder"] = "desc" if sort.startswith("-") else "asc"
         if self.shown.page.number > 1:
-            asked["offset"] = str((self.shown.page.number - 1) * self.per_page)
-        query = urlencode({name: value for name, value in asked.items() if value}, quote_via=quote)
+            parameters["offset"] = str((self.shown.page.number - 1) * self.per_page)
+        query = urlencode({name: value for name, value in parameters.items() if value}, quote_via=quote)
         return curl_for(
             self.request, "GET", f"{api_path(self.project.pk)}/applications{'?' if query else ''}{query}"
         )

@@ -51,11 +51,11 @@ def search(lines: QuerySet[ProjectApplication], terms: Iterable[str]) -> QuerySe
 
     All rows if there are none.
     """
-    wanted = Q()
+    matches = Q()
     for term in terms:
         # No part contains the separator, so a term that does matches nothing.
-        wanted |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
-    return lines.filter(wanted)
+        matches |= Q(pk__in=[]) if SEPARATOR in term else Q(search__contains=term.casefold())
+    return lines.filter(matches)
 
 
 def in_environment(lines: QuerySet[ProjectApplication], environment: str) -> QuerySet[ProjectApplication]:
@@ -74,8 +74,8 @@ def page(
     project_id: str, lines: QuerySet[ProjectApplication], start: int, length: int
 ) -> list[ProjectApplication]:
     """A page of the sorted rows. Only ids are sorted; whole rows are read for one page."""
-    chosen = lines.values("application_id")[start : start + length]
-    whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=chosen)
+    page_ids = lines.values("application_id")[start : start + length]
+    whole = ProjectApplication.objects.filter(project_id=project_id, application_id__in=page_ids)
     return list(whole.order_by(*lines.query.order_by))
 
 

@@ -87,8 +87,10 @@ def limit_report(report: UsageReport, known: StoredUsage, *, now: datetime) -> L
         return LimitedReport(report, ignored)
     kept = replace(
         report,
-        instances={place: told for place, told in report.instances.items() if place not in places},
-        strategies={name: told for name, told in report.strategies.items() if name not in applications},
+        instances={place: reported for place, reported in report.instances.items() if place not in places},
+        strategies={
+            name: reported for name, reported in report.strategies.items() if name not in applications
+        },
         used={use: at for use, at in report.used.items() if use.application not in applications},
         hours={key: count for key, count in report.hours.items() if key[0].application not in applications},
     )
@@ -136,8 +138,8 @@ def write_ignored(cursor: Any, ignored: Counter[Subject], *, now: datetime) -> N
         return
     statement = """
         INSERT INTO projects_ignoredreport AS known (hour, kind, token_id, application, number)
-        SELECT date_trunc('hour', %s::timestamptz, 'UTC'), told.*
-          FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[]) AS told
+        SELECT date_trunc('hour', %s::timestamptz, 'UTC'), reported.*
+          FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[]) AS reported
         ON CONFLICT (hour, kind, token_id, application) DO UPDATE SET number = known.number + excluded.number
     """
     cursor.execute(statement, [now, *columns(rows, 4)])

@@ -85,10 +85,10 @@ def _read_instances(cursor: Any, report: UsageReport, known: StoredUsage) -> Non
     if not places:
         return
     statement = """
-        SELECT told.name, told.instance_id, told.environment, i.seen_at, i.sdk_version, i.sdk_type,
+        SELECT reported.name, reported.instance_id, reported.environment, i.seen_at, i.sdk_version, i.sdk_type,
                i.platform_name, i.platform_version, i.spec_version, i.engine_version, i.sdk_flavor
           FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::text[])
-               AS told (name, application_id, instance_id, environment)
+               AS reported (name, application_id, instance_id, environment)
           JOIN projects_applicationinstance i USING (application_id, instance_id, environment)
     """
     names, instance_ids, environments = columns(places, 3)
@@ -102,9 +102,9 @@ def _read_usage(cursor: Any, report: UsageReport, known: StoredUsage) -> None:
     if not uses:
         return
     statement = """
-        SELECT told.name, told.flag, told.environment, u.last_used_at
+        SELECT reported.name, reported.flag, reported.environment, u.last_used_at
           FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[], %s::text[])
-               AS told (name, application_id, flag, flag_id, environment)
+               AS reported (name, application_id, flag, flag_id, environment)
           JOIN projects_flagusage u USING (application_id, flag_id, environment)
     """
     names, flags, environments = columns(uses, 3)
@@ -124,10 +124,10 @@ def columns(rows: Any, width: int) -> tuple[list[Any], ...]:
 def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Writes:
     """Plans writes for rows that are new, have changed, or were last seen more than a minute ago."""
     writes = Writes(new_applications=set(report.strategies) - set(known.applications))
-    for name, told in report.strategies.items():
+    for name, reported in report.strategies.items():
         stored = known.strategies.get(name, set())
-        if not told <= stored and len(stored) < STRATEGIES_KEPT:
-            writes.strategies[name] = told
+        if not reported <= stored and len(stored) < STRATEGIES_KEPT:
+            writes.strategies[name] = reported
     for place, instance in report.instances.items():
         _plan_instance(writes, place, instance, known.instances.get(place), now)
     for use, at in report.used.items():
@@ -137,10 +137,14 @@ def plan_writes(report: UsageReport, known: StoredUsage, *, now: datetime) -> Wr
 
 
 def _plan_instance(
-    writes: Writes, place: InstanceKey, told: Instance, known: tuple[Instance, datetime] | None, now: datetime
+    writes: Writes,
+    place: InstanceKey,
+    reported: Instance,
+    known: tuple[Instance, datetime] | None,
+    now: datetime,
 ) -> None:
     stored, seen_at = known or (Instance(), None)
-    merged = told.completed_by(stored)
+    merged = reported.completed_by(stored)
     if seen_at is not None and merged == stored and now - seen_at < STEP:
         return
     writes.instances[place] = merged

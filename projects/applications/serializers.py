@@ -15,15 +15,15 @@ class ApplicationSdk(serializers.Serializer):
 class ProjectApplicationRecord(serializers.Serializer):
     name = serializers.CharField(help_text="Application name, same as `appName` in the SDK configuration.")
     environments = serializers.ListField(
-        child=serializers.CharField(), help_text="Environments in which it asked for flags of the project."
+        child=serializers.CharField(), help_text="Environments in which it evaluated flags of the project."
     )
     instances = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Its instances seen in the last 7 days (a setting), at most 100 (a setting).",
+        help_text="Its instances seen in the last 7 days, at most 100 (both configurable).",
     )
     sdks = ApplicationSdk(many=True, help_text="SDKs of those instances.")
     instanceCount = serializers.IntegerField(help_text="Number of instances, listed or not.")
-    lastSeen = serializers.DateTimeField(help_text="When it last reported anything.")
+    lastSeen = serializers.DateTimeField(help_text="Time of its last report.")
 
 
 class ProjectApplications(serializers.Serializer):
@@ -38,7 +38,7 @@ class ApplicationUsage(serializers.Serializer):
 
 class ApplicationBase(serializers.Serializer):
     appName = serializers.CharField()
-    createdAt = serializers.DateTimeField(help_text="When it first reported.")
+    createdAt = serializers.DateTimeField(help_text="Time of its first report.")
     description = serializers.CharField(allow_null=True)
     url = serializers.CharField(allow_null=True)
     color = serializers.CharField(allow_null=True)
@@ -83,13 +83,13 @@ class SeenFlag(serializers.Serializer):
 
 class ApplicationDetail(ApplicationBase):
     strategies = serializers.ListField(child=serializers.DictField())
-    instances = InstanceRecord(many=True, help_text="At most 100 (a setting).")
+    instances = InstanceRecord(many=True, help_text="At most 100 (configurable).")
     instanceCount = serializers.IntegerField()
     seenToggles = SeenFlag(many=True)
     links = serializers.DictField(child=serializers.CharField())
     ignored = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="New instances and variants beyond a limit in the last two days, which were not stored.",
+        help_text="New instances and variants of the last two days that exceeded a limit and were not stored.",
     )
 
 
@@ -115,7 +115,7 @@ class ApplicationNotes(Body):
     strategies = ListOf(
         child=serializers.CharField(max_length=255),
         required=False,
-        help_text="Names of the strategy types it has.",
+        help_text="Names of the strategy types it supports.",
     )
 
 
@@ -145,9 +145,7 @@ class FeatureUsageBase(serializers.Serializer):
 class FeatureUsage(FeatureUsageBase):
     lastHourUsage = HourUsage(many=True)
     seenApplications = serializers.ListField(child=serializers.CharField())
-    usage = FlagUser(
-        many=True, help_text="Which application asked for it in which environment, the latest first."
-    )
+    usage = FlagUser(many=True, help_text="Applications that evaluated it, by environment, latest first.")
 
 
 class RawHourUsage(HourUsage):
@@ -180,13 +178,13 @@ class EnvironmentOfApplication(serializers.Serializer):
 
 
 class ApplicationIssues(serializers.Serializer):
-    missingStrategies = Names(help_text="Strategy types it has that do not exist here.")
+    missingStrategies = Names(help_text="Strategy types it supports that do not exist here.")
 
 
 class ApplicationAtAGlance(serializers.Serializer):
     """An application's projects, and by environment its instances and SDKs."""
 
-    projects = Names(help_text="Projects whose flags it asked for.")
-    featureCount = serializers.IntegerField(help_text="Number of flags it asked for.")
+    projects = Names(help_text="Projects whose flags it evaluated.")
+    featureCount = serializers.IntegerField(help_text="Number of flags it evaluated.")
     environments = EnvironmentOfApplication(many=True)
     issues = ApplicationIssues()

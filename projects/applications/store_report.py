@@ -96,12 +96,12 @@ def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked:
         return
     statement = 'SELECT name FROM projects_flag WHERE name = ANY(%s) ORDER BY name COLLATE "C" FOR SHARE'
     statement += " SKIP LOCKED" if skip_locked else ""
-    held = _names(cursor, statement, writes.flags_to_hold)
-    others = writes.flags_to_hold - held
+    locked = _names(cursor, statement, writes.flags_to_hold)
+    others = writes.flags_to_hold - locked
     if others and skip_locked:
-        locked = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", others)
-        if locked:
-            raise FlagsLocked(locked)
+        busy = _names(cursor, "SELECT name FROM projects_flag WHERE name = ANY(%s)", others)
+        if busy:
+            raise FlagsLocked(busy)
     gone = {known.flags.pop(name) for name in others}
     if gone:
         writes.used = {use: at for use, at in writes.used.items() if use.flag in known.flags}
@@ -116,9 +116,9 @@ def _write_flags_seen(cursor: Any, writes: Writes) -> None:
     rows = [(*place, at) for place, at in sorted(writes.flags_seen.items())]
     statement = """
         INSERT INTO projects_flaglastseen AS known (flag_id, environment, seen_at)
-        SELECT told.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
-               AS told (flag_id, environment, seen_at) JOIN projects_flag f ON f.id = told.flag_id
-         ORDER BY told.flag_id, told.environment
+        SELECT reported.* FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[])
+               AS reported (flag_id, environment, seen_at) JOIN projects_flag f ON f.id = reported.flag_id
+         ORDER BY reported.flag_id, reported.environment
         ON CONFLICT (flag_id, environment) DO UPDATE SET seen_at = excluded.seen_at
          WHERE excluded.seen_at - known.seen_at >= %s
     """
@@ -134,7 +134,7 @@ def _make_applications(cursor: Any, writes: Writes, now: datetime) -> dict[str, 
     names = sorted(writes.new_applications)
     statement = """
         INSERT INTO projects_application AS known (name, folded_name, strategies, created_at)
-        SELECT told.*, '{}', %s FROM unnest(%s::text[], %s::text[]) AS told (name, folded_name)
+        SELECT reported.*, '{}', %s FROM unnest(%s::text[], %s::text[]) AS reported (name, folded_name)
         ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING name, id
     """
     return dict(fetch(cursor, statement, now, names, [n.casefold() for n in names])) if names else {}
@@ -152,8 +152,8 @@ def _write_strategies(cursor: Any, known: StoredUsage, writes: Writes) -> None:
         UPDATE projects_application SET strategies =
                (ARRAY(SELECT DISTINCT unnest(strategies || %s::text[]) ORDER BY 1))[:%s] WHERE id = %s
     """
-    for name, told in sorted(writes.strategies.items()):
-        cursor.execute(statement, [sorted(told), STRATEGIES_KEPT, known.applications[name]])
+    for name, reported in sorted(writes.strategies.items()):
+        cursor.execute(statement, [sorted(reported), STRATEGIES_KEPT, known.applications[name]])
 
 
 def _write_instances(cursor: Any, known: StoredUsage, writes: Writes, now: datetime) -> None:
@@ -166,8 +166,8 @@ def _write_instances(cursor: Any, known: StoredUsage, writes: Writes, now: datet
         INSERT INTO projects_applicationinstance AS known (
             application_id, instance_id, environment, folded_sdk, sdk_version, sdk_type,
             platform_name, platform_version, spec_version, engine_version, sdk_flavor, first_seen_at, seen_at)
-        SELECT told.*, moment, moment FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
-               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS told,
+        SELECT reported.*, moment, moment FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[],
+               %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[]) AS reported,
                (SELECT %s::timestamptz) AS now (moment)
         ON CONFLICT (application_id, instance_id, environment) DO UPDATE SET
             folded_sdk = coalesce(nullif(excluded.folded_sdk, ''), known.folded_sdk),
@@ -191,9 +191,9 @@ def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
     )
     statement = """
         INSERT INTO projects_flagusage AS known (application_id, flag_id, environment, last_used_at)
-        SELECT told.* FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
-               AS told (application_id, flag_id, environment, at) JOIN projects_flag f ON f.id = told.flag_id
-         ORDER BY told.application_id, told.flag_id, told.environment
+        SELECT reported.* FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::timestamptz[])
+               AS reported (application_id, flag_id, environment, at) JOIN projects_flag f ON f.id = reported.flag_id
+         ORDER BY reported.application_id, reported.flag_id, reported.environment
         ON CONFLICT (application_id, flag_id, environment) DO UPDATE SET last_used_at = excluded.last_used_at
          WHERE excluded.last_used_at > known.last_used_at
     """
@@ -204,14 +204,14 @@ def _write_usage(cursor: Any, known: StoredUsage, writes: Writes) -> None:
 def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counter[Subject]:
     """Adds hourly counts. A row has a limited number of variant names, the first ones reported."""
     limit = settings.REPORT_VARIANTS_LIMIT
-    told = {
+    reported = {
         (known.flags[use.flag], use.environment, hour, known.applications[use.application]): (use, count)
         for (use, hour), count in report.hours.items()
         if use.flag in known.flags
     }
     rows = [
         (*key, count.yes, count.no, orjson.dumps(dict(sorted(count.variants.items())[:limit])).decode())
-        for key, (_, count) in sorted(told.items())
+        for key, (_, count) in sorted(reported.items())
     ]
     statement = """
         INSERT INTO projects_usagehour AS known (flag_id, environment, hour, application_id, yes, no, variants)
@@ -230,7 +230,7 @@ def _write_hours(cursor: Any, report: UsageReport, known: StoredUsage) -> Counte
     """
     ignored: Counter[Subject] = Counter()
     for *key, full in fetch(cursor, statement, *columns(rows, 7), limit, limit) if rows else ():
-        use, count = told[tuple(key)]
+        use, count = reported[tuple(key)]
         if full is not None and (beyond := count.variants.keys() - orjson.loads(full).keys()):
             ignored[Subject(VARIANT, application=use.application)] += len(beyond)
     return ignored
@@ -251,11 +251,11 @@ def _write_lines(cursor: Any, known: StoredUsage, writes: Writes, now: datetime)
     )
     statement = """
         WITH due AS (
-            SELECT line.project_id, line.application_id, told.at
-              FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[]) AS told (application_id, environment, at)
+            SELECT line.project_id, line.application_id, reported.at
+              FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[]) AS reported (application_id, environment, at)
               JOIN projects_projectapplication line
-                ON line.application_id = told.application_id AND told.environment = ANY(line.environments)
-             WHERE told.at - line.last_seen_at >= %s
+                ON line.application_id = reported.application_id AND reported.environment = ANY(line.environments)
+             WHERE reported.at - line.last_seen_at >= %s
              ORDER BY line.application_id, line.project_id FOR NO KEY UPDATE OF line
         )
         UPDATE projects_projectapplication line SET last_seen_at = greatest(line.last_seen_at, due.at)

@@ -32,8 +32,8 @@ class ValidateTokensView(APIView):
         request=wire.Tokens,
         responses={200: wire.ValidTokens},
         examples=[
-            OpenApiExample("Keys", value={"tokens": [SECRET]}, request_only=True),
-            OpenApiExample("Valid keys", value=EXAMPLE, response_only=True),
+            OpenApiExample("Tokens", value={"tokens": [SECRET]}, request_only=True),
+            OpenApiExample("Valid tokens", value=EXAMPLE, response_only=True),
         ],
     )
     def post(self, request: Request) -> Response:

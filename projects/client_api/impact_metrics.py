@@ -46,24 +46,24 @@ def samples_of(metrics: list[Any], environment: str, application: str = "") -> t
     samples: Samples = {}
     invalid = len(metrics) - len(good)
     for metric in good:
-        for told in metric.samples:
-            sample = _sample(metric, told)
+        for reported in metric.samples:
+            sample = _sample(metric, reported)
             if sample is None:
                 invalid += 1
                 continue
-            labels = ({"appName": application} if application else {}) | told.labels
+            labels = ({"appName": application} if application else {}) | reported.labels
             series = series_of(metric.name, labels, environment=environment)
             samples[series] = samples[series].then(sample) if series in samples else sample
     return samples, invalid
 
 
-def _sample(metric: ImpactMetric, told: SampleBody) -> Sample | None:
+def _sample(metric: ImpactMetric, reported: SampleBody) -> Sample | None:
     if metric.type == HISTOGRAM:
-        bounds = [bucket.le for bucket in told.buckets]
+        bounds = [bucket.le for bucket in reported.buckets]
         if any(map(math.isnan, bounds)) or max(Counter(bounds).values(), default=0) > 1:
             return None
-        buckets = {str(bucket.le): bucket.count for bucket in told.buckets}
-        return Sample(metric.type, metric.help, told.sum, told.count, buckets)
-    if metric.type == "counter" and told.value < 0:
+        buckets = {str(bucket.le): bucket.count for bucket in reported.buckets}
+        return Sample(metric.type, metric.help, reported.sum, reported.count, buckets)
+    if metric.type == "counter" and reported.value < 0:
         return None
-    return Sample(metric.type, metric.help, told.value)
+    return Sample(metric.type, metric.help, reported.value)

@@ -72,9 +72,11 @@ def metrics_report(body: wire.Metrics, environment: str, instance: Instance) -> 
     count_impact(report, body.impactMetrics, environment, body.appName)
     if body.bucket:
         now = timezone.now()
-        for flag, told in body.bucket.toggles.items():
+        for flag, counts in body.bucket.toggles.items():
             use = FlagUse(body.appName, flag, environment)
-            report.add_count(use, body.bucket.stop, Count(told.yes, told.no, dict(told.variants)), now=now)
+            report.add_count(
+                use, body.bucket.stop, Count(counts.yes, counts.no, dict(counts.variants)), now=now
+            )
     return report
 
 

@@ -166,7 +166,7 @@ def check_context_field(field: ContextField) -> None:
 
 
 def _no_field(name: str) -> NotFound:
-    return NotFound(f"There is no context field {name}.")
+    return NotFound(f"Context field {name} not found.")
 
 
 def _event(kind: EventType, field: ContextField, *, before: Any = None, after: Any = None) -> Event:

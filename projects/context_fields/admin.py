@@ -23,9 +23,9 @@ class ContextFieldAdmin(ActionModelAdmin):
     readonly_on_change = ("name", "project")
     extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
-        "stickiness": "Whether rollouts can be kept by it.",
-        "legal_values": 'The only values that constraints may name: [{"value": …, "description": …}]. Empty: any.',
-        "project": "The one project it is for; empty for all.",
+        "stickiness": "Whether rollouts and variants can use it as their stickiness.",
+        "legal_values": 'The only values that constraints may use: [{"value": …, "description": …}]. Empty: any.',
+        "project": "The project that it belongs to; empty: all.",
     }
     readonly_always = ("created_at",)
     fields = ("name", "description", "stickiness", "sort_order", "legal_values", "project", "created_at")

@@ -48,8 +48,8 @@ class ContextFieldsPage(ListPage):
     csv_name = "context-fields"
     columns = (
         Column("name", "Field", by=("name",)),
-        Column("values", "Values it may have"),
-        Column("sticky", "For stickiness", by=("sticky",)),
+        Column("values", "Legal values"),
+        Column("sticky", "Stickiness", by=("sticky",)),
         Column("project", "Project", by=("project",)),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
@@ -92,7 +92,7 @@ class ContextFieldForm(forms.Form):
     description = forms.CharField(required=False)
     stickiness = forms.BooleanField(
         required=False,
-        label="For stickiness",
+        label="Stickiness",
         help_text="Rollouts and variants can use it to keep their results stable.",
     )
     sort_order = forms.IntegerField(label="Place", min_value=-(2**31), max_value=2**31 - 1, initial=10)
@@ -229,15 +229,15 @@ class EditContextField(EditPage, ContextFieldPage):
 
 def consequences(name: str, uses: Uses) -> list[str]:
     """What deleting the field changes for the objects that use it."""
-    told = []
+    effects = []
     if any(uses.values()):
-        told.append(
+        effects.append(
             f"What reads {name} keeps working, but {name} is no longer offered in forms and any value is accepted."
         )
     if uses["projects"]:
         ids = choices(project["id"] for project in uses["projects"])
-        told.append(f"The settings of {ids} cannot be saved until they have another default stickiness.")
-    return told
+        effects.append(f"The settings of {ids} cannot be saved until they have another default stickiness.")
+    return effects
 
 
 class DeleteContextField(ConfirmPage):
@@ -250,7 +250,7 @@ class DeleteContextField(ConfirmPage):
             "title": f"Delete context field {name}",
             "consequences": consequences(name, uses),
             "uses": paged_uses(self.request, uses),
-            "losses": [f"context field {name} with its {counted(count, 'legal value')}"],
+            "removed_items": [f"context field {name} with its {counted(count, 'legal value')}"],
             "button": f"Delete context field {name}",
             "cancel": field_url(name),
         }

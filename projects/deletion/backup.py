@@ -13,7 +13,7 @@ from projects.export import project_backup
 
 
 def back_up_project(project_id: str, *, caller: Caller) -> dict[str, Any]:
-    """One export document per environment, including archived flags, from a consistent snapshot.
+    """Exports the project: one document per environment, including archived flags, all read at one moment.
 
     Raises NotFound.
     """

@@ -63,7 +63,7 @@ def removed_project_document(project: Project) -> dict[str, Any]:
 
 
 def access_documents(project: Project) -> list[dict[str, Any]]:
-    """The roles held in the project, as names: ``{role, user}`` or ``{role, group}``, ordered by role."""
+    """The roles granted in the project, as names: ``{role, user}`` or ``{role, group}``, ordered by role."""
     grants = Grant.objects.filter(project=project).order_by("role_id", "id")
     rows = grants.values_list("role__name", "user__username", "group__name")
     return [

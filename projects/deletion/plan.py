@@ -27,7 +27,7 @@ from projects.models import (
 
 @dataclass(frozen=True, slots=True)
 class LastUse:
-    """The last time an application used a flag."""
+    """The last evaluation of a flag by an application."""
 
     application: str
     seen_at: datetime
@@ -57,7 +57,7 @@ class Dependant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A role held in the project, with the ``id`` and ``name`` of the user or group that holds it."""
+    """A role granted in the project, with the ``id`` and ``name`` of the user or group."""
 
     id: int
     name: str
@@ -100,11 +100,11 @@ class DeletionPlan:
     @property
     def document(self) -> dict[str, Any]:
         """The plan without timestamps. A plan that was shown is current while its document is the same."""
-        told = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
-        told["active"] = [
+        content = asdict(replace(self, project=self.project.pk, active=[]))  # type: ignore[arg-type]
+        content["active"] = [
             (flag.name, sorted(use.application for use in flag.used_by)) for flag in self.active
         ]
-        return told
+        return content
 
 
 def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:

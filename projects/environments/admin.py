@@ -22,7 +22,7 @@ class EnvironmentAdmin(ActionModelAdmin):
     extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "type": "For example development, test, preproduction, production.",
-        "enabled": "Whether new projects use it. Flags stay as they are.",
+        "enabled": "Whether new projects use it. Existing flags do not change.",
     }
     readonly_always = ("created_at",)
     fields = ("name", "type", "enabled", "sort_order", "created_at")

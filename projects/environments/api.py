@@ -48,7 +48,7 @@ class EnvironmentRecord(NewEnvironment):
     protected = serializers.BooleanField()
     projectCount = serializers.IntegerField(required=False, help_text="Projects that use it.")
     apiTokenCount = serializers.IntegerField(required=False)
-    enabledToggleCount = serializers.IntegerField(required=False, help_text="Active flags on in it.")
+    enabledToggleCount = serializers.IntegerField(required=False, help_text="Active flags that are on there.")
 
 
 class EnvironmentList(serializers.Serializer):

@@ -1,4 +1,4 @@
-"""Handles the small forms on a flag's page: favourite, stale, tags, parents, links, strategy order."""
+"""Handles the small forms on a flag's page: favourite, stale, tags, parents, links, order of strategies."""
 
 from flagadmin.errors import ValidationError
 from projects.access import access_flag
@@ -61,7 +61,7 @@ class Parents(FlagAction):
     def act(self) -> str:
         name, parent = self.place[1], self.given("feature")
         if not parent:
-            raise ValidationError("Name the flag it depends on.")
+            raise ValidationError("Enter the flag it depends on.")
         if self.given("do") == "remove":
             remove_dependency(*self.place, parent, caller=self.caller)
             return f"{name} no longer depends on {parent}."
@@ -105,4 +105,4 @@ class Clone(FlagAction):
         source = self.place[1]
         flag = clone_flag(*self.place, self.given("new_name"), caller=self.caller)
         self.kwargs["name"] = flag.name
-        return f"Made {flag.name} like {source}, switched off in every environment."
+        return f"Made {flag.name} as a copy of {source}, switched off in every environment."

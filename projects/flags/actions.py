@@ -126,7 +126,7 @@ def name_taken(name: str, caller: Caller) -> NameExists:
 def _type_problems(kind: str) -> Iterable[Problem]:
     types = FlagType.objects.values_list("id", flat=True)
     if kind and kind not in types:
-        yield Problem("type", f"there is no flag type {kind}. Available: {choices(types)}")
+        yield Problem("type", f"flag type {kind} not found. Available: {choices(types)}")
 
 
 def _tags_problems(tags: Sequence[tuple[str, str]]) -> Iterable[Problem]:

@@ -87,16 +87,16 @@ class StrategyForm(ActionModelForm):
             self.initial["used_segments"] = list(self.instance.segments.values_list("pk", flat=True))
 
     def given(self) -> dict[str, Any]:
-        chosen = self.cleaned_data.get("used_segments", ())
-        return of_object(self.instance) | {"segments": [segment.pk for segment in chosen]}
+        selected = self.cleaned_data.get("used_segments", ())
+        return of_object(self.instance) | {"segments": [segment.pk for segment in selected]}
 
 
 class StrategyActions(AdminActions):
     form: Any = StrategyForm
     extra_help_texts = {
         "name": "The strategy type, for example flexibleRollout.",
-        "sort_order": "Strategies are tried in this order; the first that holds decides.",
-        "parameters": 'Texts by name, for example {"rollout": "50", "stickiness": "default"}.',
+        "sort_order": "Strategies are evaluated in this order; the first that passes decides.",
+        "parameters": 'Strings by name, for example {"rollout": "50", "stickiness": "default"}.',
         "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
         'optional "inverted" and "caseInsensitive".',
         "variants": '[{"name": …, "weight": 0 to 1000, "weightType": variable or fix, "stickiness": …}]',
@@ -113,7 +113,7 @@ class StrategyActions(AdminActions):
 
     def change(self, obj: Strategy, form: Any, caller: Caller) -> None:
         if "environment" in form.changed_data:
-            raise InvalidOperation("A strategy stays in its environment. Remove it there and add it here.")
+            raise InvalidOperation("A strategy cannot change its environment. Delete it and add a new one.")
         strategies.update_strategy(*place_of(obj), str(obj.pk), form.given(), caller=caller)
 
     def remove(self, obj: Strategy, form: Any, caller: Caller) -> None:
@@ -154,14 +154,14 @@ class DependencyInline(OfFlag):
     fields = ("parent", "enabled", "variants")
     extra_help_texts = {
         "enabled": "Whether the parent must be on, or off.",
-        "variants": "Names of the parent's variants of which it must have one; empty for any.",
+        "variants": "The parent must have one of these variants; empty: any.",
     }
     raw_id_fields = ("parent",)
     verbose_name_plural = "parents that it depends on"
 
     def check_values(self, obj: Dependency, form: forms.ModelForm) -> None:
         if not isinstance(obj.variants, list) or not all(isinstance(name, str) for name in obj.variants):
-            raise ValidationError.at("variants", "must be a list of variants' names")
+            raise ValidationError.at("variants", "must be a list of variant names")
 
     def create(self, obj: Dependency, form: Any, caller: Caller) -> None:
         given = {"feature": obj.parent.name, "enabled": obj.enabled, "variants": obj.variants}

@@ -22,7 +22,7 @@ from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag
 
-MOST_TOLD = 20  # flags listed individually
+MOST_LISTED = 20  # flags listed individually
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def counted(names: Sequence[str]) -> str:
     return f"flag {names[0]}" if len(names) == 1 else f"{len(names):,} flags"
 
 
-class ChosenFlags(ConsolePage):
+class SelectedFlags(ConsolePage):
     """Base page for the flags given as ``?name=…&name=…``, or for all flags with ``?all``.
 
     The form posts the same parameters.
@@ -103,7 +103,7 @@ class NothingSelected(ValidationError):
         super().__init__(f"Select {state} of this project first.")
 
 
-class ArchivePage(ChosenFlags):
+class ArchivePage(SelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
     If there are none, the flags are archived without confirmation. Archiving all flags of a project always
@@ -114,20 +114,22 @@ class ArchivePage(ChosenFlags):
     verb = "Archive"
 
     def dependants(self, flags: Sequence[Flag]) -> list[Dependency]:
-        held = Dependency.objects.filter(parent__in=flags, flag__archived_at=None).exclude(flag__in=flags)
-        return list(held.order_by("parent__name", "flag__name").select_related("parent", "flag"))
+        dependencies = Dependency.objects.filter(parent__in=flags, flag__archived_at=None).exclude(
+            flag__in=flags
+        )
+        return list(dependencies.order_by("parent__name", "flag__name").select_related("parent", "flag"))
 
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        asked, held = used_flags(flags), self.dependants(flags)
-        here = [row.flag.name for row in held if row.flag.project_id == self.kwargs["project_id"]]
+        used, dependencies = used_flags(flags), self.dependants(flags)
+        here = [row.flag.name for row in dependencies if row.flag.project_id == self.kwargs["project_id"]]
         return super().shown(
             flags,
             status=status,
-            asked=asked[:MOST_TOLD],
-            more_asked=max(len(asked) - MOST_TOLD, 0),
-            children=held[:MOST_TOLD],
+            used=used[:MOST_LISTED],
+            more_used=max(len(used) - MOST_LISTED, 0),
+            children=dependencies[:MOST_LISTED],
             dependants=list(dict.fromkeys(here)),
-            elsewhere=len(held) > len(here),
+            elsewhere=len(dependencies) > len(here),
             all=self.all,
             expected=digest(flags),
             listed=choices(flag.name for flag in flags),
@@ -166,7 +168,7 @@ def digest(flags: Iterable[Flag]) -> str:
     return sha256("\n".join(sorted(flag.name for flag in flags)).encode()).hexdigest()
 
 
-class DeletePage(ChosenFlags):
+class DeletePage(SelectedFlags):
     """Permanently deletes archived flags."""
 
     template_name = "flags/delete.html"

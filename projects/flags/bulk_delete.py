@@ -48,8 +48,10 @@ def check_no_children(flags: Sequence[Flag] | QuerySet[Flag], what: str) -> None
 def children_outside(flags: Sequence[Flag] | QuerySet[Flag]) -> list[tuple[str, str]]:
     """Sorted (parent, child) names, where the child is an active flag that is not among ``flags``."""
     ids: Any = flags.order_by().values("pk") if isinstance(flags, QuerySet) else [flag.pk for flag in flags]
-    held = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(flag_id__in=ids)
-    return list(held.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
+    dependencies = Dependency.objects.filter(parent_id__in=ids, flag__archived_at=None).exclude(
+        flag_id__in=ids
+    )
+    return list(dependencies.order_by("parent__name", "flag__name").values_list("parent__name", "flag__name"))
 
 
 def remove_rows(rows: QuerySet) -> None:

@@ -77,7 +77,7 @@ def _parent_problem(
         return f"{dependency.child} cannot depend on itself"
     place = flags.get(dependency.parent)
     if place is None:
-        return f"there is no flag {dependency.parent}"
+        return f"flag {dependency.parent} not found"
     if place.project != project:
         return f"{dependency.parent} is in project {place.project}; a parent must be in the same project, {project}"
     if place.archived:

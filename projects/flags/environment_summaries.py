@@ -18,7 +18,7 @@ Document = dict[str, Any]
 Place = tuple[int, str]
 """A flag's id and an environment name."""
 
-NEVER_ASKED = {"yes": 0, "no": 0}
+NO_EVALUATIONS = {"yes": 0, "no": 0}
 
 
 def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
@@ -54,7 +54,7 @@ def environment_summaries(flags: Sequence[Flag]) -> dict[int, list[Document]]:
     return found
 
 
-def times_asked(ids: Sequence[int]) -> dict[Place, Document]:
+def evaluation_counts(ids: Sequence[int]) -> dict[Place, Document]:
     """How often SDKs evaluated each flag in each environment in the last hour, and the results."""
     rows = UsageHour.objects.filter(flag_id__in=ids, hour__gt=timezone.now() - timedelta(hours=1))
     summed = rows.order_by().values("flag_id", "environment").annotate(yes_sum=Sum("yes"), no_sum=Sum("no"))

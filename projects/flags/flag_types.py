@@ -15,7 +15,7 @@ def set_lifetime(type_id: str, days: int | None, *, caller: Caller) -> FlagType:
     caller.check(Permission.ADMIN)
     flag_type = FlagType.objects.select_for_update().filter(pk=type_id).first()
     if flag_type is None:
-        raise NotFound(f"There is no flag type {type_id}.")
+        raise NotFound(f"Flag type {type_id} not found.")
     before, flag_type.lifetime_days = flag_type.lifetime_days, days
     if before != days:
         flag_type.save(update_fields=["lifetime_days"])

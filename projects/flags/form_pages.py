@@ -26,10 +26,10 @@ class MetadataForm(forms.Form):
     type = forms.ChoiceField()
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     impression_data = forms.BooleanField(
-        required=False, label="Impression data", help_text="SDKs tell the application of each evaluation."
+        required=False, label="Impression data", help_text="SDKs emit an event for each evaluation."
     )
     stale = forms.BooleanField(
-        required=False, label="Stale", help_text="Nobody needs it any more; it can go from the code."
+        required=False, label="Stale", help_text="No longer needed; it can be removed from the code."
     )
 
     def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
@@ -51,7 +51,7 @@ class NewFlagForm(MetadataForm):
         super().__init__(*args, **kwargs)
         types = ", ".join(TagType.objects.values_list("name", flat=True))
         self.fields["name"].help_text = naming_help(project)
-        self.fields["tags"].help_text = f"Written type:value, between commas. Types: {types or 'none yet'}."
+        self.fields["tags"].help_text = f"As type:value, separated by commas. Types: {types or 'none yet'}."
 
     def pairs(self) -> list[tuple[str, str]]:
         texts = [text.strip() for text in self.cleaned_data["tags"].split(",") if text.strip()]

@@ -22,7 +22,7 @@ def add_link(project_id: str, name: str, url: str, title: str | None, *, caller:
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE)
     limit = Limits.from_settings().links
     if FlagLink.objects.filter(flag=flag).count() >= limit:
-        raise ValidationError(f"{name} has {limit} links; more are not allowed.")
+        raise ValidationError(f"{name} has {limit} links, the maximum.")
     link = FlagLink.objects.create(flag=flag, url=checked_url(url), title=title or None)
     _record(EventType.FEATURE_LINK_ADDED, flag, after=link, caller=caller)
     return link

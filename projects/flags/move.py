@@ -73,7 +73,7 @@ def _obstacles(flag: Flag, target: Project) -> Iterable[Problem]:
     hold_segments(used.values_list("segment_id", flat=True))
     segments = Segment.objects.filter(strategies__flag=flag, project__isnull=False).exclude(project=target)
     for segment in sorted(set(segments.values_list("name", flat=True))):
-        yield Problem("segments", f"segment {segment} belongs to project {flag.project_id} alone")
+        yield Problem("segments", f"segment {segment} belongs to project {flag.project_id}")
     on = FlagEnvironment.objects.filter(flag=flag, enabled=True)
     for environment in on.exclude(environment__in=target.environments.all()).order_by("environment"):
         yield Problem(

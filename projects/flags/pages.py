@@ -96,7 +96,7 @@ class FlagPage(ConsolePage):
             document=document,
             places=list(places(flag, document, self)),
             users=self.paged(users_of([flag.pk]).get(flag.pk, []), "users-page"),
-            held_by=self.paged(document["dependencies"], "parents-page"),
+            flag_parents=self.paged(document["dependencies"], "parents-page"),
             children=self.paged(document["children"], "children-page"),
             life=lifecycle_document(flag),
             tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),

@@ -15,7 +15,7 @@ from flagadmin.errors import NotFound
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from projects.access import readable_flags
-from projects.flags.environment_summaries import NEVER_ASKED, environment_summaries, times_asked
+from projects.flags.environment_summaries import NO_EVALUATIONS, environment_summaries, evaluation_counts
 from projects.flags.lifecycle_queries import current_stages
 from projects.models import (
     Dependency,
@@ -87,12 +87,12 @@ def flag_document(flag: Flag, *, caller: Caller) -> Document:
     environments = environment_summaries([flag])[flag.pk]
     by_environment = _strategies(flag)
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
-    asked = times_asked([flag.pk])
+    counts = evaluation_counts([flag.pk])
     people = [person_document(flag.created_by)] if flag.created_by else []
     document = {
         "environments": [
             _detail(environment, variants, by_environment.get(environment["name"], []))
-            | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+            | counts.get((flag.pk, environment["name"]), NO_EVALUATIONS)
             for environment in environments
         ],
         "name": flag.name,
@@ -123,9 +123,9 @@ def flag_environment_document(flag: Flag, environment: str) -> Document:
     variants = dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "variants"))
     strategies = strategy_documents(Strategy.objects.filter(flag=flag, environment_id=environment))
     strategies = [strategy | {"featureName": flag.name} for strategy in strategies]
-    asked = times_asked([flag.pk]).get((flag.pk, environment), NEVER_ASKED)
+    counts = evaluation_counts([flag.pk]).get((flag.pk, environment), NO_EVALUATIONS)
     names = {"name": flag.name, "environment": environment}
-    return _detail(found[0], variants, strategies) | names | asked
+    return _detail(found[0], variants, strategies) | names | counts
 
 
 def flag_summaries(flags: Sequence[Flag], *, caller: Caller) -> list[Document]:
@@ -158,7 +158,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
     ids = [flag.pk for flag in flags]
     kinds = _dependency_kinds(ids)
     stages = current_stages(ids)
-    asked = times_asked(ids)
+    counts = evaluation_counts(ids)
     segments = _segment_names(ids)
     return [
         summary
@@ -169,7 +169,7 @@ def search_documents(flags: Sequence[Flag], *, caller: Caller) -> list[Document]
             "segments": segments.get(flag.pk, []),
             "environments": [
                 environment
-                | asked.get((flag.pk, environment["name"]), NEVER_ASKED)
+                | counts.get((flag.pk, environment["name"]), NO_EVALUATIONS)
                 | {"changeRequestIds": []}
                 for environment in summary["environments"]
             ],

@@ -72,7 +72,7 @@ class OperatorFilter(django_filters.CharFilter):
         operator, values = parts(text)
         if operator not in self.operators:
             known = choices(self.operators)
-            raise forms.ValidationError(f"there is no operator {operator}. Available: {known}")
+            raise forms.ValidationError(f"{operator} is not an operator. Available: {known}")
         if wrong := [f"{value!r} is not {self.wants}" for value in values if not self.reads(value)]:
             raise forms.ValidationError(wrong)
 
@@ -166,12 +166,12 @@ class FlagFilter(django_filters.FilterSet):
         """
         errors = self.form.errors.items()
         check_problems(Problem(name, message) for name, messages in errors for message in messages)
-        asked, found = self.form.cleaned_data, self.qs
+        data, found = self.form.cleaned_data, self.qs
         total = found.count()
-        if favourites := bool(asked["favoritesFirst"]) and user_id is not None:
+        if favourites := bool(data["favoritesFirst"]) and user_id is not None:
             mine = FavouriteFlag.objects.filter(user_id=user_id, flag=OuterRef("pk"))
             found = found.annotate(favourite=Exists(mine))
-        start, length = asked["offset"] or 0, asked["limit"] or DEFAULT_LIMIT
+        start, length = data["offset"] or 0, data["limit"] or DEFAULT_LIMIT
         page = found.order_by(*self._order(favourites))[start : start + length]
         return list(page.select_related("created_by")), total
 
@@ -180,13 +180,13 @@ class FlagFilter(django_filters.FilterSet):
 
         The archive page of the reference sends only the stage.
         """
-        asked = self.form.cleaned_data
-        operator, stages = parts(asked["lifecycle"])
-        return bool(asked["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)
+        data = self.form.cleaned_data
+        operator, stages = parts(data["lifecycle"])
+        return bool(data["archived"]) or (operator not in NEGATIVE and ARCHIVED in stages)
 
     def _order(self, favourites: bool) -> Iterator[str | OrderBy]:
-        asked = self.form.cleaned_data
+        data = self.form.cleaned_data
         if favourites:
             yield "-favourite"
-        yield OrderBy(sort_key(asked["sortBy"]), descending=asked["sortOrder"] == "desc", nulls_last=True)
+        yield OrderBy(sort_key(data["sortBy"]), descending=data["sortOrder"] == "desc", nulls_last=True)
         yield from ("created_at", "name")

@@ -50,7 +50,7 @@ def access_named_flag(caller: Caller, name: str, permission: Permission | None =
     """
     flag = readable_flags(caller).filter(name=name).first()
     if flag is None:
-        raise NotFound(f"There is no flag {name}.")
+        raise NotFound(f"Flag {name} not found.")
     if permission is not None:
         caller.check(permission, project=flag.project_id)
     return flag

@@ -131,7 +131,7 @@ class TagViewSet(ViewSet):
     def one(self, request: ApiRequest, tag_type: str, value: str) -> Response:
         """Get a tag."""
         if (tag_type, value) not in known.known_tags(self.caller):
-            raise NotFound(f"There is no tag {tag_type}:{value}.")
+            raise NotFound(f"Tag {tag_type}:{value} not found.")
         return _one(tag_type, value)
 
     @extend_schema(operation_id="deleteTag", responses={200: None})

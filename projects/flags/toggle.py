@@ -1,4 +1,4 @@
-"""Switches a flag on or off in an environment.
+"""Turns a flag on or off in an environment.
 
 SDKs treat a flag without strategies as on for everyone. So a flag without an enabled strategy gets one when
 it is turned on, and is turned off when it loses its last enabled strategy.

@@ -21,8 +21,8 @@ from projects.models import Dependency, Environment, Segment, Strategy
 from projects.sentences import Summary, strategy_summary
 from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
-MOST_TOLD = 5
-FEW_TOLD = 10  # strategies listed individually
+MOST_USERS = 5
+MOST_SUMMARIES = 10  # strategies listed individually
 
 
 class ToggleFlag(ActionPage):
@@ -87,10 +87,10 @@ class ToggleFlag(ActionPage):
             flag=self.flag,
             environment=self.environment,
             turned=self.turned,
-            summaries=summaries[:FEW_TOLD],
-            more_summaries=max(len(summaries) - FEW_TOLD, 0),
-            users=users[:MOST_TOLD],
-            more_users=max(len(users) - MOST_TOLD, 0),
+            summaries=summaries[:MOST_SUMMARIES],
+            more_summaries=max(len(summaries) - MOST_SUMMARIES, 0),
+            users=users[:MOST_USERS],
+            more_users=max(len(users) - MOST_USERS, 0),
             children=self.children(),
             back=self.address(),
             **kwargs,
@@ -112,8 +112,8 @@ class ToggleFlag(ActionPage):
         return [strategy_summary(document, segments=names) for document in documents]
 
     def children(self) -> list[str]:
-        held = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
-        return list(held.order_by("flag__name").values_list("flag__name", flat=True))
+        dependencies = Dependency.objects.filter(parent=self.flag, flag__archived_at=None)
+        return list(dependencies.order_by("flag__name").values_list("flag__name", flat=True))
 
     def curl(self) -> str:
         address = (

@@ -32,7 +32,7 @@ PARAMETERS = [
     OpenApiParameter("environment", str, description=OPERATORS),
     OpenApiParameter("feature", str, description=OPERATORS),
     OpenApiParameter("createdBy", str, description=f"Id of the account. {OPERATORS}"),
-    OpenApiParameter("query", str, description="Part of a name, in any case."),
+    OpenApiParameter("query", str, description="Part of a name, ignoring case."),
     OpenApiParameter("from", OpenApiTypes.STR, description="`IS:2026-11-21`, included."),
     OpenApiParameter("to", OpenApiTypes.STR, description="`IS:2026-11-21`, included."),
     OpenApiParameter("limit", int, description="1 to 1000.", default=50),
@@ -42,15 +42,15 @@ PARAMETERS = [
 
 def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[str, Any]:
     """One page of matching events, as the response body. Raises ValidationError."""
-    asked = EventQuery(data=given)
-    asked.is_valid(raise_exception=True)
-    by = asked.filter()
+    query = EventQuery(data=given)
+    query.is_valid(raise_exception=True)
+    by = query.filter()
     check_projects(caller, by)
     events = narrowed(readable_events(caller), by)
     if feature is not None:
         events = events.filter(feature=feature)
-    total, offset = events.count(), asked.validated_data["offset"]
-    page = events.order_by("-id")[offset : offset + asked.validated_data["limit"]]
+    total, offset = events.count(), query.validated_data["offset"]
+    page = events.order_by("-id")[offset : offset + query.validated_data["limit"]]
     return {
         "version": 1,
         "events": [event_record(event) for event in page],

@@ -24,21 +24,21 @@ class EventRecord(serializers.Serializer):
     createdBy = serializers.CharField()
     createdByUserId = serializers.IntegerField(allow_null=True)
     createdAt = serializers.DateTimeField()
-    data = serializers.JSONField(help_text="Null where there is nothing to tell.")  # type: ignore[assignment]
-    preData = serializers.JSONField(help_text="Null where there was nothing before.")
+    data = serializers.JSONField(help_text="Null if there is no data.")  # type: ignore[assignment]
+    preData = serializers.JSONField(help_text="Null if there was none before.")
     project = serializers.CharField(allow_null=True)
     environment = serializers.CharField(allow_null=True)
     featureName = serializers.CharField(allow_null=True)
-    label = serializers.CharField(help_text="The type in words.")  # type: ignore[assignment]
+    label = serializers.CharField(help_text="The type as text.")  # type: ignore[assignment]
     summary = serializers.CharField(help_text="The event as a sentence.")
-    requestId = serializers.CharField(help_text="The X-Request-Id of the request that did it.")
+    requestId = serializers.CharField(help_text="The X-Request-Id of the request that made the change.")
 
 
 class EventList(serializers.Serializer):
     version = serializers.IntegerField()
     events = EventRecord(many=True)
     totalEvents = serializers.IntegerField()
-    total = serializers.IntegerField(help_text="All that match, whatever the page.")
+    total = serializers.IntegerField(help_text="Number of matching events on all pages.")
 
 
 class FeatureEventList(EventList):
@@ -55,7 +55,7 @@ class IsAnyOf(serializers.Field):
         if colon and operator == "IS_ANY_OF":
             return [part.strip() for part in rest.split(",") if part.strip()]
         if colon and operator.isupper():
-            raise serializers.ValidationError(f"There is no operator {operator}. Available: IS, IS_ANY_OF.")
+            raise serializers.ValidationError(f"{operator} is not an operator. Available: IS, IS_ANY_OF.")
         return [str(data)]
 
     def to_representation(self, value: Any) -> Any:

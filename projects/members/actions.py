@@ -1,4 +1,4 @@
-"""Gives, replaces and removes the roles that users and groups hold in a project.
+"""Grants, replaces and revokes the roles of users and groups in a project.
 
 A caller cannot give a role with a permission that they lack in the project. Removing a role needs only write
 access; even the last Owner can be removed, because administrators keep access.
@@ -17,7 +17,7 @@ from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
 from projects.access import access_project, access_project_for_update
 from projects.models import Project
-from projects.project_scope import one_held
+from projects.project_scope import first_permission_of
 
 WRITE_PERMISSIONS = (Permission.PROJECT_USER_ACCESS_WRITE, Permission.UPDATE_PROJECT)
 PROJECT_TYPES = (Role.Type.PROJECT, Role.Type.CUSTOM)
@@ -40,19 +40,19 @@ class Holders:
 
 @transactional
 def add_roles(project_id: str, holders: Sequence[Holders], roles: Iterable[int], *, caller: Caller) -> None:
-    """Adds these roles to those already held. Raises NotFound, NoAccess, ValidationError."""
-    wanted = frozenset(roles)
-    _change(project_id, holders, wanted, lambda _, held: held | wanted, caller)
+    """Adds these roles to those already current. Raises NotFound, NoAccess, ValidationError."""
+    new_roles = frozenset(roles)
+    _change(project_id, holders, new_roles, lambda _, current: current | new_roles, caller)
 
 
 @transactional
 def set_roles(project_id: str, holder: Holders, roles: Iterable[int], *, caller: Caller) -> None:
-    """Replaces the roles held with these; an empty list removes all access.
+    """Replaces the roles current with these; an empty list removes all access.
 
     Raises NotFound, NoAccess, ValidationError.
     """
-    wanted = frozenset(roles)
-    _change(project_id, [holder], wanted, lambda _, held: wanted, caller)
+    new_roles = frozenset(roles)
+    _change(project_id, [holder], new_roles, lambda _, current: new_roles, caller)
 
 
 @transactional
@@ -64,21 +64,21 @@ def replace_access(
     Raises NotFound, NoAccess, ValidationError.
     """
     _lock(project_id, caller)
-    wanted: dict[Key, set[int]] = {}
+    new_roles: dict[Key, set[int]] = {}
     for role, holders in given:
         for named in holders:
             for pk in named.ids:
-                wanted.setdefault((named.kind, pk), set()).add(role)
-    others = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - wanted.keys()]
+                new_roles.setdefault((named.kind, pk), set()).add(role)
+    others = [Holders(kind, (pk,)) for kind, pk in _holders(project_id) - new_roles.keys()]
     everyone = [*(named for _, holders in given for named in holders), *others]
     roles = frozenset(role for role, _ in given)
-    _change(project_id, everyone, roles, lambda key, held: frozenset(wanted.get(key, ())), caller)
+    _change(project_id, everyone, roles, lambda key, current: frozenset(new_roles.get(key, ())), caller)
 
 
 @transactional
 def remove_role(project_id: str, holder: Holders, role: int, *, caller: Caller) -> None:
-    """Removes one role. Removing a role that is not held is not an error. Raises NotFound, NoAccess."""
-    _change(project_id, [holder], frozenset(), lambda _, held: held - {role}, caller)
+    """Removes one role. Removing a role that is not current is not an error. Raises NotFound, NoAccess."""
+    _change(project_id, [holder], frozenset(), lambda _, current: current - {role}, caller)
 
 
 def check_may_write(caller: Caller, project_id: str) -> None:
@@ -88,7 +88,7 @@ def check_may_write(caller: Caller, project_id: str) -> None:
 
 
 def _lock(project_id: str, caller: Caller) -> Project:
-    permission = one_held(caller, project_id, *WRITE_PERMISSIONS)
+    permission = first_permission_of(caller, project_id, *WRITE_PERMISSIONS)
     return access_project_for_update(caller, project_id, permission)
 
 
@@ -105,18 +105,18 @@ def _change(
     found = [(kind, row) for named in holders for kind, row in _rows(named, problems)]
     if problems:
         raise ValidationError.of(problems)
-    held = _held(project, found)
-    wanted = {key: new(key, roles_held) for key, roles_held in held.items()}
-    _check_holds(caller, project, {role for key in held for role in wanted[key] - held[key]})
-    _write(project, held, wanted)
+    current = _roles_of(project, found)
+    new_roles = {key: new(key, roles_held) for key, roles_held in current.items()}
+    _check_holds(caller, project, {role for key in current for role in new_roles[key] - current[key]})
+    _write(project, current, new_roles)
     names = {(kind, row.pk): str(row) for kind, row in found}
-    record_all(_events(project, names, held, wanted, roles), actor=caller)
+    record_all(_events(project, names, current, new_roles, roles), actor=caller)
 
 
 def _project_roles(ids: RoleIds, problems: list[Problem]) -> dict[int, str]:
     known = dict(Role.objects.filter(type__in=PROJECT_TYPES).values_list("id", "name"))
     problems += [
-        Problem("roles", f"there is no project role {role}. Available: {choices(known.values())}")
+        Problem("roles", f"project role {role} not found. Available: {choices(known.values())}")
         for role in sorted(ids - known.keys())
     ]
     return known
@@ -133,7 +133,7 @@ def _rows(named: Holders, problems: list[Problem]) -> list[tuple[str, Any]]:
         for row in model.objects.select_for_update(no_key=True).filter(pk__in=named.ids).order_by("id")
     }
     for missing in sorted(set(named.ids) - rows.keys()):
-        message = f"There is no {named.kind} with the id {missing}."
+        message = f"{named.kind.capitalize()} with id {missing} not found."
         if named.path is None:
             raise NotFound(message)
         problems.append(Problem(named.path, message))
@@ -145,15 +145,15 @@ def _holders(project_id: str) -> set[Key]:
     return {("group", group) if user is None else ("user", user) for user, group in rows}
 
 
-def _held(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
-    held: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in found}
+def _roles_of(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, RoleIds]:
+    current: dict[Key, set[int]] = {(kind, row.pk): set() for kind, row in found}
     for role, user, group in Grant.objects.filter(project=project).values_list(
         "role_id", "user_id", "group_id"
     ):
         key = ("user", user) if user is not None else ("group", group)
-        if key in held:
-            held[key].add(role)
-    return {key: frozenset(roles) for key, roles in held.items()}
+        if key in current:
+            current[key].add(role)
+    return {key: frozenset(roles) for key, roles in current.items()}
 
 
 def givable_roles(caller: Caller, project_id: str) -> list[Role]:
@@ -182,31 +182,31 @@ def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
         permissions = {permission for permission, _ in lacking}
         raise NoAccess.missing(
             sorted(permissions),
-            f"You cannot give {choices(set(lacking.values()))} in {project.pk}: it has permissions you do not "
+            f"You cannot grant {choices(set(lacking.values()))} in {project.pk}: it has permissions you do not "
             f"hold there ({choices(permissions)}).",
         )
 
 
-def _write(project: Project, held: dict[Key, RoleIds], wanted: dict[Key, RoleIds]) -> None:
+def _write(project: Project, current: dict[Key, RoleIds], new_roles: dict[Key, RoleIds]) -> None:
     Grant.objects.bulk_create(
         Grant(project=project, role_id=role, **{f"{kind}_id": pk})
-        for kind, pk in held
-        for role in sorted(wanted[kind, pk] - held[kind, pk])
+        for kind, pk in current
+        for role in sorted(new_roles[kind, pk] - current[kind, pk])
     )
-    for (kind, pk), roles in held.items():
-        if gone := roles - wanted[kind, pk]:
+    for (kind, pk), roles in current.items():
+        if gone := roles - new_roles[kind, pk]:
             Grant.objects.filter(project=project, role_id__in=gone, **{f"{kind}_id": pk}).delete()
 
 
 def _events(
     project: Project,
     names: dict[Key, str],
-    held: dict[Key, RoleIds],
-    wanted: dict[Key, RoleIds],
+    current: dict[Key, RoleIds],
+    new_roles: dict[Key, RoleIds],
     roles: dict[int, str],
 ) -> Iterable[Event]:
     for key, name in names.items():
-        before, after = held[key], wanted[key]
+        before, after = current[key], new_roles[key]
         if before == after:
             continue
         if before and after:
@@ -217,11 +217,14 @@ def _events(
             type=kind,
             project=project.pk,
             subject=name,
-            before=_told(key, name, before, roles) if before else None,
-            after=_told(key, name, after, roles) if after else None,
+            before=_audit_data(key, name, before, roles) if before else None,
+            after=_audit_data(key, name, after, roles) if after else None,
         )
 
 
-def _told(key: Key, name: str, held: RoleIds, roles: dict[int, str]) -> dict[str, Any]:
+def _audit_data(key: Key, name: str, current: RoleIds, roles: dict[int, str]) -> dict[str, Any]:
     kind, pk = key
-    return {kind: {"id": pk, "name": name}, "roles": [{"id": r, "name": roles.get(r)} for r in sorted(held)]}
+    return {
+        kind: {"id": pk, "name": name},
+        "roles": [{"id": r, "name": roles.get(r)} for r in sorted(current)],
+    }

@@ -1,4 +1,4 @@
-"""Admin site pages for the roles that users and groups hold in projects."""
+"""Admin site pages for the roles of users and groups in projects."""
 
 from typing import Any, ClassVar
 
@@ -19,9 +19,9 @@ class GrantActions(AdminActions):
 
     def check_values(self, obj: Grant, form: forms.ModelForm) -> None:
         if (obj.user_id is None) == (obj.group_id is None):
-            raise ValidationError("A role is given to a user or to a group: name one of them.")
+            raise ValidationError("Choose either a user or a group.")
         if obj.role.type not in PROJECT_TYPES:
-            raise ValidationError(f"{obj.role} is a root role; it cannot be given in a project.")
+            raise ValidationError(f"{obj.role} is a root role and cannot be granted in a project.")
 
     def create(self, obj: Grant, form: Any, caller: Caller) -> Grant:
         project_access.add_roles(obj.project_id, [holder(obj)], [obj.role_id], caller=caller)
@@ -35,7 +35,7 @@ class GrantActions(AdminActions):
 
 class GrantInline(GrantActions, ActionInline):
     model = Grant
-    verbose_name_plural = "roles given here"
+    verbose_name_plural = "roles granted here"
 
 
 def holder(grant: Grant) -> Holders:

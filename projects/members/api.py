@@ -27,18 +27,18 @@ class Ids(ListOf):
 
 
 class RolesBody(Body):
-    roles = Ids(help_text="Ids of project roles; empty takes all access away.")
+    roles = Ids(help_text="Ids of project roles; an empty list revokes all access.")
 
 
 class AccessBody(Body):
     roles = Ids(allow_empty=False, help_text="Ids of project roles.")
-    users = Ids(required=False, help_text="Ids of people and service accounts.")
+    users = Ids(required=False, help_text="Ids of users and service accounts.")
     groups = Ids(required=False, help_text="Ids of groups.")
 
 
 class HoldersOfRole(Body):
     id = serializers.IntegerField(min_value=1, max_value=2**63 - 1, help_text="Id of a project role.")
-    users = Ids(required=False, help_text="Ids of people and service accounts.")
+    users = Ids(required=False, help_text="Ids of users and service accounts.")
     groups = Ids(required=False, help_text="Ids of groups.")
 
 
@@ -62,7 +62,7 @@ class UserOfProject(serializers.Serializer):
     name = serializers.CharField()
     username = serializers.CharField()
     email = serializers.CharField(allow_null=True)
-    roleId = serializers.IntegerField(help_text="The first role given.")
+    roleId = serializers.IntegerField(help_text="The first role granted.")
     roles = serializers.ListField(child=serializers.IntegerField())
     addedAt = serializers.DateTimeField()
 
@@ -77,7 +77,7 @@ class GroupOfProject(serializers.Serializer):
     createdAt = serializers.DateTimeField()
     createdBy = serializers.CharField()
     users = serializers.ListField(child=serializers.DictField())
-    roleId = serializers.IntegerField(help_text="The first role given.")
+    roleId = serializers.IntegerField(help_text="The first role granted.")
     roles = serializers.ListField(child=serializers.IntegerField())
     addedAt = serializers.DateTimeField()
 
@@ -92,7 +92,7 @@ class RoleOfProject(serializers.Serializer):
 class ProjectAccessRecord(serializers.Serializer):
     users = UserOfProject(many=True)
     groups = GroupOfProject(many=True)
-    roles = RoleOfProject(many=True, help_text="The roles that can be given here.")
+    roles = RoleOfProject(many=True, help_text="The roles that can be granted here.")
 
 
 ROLE_USAGE_EXAMPLE = {
@@ -105,17 +105,19 @@ class ProjectRoleUsage(serializers.Serializer):
 
     project = serializers.CharField(help_text="Project identifier.")
     role = serializers.IntegerField(help_text="Role identifier.")
-    userCount = serializers.IntegerField(min_value=0, help_text="Users holding the role in the project.")
+    userCount = serializers.IntegerField(min_value=0, help_text="Users who have the role in the project.")
     serviceAccountCount = serializers.IntegerField(
-        min_value=0, help_text="Service accounts holding the role in the project."
+        min_value=0, help_text="Service accounts that have the role in the project."
     )
     groupCount = serializers.IntegerField(
-        min_value=0, help_text="Groups holding the role in the project; each counts once."
+        min_value=0, help_text="Groups that have the role in the project; each counts once."
     )
 
 
 class RoleProjectAccess(serializers.Serializer):
-    projects = ProjectRoleUsage(many=True, help_text="By project id; empty for a role held nowhere.")
+    projects = ProjectRoleUsage(
+        many=True, help_text="By project id; empty for a role that is not granted anywhere."
+    )
 
 
 class ProjectAccessViewSet(InProjectViewSet):

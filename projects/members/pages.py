@@ -1,4 +1,4 @@
-"""/projects/ID/access/: lists who holds which role in the project, and gives and removes roles."""
+"""/projects/ID/access/: lists who has which role in the project, and grants and revokes roles."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -100,9 +100,11 @@ class ProjectAccessPage(ListPage):
     def why_not(self, may_write: bool) -> str:
         if not may_write:
             need = missing(WRITE_PERMISSIONS, project=self.project.pk).message
-            return f"To give and take roles {need[:1].lower()}{need[1:]}"
+            return f"To grant and revoke roles, {need[:1].lower()}{need[1:]}"
         return (
-            "" if self.project.archived_at is None else "This project is archived. Revive it to change this."
+            ""
+            if self.project.archived_at is None
+            else "This project is archived. Revive it to change access."
         )
 
     def curl(self) -> str:
@@ -123,18 +125,18 @@ def found_holder(text: str) -> tuple[str, User | Group]:
     """
     name = text.strip()
     is_group = name.casefold().startswith(GROUP_PREFIX.strip())
-    wanted = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
-    group = Group.objects.filter(name__iexact=wanted).order_by("id").first()
+    group_name = name[len(GROUP_PREFIX) - 1 :].strip() if is_group else name
+    group = Group.objects.filter(name__iexact=group_name).order_by("id").first()
     if is_group:
         if group is None:
-            raise InvalidOperation(f"There is no group {wanted}.")
+            raise InvalidOperation(f"Group {group_name} not found.")
         return "group", group
     try:
         return "user", found_account(name)
     except InvalidOperation:
         if group is None:
             raise InvalidOperation(
-                f"There is no account and no group {name}." if name else "Name a person or a group."
+                f"Account or group {name} not found." if name else "Enter a user or a group."
             ) from None
         return "group", group
 
@@ -156,7 +158,7 @@ class GiveRole(AccessAction):
         if role is None:
             raise InvalidOperation("Choose a role.")
         add_roles(self.project_id, [Holders(kind, (holder.pk,), f"{kind}s")], [role.pk], caller=self.caller)
-        return f"{holder} now holds {role.name} in {self.project_id}."
+        return f"Granted {role.name} to {holder} in {self.project_id}."
 
 
 class TakeRole(AccessAction):
@@ -167,10 +169,10 @@ class TakeRole(AccessAction):
         )
         found = grant.first()
         if found is None:
-            raise InvalidOperation("This role is not held any more.")
+            raise InvalidOperation("This role has already been revoked.")
         kind, holder_id = ("user", found.user_id) if found.user_id else ("group", found.group_id)
         remove_role(self.project_id, Holders(kind, (holder_id or 0,)), found.role_id, caller=self.caller)
-        return f"{found.user or found.group} no longer holds {found.role.name} in {self.project_id}."
+        return f"Revoked {found.role.name} from {found.user or found.group} in {self.project_id}."
 
 
 def number(text: str) -> int:

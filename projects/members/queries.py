@@ -1,4 +1,4 @@
-"""The document of the roles held in a project, as returned by the API."""
+"""Builds the document of all roles granted in a project, as returned by the API."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/access/roles/ID/: a role's permissions, the projects that use it, and who holds it as a root role."""
+"""/access/roles/ID/: a role's permissions, the projects that use it, and who has it as a root role."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Counts the users, service accounts and groups that hold a role, by project."""
+"""Counts the users, service accounts and groups that have a role, by project."""
 
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Models of projects and everything in them, one module for each subject."""
+
 from projects.models.applications import (  # isort: split
     Application,
     ApplicationInstance,

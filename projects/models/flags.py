@@ -1,3 +1,5 @@
+"""Models of flags and what belongs to one flag: environments, tags, links, dependencies, lifecycle."""
+
 import uuid
 
 from django.db import models

@@ -1,3 +1,5 @@
+"""Models of projects and environments, and of the revision of each project."""
+
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q

@@ -16,7 +16,7 @@ from groups.models import Grant
 from groups.permissions import BuiltIn, Permission
 from projects.access import access_project, access_project_for_update, unknown_environment
 from projects.models import ContextField, Environment, Flag, Project, ProjectEnvironment
-from projects.project_scope import name_is_free, one_held
+from projects.project_scope import first_permission_of, name_is_free
 from projects.projects.queries import settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.strategies.known_names import usable
@@ -95,7 +95,7 @@ def update_project(
     project_id: str, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
 ) -> Project:
     """Updates the given model fields. Raises NotFound, NoAccess, EditConflict, ValidationError."""
-    permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
+    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     before = settings_document(project)
     check_expected(expected, before)
@@ -136,7 +136,7 @@ def archive_project(project_id: str, *, caller: Caller) -> Project:
 @transactional
 def revive_project(project_id: str, *, caller: Caller) -> Project:
     """Revives an archived project. Its flags stay archived. Raises NotFound, NoAccess."""
-    permission = one_held(caller, project_id, *SETTINGS_PERMISSIONS)
+    permission = first_permission_of(caller, project_id, *SETTINGS_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission, archived=True)
     if project.archived_at is not None:
         project.archived_at = None

@@ -30,7 +30,7 @@ class ProjectEnvironmentInline(ActionInline):
     extra_help_texts = {
         "default_strategy": 'As the API has it: {"name": …, "parameters": {…}, …}. null: on for everyone.',
     }
-    verbose_name_plural = "environments in use here, each with what a flag gets that is on without a strategy"
+    verbose_name_plural = "environments of the project, with their default strategies"
 
     def check_values(self, obj: ProjectEnvironment, form: forms.ModelForm) -> None:
         if obj.default_strategy:
@@ -63,9 +63,9 @@ class ProjectAdmin(ActionModelAdmin):
         "id": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "default_stickiness": "What new gradual rollouts are kept by: default, random, userId, sessionId or a context "
         "field.",
-        "flag_limit": "The most active flags it may have; empty for no limit.",
+        "flag_limit": "Maximum number of active flags; empty: no limit.",
         "naming_pattern": "A regular expression (RE2) that names of new flags match as a whole.",
-        "naming_example": "A name that matches; shown to whoever gives one that does not.",
+        "naming_example": "A matching name, shown to users who enter one that does not match.",
     }
     readonly_always = ("created_at", "archived_at")
     fieldsets = (

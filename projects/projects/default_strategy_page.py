@@ -71,8 +71,8 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         name = self.request.POST.get("name") or configured["name"]
         return strategy_document(configured if name == configured["name"] else {"name": name}, defaults)
 
-    def check(self, wanted: Document) -> None:
-        checked_strategy(self.project, wanted)
+    def check(self, document: Document) -> None:
+        checked_strategy(self.project, document)
 
     def save(self, document: Document) -> str:
         set_default_strategy(

@@ -16,7 +16,7 @@ from groups.permissions import Permission
 from projects.access import access_environment, access_project_for_update, check_environment
 from projects.limits import Limits
 from projects.models import FlagEnvironment, Project, ProjectEnvironment
-from projects.project_scope import hold_segments, name_is_free, one_held
+from projects.project_scope import first_permission_of, hold_segments, name_is_free
 from projects.strategies.known_names import load_known_names
 from projects.strategies.rules import StrategyDefaults, strategy_document, strategy_problems
 
@@ -78,7 +78,7 @@ def set_default_strategy(
     None restores the built-in strategy, which is on for everyone. Raises NotFound, NoAccess, EditConflict,
     ValidationError.
     """
-    permission = one_held(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
+    permission = first_permission_of(caller, project_id, *DEFAULT_STRATEGY_PERMISSIONS)
     project = access_project_for_update(caller, project_id, permission)
     link = access_link_for_update(project, name)
     before = link.default_strategy

@@ -52,5 +52,5 @@ def set_project_favourite(project_id: str, favourite: bool, *, caller: Caller) -
 
 def _person(caller: Caller) -> User:
     if caller.user is None:
-        raise InvalidOperation("This key belongs to nobody, so it has no favourites.")
+        raise InvalidOperation("This token belongs to no user, so it has no favourites.")
     return caller.user

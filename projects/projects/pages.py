@@ -74,13 +74,13 @@ class ProjectForm(forms.Form):
         required=False,
         max_length=100,
         label="Id",
-        help_text="Stands in addresses and never changes: letters, digits, - . _ ~. Without one it is made "
+        help_text="Used in URLs; cannot be changed later. Letters, digits, - . _ ~. Empty: made "
         "from the name.",
         widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
     )
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
     environments = forms.MultipleChoiceField(
-        widget=forms.CheckboxSelectMultiple, help_text="Where its flags can be switched."
+        widget=forms.CheckboxSelectMultiple, help_text="Where its flags can be turned on."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -124,9 +124,9 @@ class ProjectFavourite(ActionPage):
 
     def act(self) -> str:
         project = access_project(self.caller, self.kwargs["project_id"])
-        wanted = self.request.POST.get("favourite") == "on"
-        set_project_favourite(project.pk, wanted, caller=self.caller)
-        return f"{project.name} is {'now' if wanted else 'no longer'} one of your favourites."
+        favourite = self.request.POST.get("favourite") == "on"
+        set_project_favourite(project.pk, favourite, caller=self.caller)
+        return f"{project.name} is {'now' if favourite else 'no longer'} one of your favourites."
 
     def back(self) -> str:
         return project_url(self.kwargs["project_id"])

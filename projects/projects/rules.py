@@ -26,7 +26,9 @@ def project_problems(project: Project, *, stickiness: Collection[str]) -> Iterat
         yield Problem("name", f"must have at most {LONGEST_PROJECT_NAME} characters")
     if project.default_stickiness not in stickiness:
         known = choices(stickiness)
-        yield Problem("defaultStickiness", f"there is no {project.default_stickiness}. Available: {known}")
+        yield Problem(
+            "defaultStickiness", f"context field {project.default_stickiness} not found. Available: {known}"
+        )
     if project.flag_limit is not None and not 1 <= project.flag_limit <= MOST_FLAGS:
         yield Problem("featureLimit", f"must be from 1 to {MOST_FLAGS}, or null for no limit")
     yield from naming_problems(project)
@@ -40,6 +42,6 @@ def naming_problems(project: Project, path: str = "featureNaming") -> Iterator[P
     elif pattern and example and pattern_problem(example, project):
         yield Problem(f"{path}.example", f"{example} does not match the pattern {pattern}")
     elif not pattern and example:
-        yield Problem(f"{path}.example", "an example needs a pattern that it follows")
+        yield Problem(f"{path}.example", "an example requires a pattern")
     elif not pattern and project.naming_description:
-        yield Problem(f"{path}.description", "a description needs a pattern that it explains")
+        yield Problem(f"{path}.description", "a description requires a pattern")

@@ -71,7 +71,7 @@ class ProjectRecord(ProjectChanges):
 class OnboardingStatus(serializers.Serializer):
     status = serializers.ChoiceField(
         ["onboarding-started", "first-flag-created", "onboarded"],
-        help_text="Without flags, with flags that no SDK asked for yet, in use.",
+        help_text="Without flags; with flags that no SDK has evaluated yet; in use.",
     )
     feature = serializers.CharField(required=False, help_text="The first flag, while none is in use.")
 

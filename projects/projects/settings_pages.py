@@ -28,14 +28,12 @@ from projects.strategies.rules import StrategyDefaults, default_strategy_documen
 class SettingsForm(forms.Form):
     name = forms.CharField(max_length=255)
     description = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    default_stickiness = forms.ChoiceField(
-        label="Default stickiness", help_text="By what new rollouts keep their results."
-    )
+    default_stickiness = forms.ChoiceField(label="Default stickiness", help_text="Used by new rollouts.")
     flag_limit = forms.IntegerField(
         required=False,
         min_value=1,
         label="Flag limit",
-        help_text="The most active flags it may have at once.",
+        help_text="Maximum number of active flags.",
     )
     naming_pattern = forms.CharField(
         required=False,
@@ -43,8 +41,8 @@ class SettingsForm(forms.Form):
         help_text="A regular expression (RE2) that names of new flags match as a whole.",
         widget=forms.TextInput(attrs={"spellcheck": "false", "autocapitalize": "none"}),
     )
-    naming_example = forms.CharField(required=False, label="Example of a name")
-    naming_description = forms.CharField(required=False, label="What the pattern means")
+    naming_example = forms.CharField(required=False, label="Example name")
+    naming_description = forms.CharField(required=False, label="Pattern description")
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -101,7 +101,7 @@ def delete_segment(segment_id: int, *, expected: Expected = None, caller: Caller
 def check_segment_is_unused(segment: Segment) -> None:
     """Raises Conflict with the flags and default strategies that use the segment."""
     if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
-        raise Conflict(f"Segment {segment.name} is in use {uses}. Take it off these first.")
+        raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
 
 
 def access_segment(caller: Caller, segment_id: int) -> Segment:
@@ -157,7 +157,7 @@ def check_segment(segment: Segment) -> None:
 
 
 def _no_segment(segment_id: int) -> NotFound:
-    return NotFound(f"There is no segment with id {segment_id}.")
+    return NotFound(f"Segment with id {segment_id} not found.")
 
 
 def _event(kind: EventType, segment: Segment, *, before: Any = None, after: Any = None) -> Event:

@@ -27,7 +27,7 @@ class SegmentAdmin(ActionModelAdmin):
     extra_help_texts = {
         "constraints": 'A list; all must hold. Each: {"contextName": …, "operator": …, "values": […]} or "value"; '
         'optional "inverted" and "caseInsensitive".',
-        "project": "The one project whose strategies may use it; empty for all.",
+        "project": "The project whose strategies may use it; empty: all.",
     }
 
     event_types = (EventType.SEGMENT_UPDATED,)

@@ -168,7 +168,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         strategy = Strategy.objects.filter(pk=_uuid(body["strategyId"]), flag__project=project)
         flag = strategy.values_list("flag__name", flat=True).first()
         if flag is None:
-            raise NotFound(f"There is no strategy with id {body['strategyId']} in project {project}.")
+            raise NotFound(f"Strategy with id {body['strategyId']} not found in project {project}.")
         changes = {"segments": body["segmentIds"]}
         update_strategy(project, flag, environment, body["strategyId"], changes, caller=self.caller)
         return Response(body, status=201)
@@ -180,7 +180,7 @@ class SegmentViewSet(ETagMixin, ScopedViewSet):
         flags = readable_flags(self.caller)
         strategy = Strategy.objects.filter(pk=_uuid(strategy_id), flag__in=flags).first()
         if strategy is None:
-            raise NotFound(f"There is no strategy with id {strategy_id}.")
+            raise NotFound(f"Strategy with id {strategy_id} not found.")
         segments = strategy.segments.order_by("strategy_links__id")
         return Response({"segments": [segment_document(segment) for segment in segments]})
 
@@ -190,4 +190,4 @@ def _uuid(text: str) -> Any:
     try:
         return field.to_internal_value(text)
     except serializers.ValidationError:
-        raise NotFound(f"There is no strategy with id {text}.") from None
+        raise NotFound(f"Strategy with id {text} not found.") from None

@@ -53,7 +53,7 @@ class SegmentRow:
 def conditions_summary(constraints: Sequence[Any]) -> Summary:
     """The description of a segment, which consists of its conditions."""
     if not constraints:
-        return Summary("Everything is in it")
+        return Summary("Includes every request")
     return Summary("", shortened([constraint_sentence(item) for item in constraints]))
 
 
@@ -64,7 +64,7 @@ class SegmentsPage(ListPage):
     default_sort = "name"
     columns = (
         Column("name", "Segment", by=("name",)),
-        Column("sentence", "What is in it"),
+        Column("sentence", "Conditions"),
         Column("project", "Project", by=("project",)),
         Column("flags", "Used by flags", by=("flags",), numeric=True),
     )
@@ -215,8 +215,8 @@ class EditSegment(EditConflictMixin, SegmentForm):
 
     def sentences_now(self) -> list[Summary | str]:
         segment = actions.access_segment(self.caller, self.segment.pk)
-        told = (segment.name, segment.description, segment.project_id or "for all projects")
-        facts = ", ".join(text for text in told if text)
+        texts = (segment.name, segment.description, segment.project_id or "for all projects")
+        facts = ", ".join(text for text in texts if text)
         return [conditions_summary(segment.constraints), f"({facts})"]
 
     def may(self, permission: Permission) -> bool:
@@ -265,7 +265,7 @@ class DeleteSegment(ConfirmPage):
         blockers = raised_by(partial(actions.check_segment_is_unused, segment))
         return {
             "title": f"Delete segment {segment.name}",
-            "losses": [f"segment {segment.name} with its {counted(count, 'condition')}"],
+            "removed_items": [f"segment {segment.name} with its {counted(count, 'condition')}"],
             "blocked": " ".join(error.message for error in blockers),
             "uses": paged_uses(self.request, segment_uses(segment.pk, self.caller)),
             "button": f"Delete segment {segment.name}",

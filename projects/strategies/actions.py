@@ -46,7 +46,7 @@ def check_room_for_strategy(flag: Flag, environment: str) -> None:
     """Raises ValidationError if the flag has the maximum number of strategies. The flag must be locked."""
     limit = Limits.from_settings().strategies
     if Strategy.objects.filter(flag=flag, environment_id=environment).count() >= limit:
-        raise ValidationError(f"{flag.name} has {limit} strategies in {environment}; more are not allowed.")
+        raise ValidationError(f"{flag.name} has {limit} strategies in {environment}, the maximum.")
 
 
 def insert_strategy(flag: Flag, environment: str, document: Document) -> Strategy:
@@ -245,13 +245,13 @@ def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
     return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
 
 
-def _set_segments(strategy: Strategy, wanted: Sequence[int]) -> None:
+def _set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
     links = StrategySegment.objects.filter(strategy=strategy)
-    if list(links.order_by("id").values_list("segment_id", flat=True)) == list(wanted):
+    if list(links.order_by("id").values_list("segment_id", flat=True)) == list(segments):
         return
     links.delete()
     StrategySegment.objects.bulk_create(
-        StrategySegment(strategy=strategy, segment_id=segment) for segment in wanted
+        StrategySegment(strategy=strategy, segment_id=segment) for segment in segments
     )
 
 

@@ -25,7 +25,7 @@ class StrategyTypeAdmin(ActionModelAdmin):
     extra_help_texts = {
         "name": "1 to 100 of letters, digits and - . _ ~. It never changes.",
         "parameters": '[{"name": …, "type": string, percentage, list, number or boolean, "required": …}]',
-        "deprecated": "No longer offered for new strategies; those there are go on.",
+        "deprecated": "No longer offered for new strategies; existing ones keep working.",
     }
     fields = ("name", "title", "description", "parameters", "deprecated", "sort_order", "built_in")
 

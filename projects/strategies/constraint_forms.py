@@ -46,7 +46,7 @@ class ConstraintFields:
 class ConstraintRow:
     """A row of the form. ``kind`` is the input: list, checks, select, number, time or text.
 
-    ``options`` are (value, chosen) pairs. ``was`` has the displayed values as JSON, so that an input that was
+    ``options`` are (value, selected) pairs. ``was`` has the displayed values as JSON, so that an input that was
     not edited returns exactly these.
     """
 
@@ -158,7 +158,7 @@ def _row(
         value = value or (values[0] if values else "")
     legal = [] if operator.family in PARTIAL else available.legal.get(field, [])
     kind = _kind(operator.takes, operator.family, value, bool(legal))
-    chosen = values if operator.takes == "values" else [value]
+    selected = values if operator.takes == "values" else [value]
     return ConstraintRow(
         number=number,
         field=field,
@@ -166,8 +166,8 @@ def _row(
         kind=kind,
         values=values_text(values),
         value=(local_time(value) or "") if kind == "time" else value,
-        was=json.dumps(chosen),
-        options=[(text, text in chosen) for text in dict.fromkeys([*legal, *filter(None, chosen)])],
+        was=json.dumps(selected),
+        options=[(text, text in selected) for text in dict.fromkeys([*legal, *filter(None, selected)])],
         hint=HINTS.get(operator.family, ""),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",

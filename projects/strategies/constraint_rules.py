@@ -67,7 +67,7 @@ def constraint_problems(
         yield Problem(f"{path}.value", message)
         return
     if operator not in OPERATORS:
-        yield Problem(f"{path}.operator", f"there is no operator {operator}. Available: {choices(OPERATORS)}")
+        yield Problem(f"{path}.operator", f"{operator} is not an operator. Available: {choices(OPERATORS)}")
         return
     if operator == "REGEX" and constraint.get("inverted"):
         yield Problem(f"{path}.inverted", "REGEX cannot be inverted")

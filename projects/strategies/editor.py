@@ -22,8 +22,8 @@ from projects.strategies.constraint_forms import NEW, ConstraintFields, operator
 from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
 from projects.strategies.variant_forms import NEW as NEW_VARIANT
-from projects.strategies.variant_forms import PAYLOAD_TYPES, in_percent
-from projects.strategies.variant_rules import variants_document
+from projects.strategies.variant_forms import in_percent
+from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
 Document = dict[str, Any]
 _REMOVE = re.compile(r"remove-(constraint|variant)-(\d{1,4})")
@@ -53,7 +53,7 @@ class StrategyEditor(ConsolePage):
         """Loads the objects that the URL names. Raises NotFound."""
         raise NotImplementedError
 
-    def check(self, wanted: Document) -> None:
+    def check(self, document: Document) -> None:
         """Raises ValidationError with every problem of the strategy."""
         raise NotImplementedError
 
@@ -89,11 +89,11 @@ class StrategyEditor(ConsolePage):
         return self.render_to_response(self.get_context_data())
 
     def try_to_save(self) -> HttpResponseBase:
-        wanted = self.wanted()
-        self.problems += strategy_warnings(wanted, "")
+        document = self.new_document()
+        self.problems += strategy_warnings(document, "")
         if not self.problems:
             try:
-                messages.success(self.request, self.save(wanted))
+                messages.success(self.request, self.save(document))
                 return HttpResponseRedirect(self.back())
             except NotFound:
                 raise
@@ -106,7 +106,7 @@ class StrategyEditor(ConsolePage):
         """Called when the action raises an error. The form shows the error."""
         self.problems, self.refusal = in_percent(error.details, self.document["variants"]), error
 
-    def wanted(self) -> Document:
+    def new_document(self) -> Document:
         """The document that saving the form would store."""
         return self.document | {"constraints": stored_constraints(self.document["constraints"])}
 
@@ -127,13 +127,13 @@ class StrategyEditor(ConsolePage):
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         return address if ours and address.startswith(reverse("playground")) else self.home
 
-    def faults(self, wanted: Document) -> list[str]:
+    def faults(self, document: Document) -> list[str]:
         """Messages of the problems that prevent saving, for the inputs that the user has filled in."""
         if self.request.method != "POST":
             return []
         try:
-            self.check(wanted)
-            found = list(strategy_warnings(wanted, ""))
+            self.check(document)
+            found = list(strategy_warnings(document, ""))
         except ValidationError as error:
             details = error.details or [Problem("", error.message)]
             found = in_percent(details, self.document["variants"])
@@ -149,15 +149,15 @@ class StrategyEditor(ConsolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         inputs = strategy_inputs(self.project_id, self.document, stored=self.stored, problems=self.problems)
-        wanted = self.wanted()
+        document = self.new_document()
         names = {segment.pk: segment.name for segment, _ in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
-            summary=strategy_summary(wanted, segments=names),
+            summary=strategy_summary(document, segments=names),
             variants_sentence=variants_sentence(
-                variants_document(wanted["variants"], self.stored["variants"])
+                variants_document(document["variants"], self.stored["variants"])
             ),
-            faults=self.faults(wanted),
+            faults=self.faults(document),
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
@@ -179,8 +179,8 @@ def strategy_sentences(document: Document) -> list[Summary | str]:
     """The full description of a stored strategy: its sentence, then title, state and variants."""
     names = dict(Segment.objects.filter(pk__in=document["segments"]).values_list("pk", "name"))
     disabled = "disabled" if document["disabled"] else ""
-    told = (document["title"], disabled, variants_sentence(document["variants"]))
-    facts = ", ".join(text for text in told if text)
+    texts = (document["title"], disabled, variants_sentence(document["variants"]))
+    facts = ", ".join(text for text in texts if text)
     summary = strategy_summary(document, segments=names)
     return [summary, f"({facts})"] if facts else [summary]
 

@@ -5,7 +5,7 @@ A new field needs an entry here, a column of ``Strategy`` with its migration, a 
 separate.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,15 +52,27 @@ COLUMNS = tuple(field.column for field in FIELDS)
 SELECTED = ", ".join(f"s.{column}" for column in COLUMNS)
 """The column list of a SELECT from ``projects_strategy s``. ``from_row`` takes the result."""
 
-_JSON = tuple(field.member for field in FIELDS if field.is_json)
+CONVERTED = tuple((field.member, field.stored) for field in FIELDS if field.stored)
+"""The members that ``stored`` converts, with that function."""
 
 
-def from_row(values: Iterable[Any], **others: Any) -> Document:
-    """The document of a row from a raw cursor, which returns jsonb as text. ``others`` are added to it."""
-    document = dict(zip(MEMBERS, values, strict=True), **others)
-    for member in _JSON:
-        document[member] = orjson.loads(document[member])
-    return document
+def _generated_from_row() -> Callable[..., Document]:
+    # Snapshots and imports read a row for each strategy: without a loop it takes 0.5 µs instead of 1.4.
+    members = ", ".join(
+        f"{field.member!r}: {f'loads({field.column})' if field.is_json else field.column}" for field in FIELDS
+    )
+    namespace: dict[str, Any] = {"loads": orjson.loads}
+    exec(  # noqa: S102 - constant names, as in dataclasses
+        f"def function(values, **others):\n  {', '.join(COLUMNS)} = values\n  return {{{members}, **others}}",
+        namespace,
+    )
+    function: Callable[..., Document] = namespace["function"]
+    return function
+
+
+from_row = _generated_from_row()
+"""``from_row(values, **others)``: the document of a row from a raw cursor, which returns jsonb as text, with the
+members ``others``."""
 
 
 def to_row(document: Mapping[str, Any]) -> list[Any]:

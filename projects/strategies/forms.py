@@ -163,7 +163,7 @@ def strategy_inputs(
     by_place, by_parameter, others = sorted_problems(problems)
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
-    chosen = set(document["segments"])
+    selected = set(document["segments"])
     usable_segments = usable(Segment.objects.all(), project_id).order_by("name")
     variants = document["variants"]
     return StrategyInputs(
@@ -173,7 +173,7 @@ def strategy_inputs(
         constraints=constraint_rows(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
-        segments=[(segment, segment.pk in chosen) for segment in usable_segments],
+        segments=[(segment, segment.pk in selected) for segment in usable_segments],
         variants=variant_rows(shared(variants, stored["variants"]), by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,

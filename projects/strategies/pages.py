@@ -46,8 +46,8 @@ class StrategyPage(StrategyEditor):
     def stored_document(self) -> Document:
         raise NotImplementedError
 
-    def check(self, wanted: Document) -> None:
-        checked_strategy(self.flag, wanted)
+    def check(self, document: Document) -> None:
+        checked_strategy(self.flag, document)
 
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
@@ -92,7 +92,7 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         remove_strategy(*self.place, str(self.strategy.pk), caller=self.caller)
         text = f"Deleted a strategy of {self.flag.name} in {self.environment}."
         if was_on and not self.switched_on():
-            text += f" It was the last one in use, so {self.flag.name} is now off there."
+            text += f" It was the last active strategy, so {self.flag.name} is now off there."
         return text
 
     def switched_on(self) -> bool:
@@ -114,9 +114,9 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         """Describes what deleting the strategy does to the flag in the environment."""
         others = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         if self.strategy.disabled or others.exclude(pk=self.strategy.pk).exists():
-            return f"The others decide for {self.flag.name} in {self.environment}."
+            return f"The remaining strategies apply to {self.flag.name} in {self.environment}."
         if self.switched_on():
-            return f"It is the last one in use: {self.flag.name} goes off in {self.environment}."
+            return f"It is the last active strategy: {self.flag.name} will be off in {self.environment}."
         return f"{self.flag.name} has no other in use in {self.environment}; it is off there."
 
     def curl(self) -> str:

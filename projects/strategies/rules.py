@@ -7,7 +7,7 @@ from typing import Any
 from flagadmin.errors import Problem, choices
 from projects.limits import Limits
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
-from projects.strategies.fields import FIELDS
+from projects.strategies.fields import CONVERTED
 from projects.strategies.known_names import KnownNames
 from projects.strategies.variant_rules import variants_document, variants_problems
 from projects.text_values import is_scalar, text_of
@@ -35,7 +35,7 @@ def strategy_document(
     variants: see :func:`variants_document`.
     """
     return {
-        **{field.member: field.stored(given.get(field.member)) for field in FIELDS if field.stored},
+        **{member: stored(given.get(member)) for member, stored in CONVERTED},
         "name": given["name"],
         "parameters": parameters_document(given["name"], given.get("parameters") or {}, defaults),
         "constraints": [constraint_document(constraint) for constraint in given.get("constraints") or []],
@@ -75,7 +75,7 @@ def strategy_problems(
     """
     if strategy["name"] not in known_names.strategy_types:
         known = choices(known_names.strategy_types)
-        yield Problem(_at(path, "name"), f"there is no strategy type {strategy['name']}. Available: {known}")
+        yield Problem(_at(path, "name"), f"strategy type {strategy['name']} not found. Available: {known}")
     for key, value in strategy["parameters"].items():
         if not isinstance(value, str):
             yield Problem(_at(path, f"parameters.{key}"), "must be a string, a number or a boolean")
@@ -105,7 +105,7 @@ def segments_problems(
             yield Problem(f"{path}[{index}]", f"segment {name} is listed more than once")
         elif identifier not in segments:
             known = choices(segments.values()) or "none"
-            yield Problem(f"{path}[{index}]", f"there is no segment {identifier} here. Available: {known}")
+            yield Problem(f"{path}[{index}]", f"segment {identifier} not found. Available: {known}")
         seen.add(identifier)
 
 

@@ -103,7 +103,7 @@ def access_strategy_type(name: str) -> StrategyType:
     """A strategy type. Raises NotFound."""
     strategy_type = StrategyType.objects.filter(pk=name).first()
     if strategy_type is None:
-        raise NotFound(f"There is no strategy type {name}.")
+        raise NotFound(f"Strategy type {name} not found.")
     return strategy_type
 
 
@@ -113,13 +113,13 @@ def access_strategy_type_for_update(caller: Caller, name: str, permission: Permi
     caller.check(permission)
     strategy_type = StrategyType.objects.select_for_update().filter(pk=name).first()
     if strategy_type is None:
-        raise NotFound(f"There is no strategy type {name}.")
+        raise NotFound(f"Strategy type {name} not found.")
     return strategy_type
 
 
 def check_not_built_in(strategy_type: StrategyType) -> None:
     if strategy_type.built_in:
-        raise InvalidOperation(f"Strategy type {strategy_type.name} is built in and stays as it is.")
+        raise InvalidOperation(f"Strategy type {strategy_type.name} is built in and cannot be changed.")
 
 
 def check_strategy_type(strategy_type: StrategyType) -> None:

@@ -23,9 +23,7 @@ from projects.strategies import strategy_types as actions
 from projects.strategies.strategy_type_documents import strategy_type_document
 from projects.strategies.strategy_type_rules import PARAMETER_TYPES
 
-OLDER = (
-    "Kept for flags that have it; evaluated here as SDKs do. New flags use a gradual rollout or a condition."
-)
+OLDER = "For existing flags. New flags should use a gradual rollout or a condition."
 CUSTOM = 'Only SDKs that know the type can evaluate it; here its result is "can\'t tell".'
 
 
@@ -43,7 +41,7 @@ class StrategyTypesPage(ListPage):
     columns = (
         Column("name", "Strategy type", by=("name",)),
         Column("description", "Description"),
-        Column("takes", "Takes"),
+        Column("takes", "Parameters"),
         Column("used", "Used by strategies", numeric=True),
     )
 
@@ -52,8 +50,8 @@ class StrategyTypesPage(ListPage):
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         text = values["q"]
-        wanted = Q(name__icontains=text) | Q(description__icontains=text) | Q(title__icontains=text)
-        return StrategyType.objects.filter(wanted)
+        matches = Q(name__icontains=text) | Q(description__icontains=text) | Q(title__icontains=text)
+        return StrategyType.objects.filter(matches)
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
         return (row.name, row.description, takes(row), self.used.get(row.name, 0))
@@ -203,7 +201,7 @@ class EditStrategyType(EditPage, NewStrategyType):
 VERBS: dict[str, tuple[Callable[..., Any], str]] = {
     "deprecate": (actions.deprecate_strategy_type, "It is no longer offered for new strategies."),
     "reactivate": (actions.reactivate_strategy_type, "It is offered for new strategies again."),
-    "delete": (actions.delete_strategy_type, "It was used by no strategy."),
+    "delete": (actions.delete_strategy_type, "No strategy used it."),
 }
 
 
@@ -211,9 +209,9 @@ class StrategyTypeAction(ActionPage):
     verb = ""
 
     def act(self) -> str:
-        action, told = VERBS[self.verb]
+        action, effect = VERBS[self.verb]
         action(self.kwargs["name"], caller=self.caller)
-        return f"{self.verb.capitalize()}d strategy type {self.kwargs['name']}. {told}"
+        return f"{self.verb.capitalize()}d strategy type {self.kwargs['name']}. {effect}"
 
     def back(self) -> str:
         return reverse("strategy-types")

@@ -12,7 +12,6 @@ from projects.sentences import percent
 from projects.strategies.variant_rules import variants_problems
 
 Document = dict[str, Any]
-PAYLOAD_TYPES = ("string", "json", "csv", "number")
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": ""}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from flagadmin.errors import Problem
+from flagadmin.errors import Problem, choices
 from playground.engine.coercion import objects_of
 from projects.strategies.variant_order import variant_order
 
@@ -87,7 +87,7 @@ def variants_problems(
         if not variant["name"]:
             yield Problem(f"{place}.name", "a name is required")
         elif variant["name"] in seen:
-            yield Problem(f"{place}.name", f"there is another variant {variant['name']}")
+            yield Problem(f"{place}.name", f"variant {variant['name']} is listed more than once")
         seen.add(variant["name"])
         yield from _weight_problems(variant, place)
         yield from _payload_problems(variant.get("payload"), f"{place}.payload")
@@ -110,9 +110,7 @@ def _weight_problems(variant: Mapping[str, Any], path: str) -> Iterator[Problem]
 def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
     fixed = _fixed_weights(variants)
     if variants and len(fixed) == len(variants):
-        yield Problem(
-            path, 'at least one variant needs weightType "variable": it takes what the others leave'
-        )
+        yield Problem(path, 'at least one variant needs weightType "variable": it gets the rest')
     if sum(fixed) > TOTAL_WEIGHT:
         yield Problem(path, f"the fixed weights add up to {sum(fixed)}; they can be {TOTAL_WEIGHT} at most")
 
@@ -120,7 +118,7 @@ def _total_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterato
 def _percent_problems(variants: Sequence[Mapping[str, Any]], path: str) -> Iterator[Problem]:
     fixed = _fixed_weights(variants)
     if variants and len(fixed) == len(variants):
-        yield Problem(path, "Leave at least one variant without a fixed percentage. It takes the rest.")
+        yield Problem(path, "Leave at least one variant without a fixed percentage. It gets the rest.")
     if sum(fixed) > TOTAL_WEIGHT:
         yield Problem(path, f"The fixed percentages add up to {sum(fixed) / 10:g} %. The maximum is 100 %.")
 
@@ -138,7 +136,7 @@ def _payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[
         return
     kind, value = payload["type"], payload["value"]
     if kind not in PAYLOAD_TYPES:
-        yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: csv, json, number, string")
+        yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: {choices(PAYLOAD_TYPES)}")
     elif kind == "json" and not _is_json(value):
         yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
     elif kind == "number" and not _is_number(value):

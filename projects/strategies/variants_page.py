@@ -21,8 +21,8 @@ from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices
-from projects.strategies.variant_forms import NEW, PAYLOAD_TYPES, given_variants, in_percent, variant_rows
-from projects.strategies.variant_rules import variants_document
+from projects.strategies.variant_forms import NEW, given_variants, in_percent, variant_rows
+from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
 
 class VariantsPage(EditConflictMixin, ConsolePage):
@@ -115,4 +115,4 @@ class VariantsPage(EditConflictMixin, ConsolePage):
 
 
 def variants_summary(variants: Sequence[dict[str, Any]]) -> str:
-    return variants_sentence(variants) or "It has no variants of its own."
+    return variants_sentence(variants) or "No variants."

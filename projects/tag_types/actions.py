@@ -71,7 +71,7 @@ def access_tag_type(name: str) -> TagType:
     """A tag type. Raises NotFound."""
     tag_type = TagType.objects.filter(pk=name).first()
     if tag_type is None:
-        raise NotFound(f"There is no tag type {name}.")
+        raise NotFound(f"Tag type {name} not found.")
     return tag_type
 
 
@@ -81,7 +81,7 @@ def access_tag_type_for_update(caller: Caller, name: str, permission: Permission
     caller.check(permission)
     tag_type = TagType.objects.select_for_update().filter(pk=name).first()
     if tag_type is None:
-        raise NotFound(f"There is no tag type {name}.")
+        raise NotFound(f"Tag type {name} not found.")
     return tag_type
 
 

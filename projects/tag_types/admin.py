@@ -24,7 +24,7 @@ class TagTypeAdmin(ActionModelAdmin):
     fields = ("name", "description", "icon", "color", "created_at")
     extra_help_texts = {
         "name": "2 to 50 of letters, digits and - . _ ~. It never changes.",
-        "color": "As #FFFFFF.",
+        "color": "For example #FFFFFF.",
     }
 
     event_types = (EventType.TAG_TYPE_UPDATED,)

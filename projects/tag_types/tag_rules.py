@@ -1,3 +1,5 @@
+"""Validation rules for tags, used by the API, the console and the import."""
+
 from collections.abc import Iterator
 
 from flagadmin.errors import Problem, choices
@@ -17,7 +19,7 @@ def tag_problems(
     """Problems of a tag. ``names`` are the names of its members in the body. Spaces count and are kept."""
     if tag_type not in known_names.tag_types:
         known = choices(known_names.tag_types)
-        yield Problem(_at(path, names[0]), f"there is no tag type {tag_type}. Available: {known}")
+        yield Problem(_at(path, names[0]), f"tag type {tag_type} not found. Available: {known}")
     if not MIN_LENGTH <= len(value) <= MAX_LENGTH:
         yield Problem(
             _at(path, names[1]),

@@ -27,7 +27,7 @@ def create_tag(kind: str, value: str, *, caller: Caller) -> None:
     """Creates a tag. Raises NoAccess, ValidationError, NameExists."""
     check_may_change_tags(caller)
     check_tags([(kind, value)])
-    taken = f"There is already a tag {kind}:{value}."
+    taken = f"Tag {kind}:{value} already exists."
     if (kind, value) in known_tags(caller):
         raise NameExists(taken)
     with name_is_free(taken):
@@ -46,7 +46,7 @@ def delete_tag(kind: str, value: str, *, caller: Caller) -> None:
     flags = _tagged_flags_for_update(caller, kind, value)
     deleted, _ = Tag.objects.filter(tag_type_id=kind, value=value).delete()
     if not deleted and not flags:
-        raise NotFound(f"There is no tag {kind}:{value}.")
+        raise NotFound(f"Tag {kind}:{value} not found.")
     apply_tags(flags, [], [(kind, value)], caller=caller)
     before = {"type": kind, "value": value}
     record(Event(type=EventType.TAG_DELETED, subject=f"{kind}:{value}", before=before), actor=caller)

@@ -1,3 +1,5 @@
+"""Template filter for links to applications: ``{% load applications %}{{ name|application_url }}``."""
+
 from django import template
 
 from projects.console import application_url

@@ -63,7 +63,7 @@ def access_token_for_update(caller: Caller, key: str, verb: Literal["UPDATE", "D
     tokens = ApiToken.objects.select_for_update(no_key=verb == "UPDATE").exclude(kind=Kind.PERSONAL)
     found = list(with_key(tokens, key).order_by("id")[:2])
     if len(found) != 1 or not _visible(caller, found[0]):
-        raise NotFound("There is no such API token.")
+        raise NotFound("API token not found.")
     caller.check(permission_for(verb, found[0].kind))
     return found[0]
 

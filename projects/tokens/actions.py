@@ -90,7 +90,7 @@ def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> t
     if new.kind == Kind.ADMIN:
         problems.append(Problem("type", "a project's token is of type backend or frontend"))
     if new.projects != (project_id,):
-        problems.append(Problem("projects", f"a token made here is for {project_id} alone"))
+        problems.append(Problem("projects", f"a token created here is for project {project_id} only"))
     if problems:
         raise ValidationError.of(problems)
     return _create(new, caller=caller)
@@ -127,7 +127,9 @@ def delete_project_token(project_id: str, key: str, *, caller: Caller) -> None:
     token = access_project_token_for_update(project_id, key)
     for other in scope_of(token):
         if not caller.can(Permission.DELETE_PROJECT_API_TOKEN, project=other):
-            raise NoAccess("This token reaches other projects too; it cannot be revoked from this one alone.")
+            raise NoAccess(
+                "This token also gives access to other projects, so it cannot be revoked in this one."
+            )
     _delete(token, caller=caller)
 
 
@@ -167,13 +169,13 @@ def _delete(token: ApiToken, *, caller: Caller) -> None:
 
 
 def _record(type_: EventType, projects: list[str], before: Any, after: Any, *, caller: Caller) -> None:
-    told = after or before
+    token_document = after or before
     record(
         Event(
             type=type_,
             project=projects[0] if len(projects) == 1 else None,
-            environment=None if told["environment"] == "*" else told["environment"],
-            subject=told["tokenName"],
+            environment=None if token_document["environment"] == "*" else token_document["environment"],
+            subject=token_document["tokenName"],
             before=before,
             after=after,
         ),
@@ -184,7 +186,9 @@ def _record(type_: EventType, projects: list[str], before: Any, after: Any, *, c
 def _problems_of_kind(new: NewToken) -> Iterable[Problem]:
     if new.kind == Kind.ADMIN:
         if new.environment is not None:
-            yield Problem("environment", 'an admin token is for every environment; leave it out or say "*"')
+            yield Problem(
+                "environment", 'an admin token is for all environments: leave environment out or send "*"'
+            )
     elif new.environment is None:
         yield Problem("environment", f"a {new.kind} token is for one environment")
     elif not Environment.objects.filter(name=new.environment).exists():
@@ -195,10 +199,10 @@ def _problems_of_projects(new: NewToken, caller: Caller, locked: dict[str, Proje
     if new.projects is None:
         return
     if new.kind == Kind.ADMIN:
-        yield Problem("projects", 'an admin token is for every project; leave projects out or say ["*"]')
+        yield Problem("projects", 'an admin token is for all projects: leave projects out or send ["*"]')
         return
     if not new.projects:
-        yield Problem("projects", 'name the projects this token is for, or say ["*"] for every one')
+        yield Problem("projects", 'list the projects of the token, or send ["*"] for all projects')
     for index, project_id in enumerate(new.projects):
         path = f"projects[{index}]"
         if project_id not in locked:
@@ -212,5 +216,5 @@ def access_project_token_for_update(project_id: str, key: str) -> ApiToken:
     tokens = ApiToken.objects.select_for_update(of=("self",)).filter(scopes__project_id=project_id)
     found = list(with_key(tokens, key).order_by("id")[:2])
     if len(found) != 1:
-        raise NotFound(f"There is no such API token in project {project_id}.")
+        raise NotFound(f"API token not found in project {project_id}.")
     return found[0]

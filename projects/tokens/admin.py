@@ -18,7 +18,7 @@ class ScopeInline(ActionInline):
     model = ApiTokenProject
     fields = ("project",)
     readonly_always = ("project",)
-    verbose_name_plural = "projects it reaches"
+    verbose_name_plural = "projects it can access"
 
 
 @admin.register(ApiToken)

@@ -130,7 +130,7 @@ class TokenForm(forms.Form):
     expiresAt = forms.DateField(
         label="Expires",
         required=False,
-        help_text="The end of that day, UTC. Empty: never.",
+        help_text="At the end of that day, UTC. Empty: never.",
         widget=forms.DateInput(attrs={"type": "date"}),
     )
 
@@ -147,7 +147,7 @@ class TokenForm(forms.Form):
                 "projects"
             ].help_text = "Choose one: your roles let you create tokens for one project at a time."
         named = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
-        every = [("*", "All projects, also those to come")] if anywhere else []
+        every = [("*", "All projects, including future ones")] if anywhere else []
         fields["projects"].choices = every + named
         environments = Environment.objects.filter(enabled=True).values_list("name", flat=True)
         last = [("*", "all environments (admin tokens only)")] if Kind.ADMIN in kinds else []
@@ -157,12 +157,14 @@ class TokenForm(forms.Form):
         data = super().clean() or {}
         projects, kind = data.get("projects") or [], data.get("type")
         if "*" in projects and len(projects) > 1:
-            self.add_error("projects", "All projects stands alone: untick it, or the others.")
+            self.add_error("projects", "Select either all projects or single ones.")
         elif kind == Kind.ADMIN and projects and projects != ["*"]:
-            self.add_error("projects", "An admin token reaches all projects: choose that.")
+            self.add_error("projects", "An admin token has access to all projects. Select All projects.")
         environment = data.get("environment")
         if kind == Kind.ADMIN and environment and environment != "*":
-            self.add_error("environment", "An admin token reaches all environments: choose that.")
+            self.add_error(
+                "environment", "An admin token has access to all environments. Select all environments."
+            )
         elif kind in (Kind.BACKEND, Kind.FRONTEND) and environment == "*":
             self.add_error("environment", f"A {kind} token is for one environment.")
         return data
@@ -232,7 +234,7 @@ class RevokeTokenPage(ConfirmPage):
     def token(self) -> ApiToken:
         token = visible_tokens(self.caller).filter(pk=self.kwargs["token_id"]).first()
         if token is None:
-            raise NotFound("There is no such API token.")
+            raise NotFound("API token not found.")
         if not may_revoke(self.caller, token):
             self.caller.check(permission_for("DELETE", token.kind))
         return token
@@ -244,7 +246,7 @@ class RevokeTokenPage(ConfirmPage):
         return {
             "title": f"Revoke token {token.name}",
             "lead": f"{token.name} {when}. Clients still using it get 401 immediately.",
-            "losses": [
+            "removed_items": [
                 f"the {token.kind} token {token.name} ({token.prefix}…): {scope_words(token, self.caller)}"
             ],
             "button": f"Revoke token {token.name}",
@@ -257,7 +259,7 @@ class RevokeTokenPage(ConfirmPage):
             delete_token(str(token.pk), caller=self.caller)
         else:
             delete_project_token(scope_of(token)[0], str(token.pk), caller=self.caller)
-        return f"Revoked token {token.name}. It does not work any more.", reverse("tokens")
+        return f"Revoked token {token.name}. It no longer works.", reverse("tokens")
 
     def curl(self) -> str:
         return curl_for(self.request, "DELETE", f"/api/admin/api-tokens/{self.kwargs['token_id']}")

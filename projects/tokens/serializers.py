@@ -23,7 +23,7 @@ class KindField(serializers.CharField):
         name = super().to_internal_value(data).lower()
         if name not in KINDS:
             raise serializers.ValidationError(
-                f"There is no type {data}. Available: admin, backend, client, frontend."
+                f"{data} is not a token type. Available: admin, backend, client, frontend."
             )
         return name
 
@@ -36,19 +36,19 @@ class ProjectsField(ListOf):
     def to_internal_value(self, data: Any) -> list[str]:
         projects: list[str] = super().to_internal_value([data] if isinstance(data, str) else data)
         if EVERY in projects and len(projects) > 1:
-            raise serializers.ValidationError('"*" means every project and stands alone.')
+            raise serializers.ValidationError('"*" means all projects and cannot be combined with others.')
         return projects
 
 
 class TokenCreateBody(Body):
-    tokenName = serializers.CharField(max_length=255, required=False, help_text="Names it in lists.")
+    tokenName = serializers.CharField(max_length=255, required=False, help_text="Its name in lists.")
     username = serializers.CharField(max_length=255, required=False, help_text="Older name of tokenName.")
     type = KindField(help_text="admin, backend or frontend; client is the older name of backend.")
     environment = serializers.CharField(
         max_length=100,
         required=False,
         allow_null=True,
-        help_text="One environment; development when not given.",
+        help_text="One environment; default: development.",
     )
     project = serializers.CharField(
         max_length=100,
@@ -57,7 +57,7 @@ class TokenCreateBody(Body):
         help_text="One project, or *. Use projects for several.",
     )
     projects = ProjectsField(
-        required=False, allow_null=True, help_text='Project ids; ["*"], for every one, when not given.'
+        required=False, allow_null=True, help_text='Project ids; default: ["*"], all of them.'
     )
     expiresAt = serializers.DateTimeField(required=False, allow_null=True)
     alias = serializers.CharField(max_length=255, required=False, allow_null=True, allow_blank=True)
@@ -88,15 +88,13 @@ class TokenRecord(serializers.Serializer):
     secret = serializers.CharField()
     type = serializers.CharField(help_text="admin, backend or frontend; client where it was created as such.")
     alias = serializers.CharField(allow_null=True)
-    project = serializers.CharField(
-        help_text="The projects, with commas between them; * for every one, [] for none."
-    )
+    project = serializers.CharField(help_text="The projects, separated by commas; * for all, [] for none.")
     createdAt = serializers.DateTimeField()
     expiresAt = serializers.DateTimeField(allow_null=True)
     seenAt = serializers.DateTimeField(allow_null=True)
     createdBy = serializers.CharField()
     secure = serializers.BooleanField(
-        help_text="Always false: keys have the form project:environment.secret. Only their hashes are kept."
+        help_text="Always false: secrets have the form project:environment.secret. Only their hashes are stored."
     )
 
 

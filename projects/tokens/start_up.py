@@ -54,7 +54,7 @@ def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
             StartUpKey.objects.create(secret_hash=digest)
             created += 1
         elif present.kind != kind:
-            raise ImproperlyConfigured(f"{where}: this key is there already, as a {present.kind} token.")
+            raise ImproperlyConfigured(f"{where}: this secret already belongs to a {present.kind} token.")
     return created
 
 
@@ -65,11 +65,7 @@ def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
 
 
 def _create(kind: str, variable: str, secret: str, where: str) -> None:
-    form = (
-        "*:*.SECRET"
-        if kind == ApiToken.Kind.ADMIN
-        else "PROJECT:ENVIRONMENT.SECRET (project * for every one)"
-    )
+    form = "*:*.SECRET" if kind == ApiToken.Kind.ADMIN else "PROJECT:ENVIRONMENT.SECRET (project * for all)"
     try:
         project, environment = scope_of_key(secret)
     except ValueError:

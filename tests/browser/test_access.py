@@ -70,13 +70,13 @@ def test_a_key_is_made_used_and_revoked(visit, check_accessible):
     page.get_by_label("Environment").select_option("production")
     page.get_by_role("button", name="Create token").click()
 
-    expect(page.get_by_text("This is the only time the key is shown.")).to_be_visible()
+    expect(page.get_by_text("This is the only time the token is shown.")).to_be_visible()
     secret, command = page.locator("#secret").inner_text(), page.locator("#command").inner_text()
     check_accessible(page)
     assert secret not in page.url
     assert secret not in page.title()
     stop_clock(page)  # "Copied" stands there for a moment
-    page.get_by_role("button", name="Copy key").click()
+    page.get_by_role("button", name="Copy token").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == secret
     assert status_of(command) == 200
@@ -104,7 +104,7 @@ def test_a_person_is_invited_by_a_link_that_works_once(visit):
         enter.click()
     expect(guest).to_have_url(re.compile("/account/password/$"))
     expect(guest.get_by_label("Current password")).to_have_count(0)
-    expect(visit(None, link).locator("main")).to_contain_text("This link was used already")
+    expect(visit(None, link).locator("main")).to_contain_text("This link has already been used")
 
 
 def test_a_role_is_given_in_a_project_and_taken_away(visit, check_accessible):
@@ -114,10 +114,10 @@ def test_a_role_is_given_in_a_project_and_taken_away(visit, check_accessible):
     page.locator('form[action$="give"] select').select_option("Member")
     page.get_by_role("button", name="Grant role").click()
 
-    expect(page.get_by_role("status")).to_contain_text("grace now holds Member in checkout.")
+    expect(page.get_by_role("status")).to_contain_text("Granted Member to grace in checkout.")
     check_accessible(page)
     page.get_by_role("button", name="Revoke Member from grace").click()
-    expect(page.get_by_role("status")).to_contain_text("grace no longer holds Member in checkout.")
+    expect(page.get_by_role("status")).to_contain_text("Revoked Member from grace in checkout.")
 
 
 def test_the_pages_of_one_thing_are_accessible_and_fit_a_narrow_screen(visit, contractors, check_accessible):

@@ -23,7 +23,7 @@ def test_the_demos_link_opens_the_evaluated_playground(visit, transactional_db, 
     results = page.locator("table.results")
     for reason in (
         "userId 42 is in bucket 53 and the rollout stops at 50 %",
-        "not in segment beta-testers",
+        "Not in segment beta-testers",
         "Depends on checkout-redesign, which is off here",
         "only your SDK can evaluate it",
         "Switched off in production",
@@ -37,10 +37,10 @@ def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional
     page.get_by_label("User name").fill("ada")
     for box in page.get_by_label(re.compile("[Pp]assword")).all():
         box.fill(PASSWORD)
-    page.get_by_role("button", name="Make the account and log in").click()
+    page.get_by_role("button", name="Create account and log in").click()
 
     expect(page.get_by_role("heading", name="Start here")).to_be_visible()
-    expect(page.get_by_text("There is no flag yet.")).to_be_visible()
+    expect(page.get_by_text("No flags yet.")).to_be_visible()
     page.locator("main").get_by_role("link", name="Playground").click()
     expect(page.get_by_text("These projects have no active flags.")).to_be_visible()
 

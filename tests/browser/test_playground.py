@@ -26,10 +26,10 @@ def test_an_off_flag_is_explained_by_its_bucket(visit):
     page.keyboard.press("Control+Enter")
 
     off = row(page, "dark-theme")
-    expect(off).to_contain_text("userId 42 is in bucket 53 and the rollout stops at 50 %.")
+    expect(off).to_contain_text("userId 42 is in bucket 53 and the rollout stops at 50 %")
     off.locator("summary").click()
     expect(off.locator("svg text.here")).to_have_text("bucket 53")
-    expect(off).to_contain_text("It turns on when the rollout reaches 53 %.")
+    expect(off).to_contain_text("It turns on when the rollout reaches 53 %")
 
     page.get_by_role("link", name="dark-theme").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("dark-theme")

@@ -29,7 +29,7 @@ def test_makes_an_admin_who_can_log_in() -> None:
 @pytest.mark.django_db
 def test_refuses_a_name_that_is_taken() -> None:
     User.objects.create(username="Root")
-    with pytest.raises(CommandError, match="There is an account root already"):
+    with pytest.raises(CommandError, match="An account named root already exists"):
         call_command("createadmin", "root", "--password-stdin")
 
 

@@ -95,7 +95,7 @@ def test_warnings_before_production(browse):
         "exported from <strong>development</strong>; you are importing into <strong>production</strong>"
         in page.text
     )
-    assert "Users of production get what this import makes of its flags at once." in page.text
+    assert "Users in production get the changes immediately." in page.text
     _, page = preview(browse("member"), export("a"), environment="development")
     assert "exported from" not in page.text
 
@@ -254,7 +254,7 @@ def test_evaluate_as_if_imported(browse):
     address, _ = preview(browser, export("a", featureStrategies=[{"name": "default", "featureName": "a"}]))
     page = browser.get(f"{address}evaluate/?context.userId=42")
     assert "1 of 1 flag differs" in page.text
-    assert "not there" in page.text
+    assert "not found" in page.text
     assert "On for everyone" in page.text
     assert not Flag.objects.exists()
 
@@ -362,7 +362,7 @@ def test_an_excluded_parent_that_others_need_is_shown_before_anything_is_written
     address, _ = preview(browser, export("parent", "child", **parts))
     refused = confirm(browser, address, "parent")
     assert refused.status_code == 400
-    assert "there is no flag parent" in refused.text
+    assert "flag parent not found" in refused.text
     assert "Excluded:" in refused.text
     assert not Flag.objects.exists()
 

@@ -38,7 +38,7 @@ def test_who_sees_no_project_learns_of_none(api: Any) -> None:
     response = api["outsider"].post(IMPORT, body("one"))
     record = json.loads(response.content)
     assert response.status_code == 400
-    assert record["message"] == "project: There is no project shop. You cannot see any project."
+    assert record["message"] == "project: Project shop not found. You cannot see any project."
 
 
 def test_without_a_key(api: Any) -> None:

@@ -92,7 +92,7 @@ VALUES = {
     "an unknown strategy type": (
         with_strategy(strategy("one") | {"name": "hostGroup"}),
         f"{FIRST}.name",
-        "one: there is no strategy type hostGroup",
+        "one: strategy type hostGroup not found",
     ),
     "a number that is none": (
         with_strategy(constraint("NUM_GT", value="abc")),
@@ -157,7 +157,7 @@ VALUES = {
     "a variant twice": (
         with_strategy(strategy("one", variants=[variant("a"), variant("a")])),
         f"{FIRST}.variants[1].name",
-        "there is another variant a",
+        "variant a is listed more than once",
     ),
     "a payload that is not JSON": (
         body(
@@ -170,7 +170,7 @@ VALUES = {
     "an unlisted segment": (
         with_strategy(strategy("one", segments=[7])),
         f"{FIRST}.segments[0]",
-        "there is no segment 7 in data.segments",
+        "segment 7 not found in data.segments",
     ),
     "an unknown segment": (
         with_strategy(strategy("one", segments=[7]), segments=[{"id": 7, "name": "vip-users"}]),
@@ -187,7 +187,7 @@ VALUES = {
     "an unknown tag type": (
         body("one", featureTags=[{"featureName": "one", "tagType": "team", "tagValue": "web"}]),
         "data.featureTags[0].tagType",
-        "there is no tag type team. Available: simple",
+        "tag type team not found. Available: simple",
     ),
     "a short tag": (
         body("one", featureTags=[{"featureName": "one", "tagType": "simple", "tagValue": "w"}]),
@@ -202,7 +202,7 @@ VALUES = {
     "a missing parent": (
         body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "ghost"}]}]),
         "data.dependencies[0].dependencies[0].feature",
-        "there is no flag ghost",
+        "flag ghost not found",
     ),
     "a parent that is the child": (
         body("one", dependencies=[{"feature": "one", "dependencies": [{"feature": "one"}]}]),

@@ -40,7 +40,7 @@ def test_the_answer(api, flags):
     assert list(features) == ["checkout-redesign", "dark-theme", "gift-cards"]
     dark = features["dark-theme"]
     assert (dark["isEnabled"], dark["isEnabledInCurrentEnvironment"]) == (False, True)
-    assert dark["reason"] == "userId 42 is in bucket 53 and the rollout stops at 50 %."
+    assert dark["reason"] == "userId 42 is in bucket 53 and the rollout stops at 50 %"
     assert features["gift-cards"]["hasUnsatisfiedDependency"] is True
     assert features["gift-cards"]["unsatisfiedDependencies"] == ["checkout-redesign"]
     assert features["checkout-redesign"]["reason"] == "Switched off in production"
@@ -72,12 +72,12 @@ def test_only_readable_projects(api, flags):
 
 def test_unknown_project_and_environment_name_the_choices(api, flags):
     record = refused(ask(api, projects=["shop", "nosuch"]), 400, "ValidationError")
-    assert record["message"] == "projects: There is no project nosuch. Available: default, docs, shop."
+    assert record["message"] == "projects: Project nosuch not found. Available: default, docs, shop."
     record = refused(ask(api, environment="nosuch"), 400, "ValidationError")
     assert record["details"] == [
         {
             "path": "environment",
-            "message": "There is no environment nosuch. Available: development, production.",
+            "message": "Environment nosuch not found. Available: development, production.",
         }
     ]
 

@@ -78,10 +78,10 @@ def test_all_faults_at_once():
         }
     ) == {
         "environment": "is required",
-        "projects": 'must be a list of project ids, or "*" for all you may see, not "default"',
-        "context.userId": "must be text, not an object",
-        "context.nested": "must be text, not a list; put nested values into properties as text",
-        "context.properties.deep": "must be text, not an object",
+        "projects": 'must be a list of project ids, or "*" for all you can read, not "default"',
+        "context.userId": "must be a string, not an object",
+        "context.nested": "must be a string, not a list; put nested values into properties as strings",
+        "context.properties.deep": "must be a string, not an object",
         "context.currentTime": (
             'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "junk"'
         ),

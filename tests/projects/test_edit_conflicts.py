@@ -41,7 +41,7 @@ class Strategy:
         for share in ("10", "20", "30")
     )
     told = "admin changed a strategy of cart in production"
-    says = "It says now: On for 10 % by userId. (Ours, disabled)"
+    says = "Stored now: On for 10 % by userId. (Ours, disabled)"
 
     def __init__(self, flag):
         made = add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "1"})
@@ -57,7 +57,7 @@ class Variants:
     who = "member"
     first, second, third = ({"v": "0", "v-0-name": name} for name in ("10", "20", "30"))
     told = "admin changed the variants of cart in production"
-    says = "It says now: Variants: 10 100 %"
+    says = "Stored now: Variants: 10 100 %"
 
     def __init__(self, flag):
         self.url = f"{FLAG}variants?environmentId=production"
@@ -75,7 +75,7 @@ class OfSegment:
         for share in ("10", "20", "30")
     )
     told = "admin changed segment vip"
-    says = "It says now: plan is a text containing 10. (vip, for all projects)"
+    says = "Stored now: plan is a string containing 10. (vip, for all projects)"
 
     def __init__(self, flag):
         make_vocabulary()
@@ -96,7 +96,7 @@ class Row:
         self.first, self.second, self.third = (
             self.given | {self.field: share} for share in ("10", "20", "30")
         )
-        self.says = f"It says now: {self.field.capitalize()}: 10."
+        self.says = f"Stored now: {self.field.capitalize()}: 10."
         self.row = self.make()
 
     def make(self):
@@ -121,7 +121,7 @@ class DefaultStrategy(Row):
     url = "/projects/shop/environments/production/strategy"
 
     def make(self):
-        self.says = "It says now: On for 5 % by userId, else sessionId. (10)"
+        self.says = "Stored now: On for 5 % by userId, else sessionId. (10)"
         return ProjectEnvironment.objects.get(project="shop", environment="production")
 
     def stored(self):
@@ -152,7 +152,7 @@ class Account(Row):
     told = "admin changed user ada"
 
     def make(self):
-        self.says = "It says now: Full name: 10."
+        self.says = "Stored now: Full name: 10."
         user = make_user("ada")
         self.url = f"/access/people/{user.pk}/edit/"
         return user
@@ -162,7 +162,7 @@ class ServiceAccount(Row):
     told = "admin changed service account bot"
 
     def make(self):
-        self.says = "It says now: Full name: 10."
+        self.says = "Stored now: Full name: 10."
         user = make_user("bot", is_service=True)
         self.url = f"/access/service-accounts/{user.pk}/edit/"
         return user

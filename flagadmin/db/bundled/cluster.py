@@ -75,7 +75,7 @@ class Cluster:
             return plain
         if not Path("/proc/self/fd").is_dir():
             raise EmbeddedServerError(
-                f"The path {plain} is too long for a socket, or has a comma."
+                f"The path {plain} is too long for a socket, or contains a comma."
                 " Set FLAGADMIN_DATA_DIR to another."
             )
         return f"/proc/{os.getpid()}/fd/{self._opened_folder()}"

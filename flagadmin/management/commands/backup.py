@@ -1,3 +1,5 @@
+"""`manage.py backup FILE`: writes the whole database to a file."""
+
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ class Command(BaseCommand):
         if file.exists() and not force:
             raise CommandError(f"{file} already exists. Choose another file, or add --force.")
         if not file.parent.is_dir():
-            raise CommandError(f"There is no folder {file.parent}.")
+            raise CommandError(f"Folder {file.parent} not found.")
         try:
             backup(file)
         except BackupError as error:

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, username: str, email: str | None, password_stdin: bool, **options: Any) -> None:
-        password = sys.stdin.readline().rstrip("\r\n") if password_stdin else asked_for_password()
+        password = sys.stdin.readline().rstrip("\r\n") if password_stdin else prompt_for_password()
         try:
             user = create_first_admin(
                 username=username, password=password, email=email, caller=Caller.system()
@@ -33,11 +33,11 @@ class Command(BaseCommand):
         self.stdout.write(f"{user} is an admin now. Log in at /login/.")
 
 
-def asked_for_password() -> str:
+def prompt_for_password() -> str:
     """Prompts twice. Raises CommandError without a terminal."""
     if not sys.stdin.isatty():
         raise CommandError("No terminal to prompt for the password. Use --password-stdin.")
     password = getpass.getpass("Password: ")
-    if getpass.getpass("Once more: ") != password:
+    if getpass.getpass("Password again: ") != password:
         raise CommandError("The passwords do not match. No account was created.")
     return password

@@ -61,14 +61,14 @@ class Command(BaseCommand):
 
 
 GREETING = """
-flagadmin, filled for a look around: {projects} projects, {active} active flags and {archived} archived ones
+flagadmin, with demo data: {projects} projects, {active} active flags and {archived} archived ones
 in development and production, groups, roles, a service account, and applications that use the flags.
 
   Log in     {link}
              (works once, for 15 minutes; opens the playground for user 42 in production)
   Or with    {name} / {password}   at {address}/login/
   API        {address}/api/docs/
-  API key    {key}
+  API token  {key}
 
   curl -s -H 'Authorization: {key}' -H 'Content-Type: application/json' \\
     -d '{body}' \\

@@ -1,3 +1,5 @@
+"""`manage.py restore FILE`: replaces the whole database with a backup."""
+
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, force: bool, **options: Any) -> None:
         if not file.is_file():
-            raise CommandError(f"There is no file {file}.")
+            raise CommandError(f"File {file} not found.")
         try:
             check_archive(file)
             if holds_data() and not force:
                 raise CommandError(
-                    "There is something in the database, and restoring removes all of it. "
+                    "The database is not empty, and restoring replaces all of it. "
                     "Make a backup, then add --force."
                 )
             restore(file)

@@ -8,11 +8,13 @@ from projects.applications.cleanup import clean_usage
 
 
 class Command(BaseCommand):
-    help = "Forget hourly counts older than two days, and instances and applications not heard of for thirty."
+    help = (
+        "Delete hourly counts older than two days, and instances and applications not seen for thirty days."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = clean_usage()
         self.stdout.write(
-            f"Forgot {done.hours} hourly counts, {done.instances} instances and"
-            f" {done.applications} applications; {done.lines} lines of applications lists made anew."
+            f"Deleted {done.hours} hourly counts, {done.instances} instances and"
+            f" {done.applications} applications; {done.lines} rows of applications lists rebuilt."
         )

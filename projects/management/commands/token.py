@@ -1,3 +1,5 @@
+"""`manage.py token create`: creates an API token and prints its secret."""
+
 from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
@@ -19,16 +21,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         create = parser.add_subparsers(dest="verb", required=True).add_parser(
-            "create", help="make a token and print its key, once"
+            "create", help="create a token and print its secret, once"
         )
         create.add_argument(
             "--kind", required=True, choices=["admin", "backend", "client", "frontend", "personal"]
         )
-        create.add_argument("--name", required=True, help="names it in lists")
-        create.add_argument("--projects", help="ids with commas between, or * for every project")
+        create.add_argument("--name", required=True, help="its name in lists")
+        create.add_argument("--projects", help="ids separated by commas, or * for all projects")
         create.add_argument("--environment", help="one environment (backend and frontend)")
         create.add_argument("--user", help="user name or email of a person or service account (personal)")
-        create.add_argument("--days", type=int, help="expires after so many days")
+        create.add_argument("--days", type=int, help="number of days until it expires")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -55,20 +57,20 @@ class Command(BaseCommand):
 
     def _projects(self, given: str | None, kind: str) -> tuple[str, ...] | None:
         if given is None and kind != ApiToken.Kind.ADMIN:
-            raise CommandError("Say --projects: ids with commas between, or '*' for every project.")
+            raise CommandError("--projects is required: ids separated by commas, or '*' for all projects.")
         if given is None or given.strip() == EVERY:
             return None
         return tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
 
     def _user(self, given: str | None) -> User:
         if not given:
-            raise CommandError("Say --user: whose personal token this is.")
+            raise CommandError("--user is required: the owner of the personal token.")
         user = (
             User.objects.filter(username__iexact=given).first()
             or User.objects.filter(email__iexact=given).first()
         )
         if user is None:
-            raise CommandError(f"There is no account {given}.")
+            raise CommandError(f"Account {given} not found.")
         return user
 
     def _words(self, error: AppError) -> str:

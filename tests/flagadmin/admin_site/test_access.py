@@ -28,7 +28,7 @@ def test_a_person(site, people):
 
 def test_the_last_admin_stays(site, people):
     response = site.post(f"/admin/groups/user/{people['admin'].pk}/delete/", {"post": "yes"})
-    assert "nobody with the Admin role" in response.text
+    assert "Nobody with the Admin role" in response.text
     response = send(site, f"/admin/groups/user/{people['admin'].pk}/change/", is_active=None)
     assert refusals(response)
     people["admin"].refresh_from_db()
@@ -95,10 +95,10 @@ def test_a_personal_token_is_revoked(site, people):
     assert not ApiToken.objects.exists()
 
 
-def test_the_page_before_a_deletion_says_what_stands_against_it(site, people, shop, monkeypatch):
+def test_the_delete_page_says_what_blocks_it(site, people, shop, monkeypatch):
     for module, name in ((accounts, "delete_account"), (groups, "delete_group"), (roles, "delete_role")):
         monkeypatch.setattr(module, name, never)
-    assert "nobody with the Admin role" in site.get(f"/admin/groups/user/{people['admin'].pk}/delete/").text
+    assert "Nobody with the Admin role" in site.get(f"/admin/groups/user/{people['admin'].pk}/delete/").text
     assert "Cannot delete" not in site.get(f"/admin/groups/user/{people['viewer'].pk}/delete/").text
 
     admins = Group.objects.create(name="Admins", root_role_id=BuiltIn.ADMIN)
@@ -106,7 +106,7 @@ def test_the_page_before_a_deletion_says_what_stands_against_it(site, people, sh
     assert "Cannot delete" not in site.get(url).text
     admins.members.add(people["admin"])
     User.objects.filter(pk=people["admin"].pk).update(root_role=None)
-    assert "nobody with the Admin role" in site.get(url).text
+    assert "Nobody with the Admin role" in site.get(url).text
     admins.members.add(make_user("second", root_role=BuiltIn.ADMIN))
     assert "You would lose the Admin role" in site.get(url).text
 
@@ -114,7 +114,7 @@ def test_the_page_before_a_deletion_says_what_stands_against_it(site, people, sh
     url = f"/admin/groups/role/{tester.pk}/delete/"
     assert "Cannot delete" not in site.get(url).text
     Grant.objects.create(role=tester, project=shop, user=people["outsider"])
-    assert "Tester is held by 1 person" in site.get(url).text
+    assert "Tester is granted to 1 person" in site.get(url).text
 
 
 def never(*args, **kwargs):

@@ -93,7 +93,7 @@ def test_strategies(site, cart):
         (
             "constraints",
             [{"contextName": "a", "operator": "NOPE", "values": ["x"]}],
-            "there is no operator NOPE",
+            "NOPE is not an operator",
         ),
         ("constraints", {"contextName": "a"}, "constraints"),
         ("constraints", ["text"], "constraints[0]"),

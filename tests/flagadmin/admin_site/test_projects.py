@@ -69,7 +69,7 @@ def test_environments_and_roles_of_a_project(site, shop, people):
 
 def test_a_default_strategy_is_checked(site, shop):
     for strategy, said in (
-        ({"name": "nosuch"}, "there is no strategy type nosuch"),
+        ({"name": "nosuch"}, "strategy type nosuch not found"),
         ({"name": "default", "constraints": ["text"]}, "default_strategy.constraints[0]"),
         ("text", "default_strategy"),
     ):
@@ -172,7 +172,7 @@ def test_a_role_is_given_and_taken(site, shop, people):
     )
     assert "root role" in errors_of(response)[0]
     response = send(site, "/admin/groups/grant/add/", project="shop", role=str(BuiltIn.MEMBER))
-    assert "name one of them" in errors_of(response)[0]
+    assert "either a user or a group" in errors_of(response)[0]
 
 
 def test_revisions_stay_where_they_are(site, shop):

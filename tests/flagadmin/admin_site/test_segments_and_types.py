@@ -37,7 +37,7 @@ def test_a_segment(site):
     assert [event.type for event in events(*kinds)] == kinds
 
 
-def test_what_stands_against_a_deletion_is_said_before_it_is_asked_for(site):
+def test_the_delete_page_says_what_blocks_it(site):
     eu = Segment.objects.create(name="eu", constraints=[CONSTRAINT])
     url = f"/admin/projects/segment/{eu.pk}/delete/"
     assert "Delete segment eu" in site.get(url).text

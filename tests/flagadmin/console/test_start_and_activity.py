@@ -82,7 +82,7 @@ def test_a_filter_that_is_not_there_is_refused(browse):
     response = browse("viewer").get("/activity/?kind=weather")
 
     assert response.status_code == 400
-    assert "There is no weather. Available: access, flags" in response.text
+    assert "weather not found. Available: access, flags" in response.text
 
 
 def test_activity_as_csv_runs_no_formula(browse):
@@ -100,7 +100,7 @@ def test_an_unknown_page_says_so_in_words(browse):
     response = browse("viewer").get("/nowhere/")
 
     assert response.status_code == 404
-    assert "There is nothing at /nowhere/." in response.text
+    assert "/nowhere/ not found." in response.text
     assert 'href="/playground/"' in response.text
 
 
@@ -119,8 +119,8 @@ def test_the_theme_form_leads_to_no_other_host(client, db):
 def test_without_flags_one_starts_with_the_first(browse, people, shop):
     admin, reader = browse("admin"), browse("reader")
     assert '/features/new"' in admin.get("/").text
-    assert "There is no flag yet." not in reader.get("/").text
+    assert "No flags yet." not in reader.get("/").text
 
     Flag.objects.create(project=shop, name="a", created_at=timezone.now())
-    assert "There is no flag yet." not in admin.get("/").text
+    assert "No flags yet." not in admin.get("/").text
     assert "Open the playground" in admin.get("/").text

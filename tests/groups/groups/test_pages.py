@@ -59,7 +59,7 @@ def test_the_group_that_keeps_one_admin_is_not_deleted(browse, people, contracto
     refused = browse("admin").post(f"/access/groups/{contractors.pk}/delete/")
 
     assert refused.status_code == 403
-    assert "This would leave nobody with the Admin role" in page_text(refused)
+    assert "Nobody with the Admin role could log in" in page_text(refused)
     assert Group.objects.exists()
 
 
@@ -73,7 +73,7 @@ def test_members_come_and_go(browse, people, contractors):
 
 
 @pytest.mark.parametrize(
-    ("who", "told"), [("nobody", "There is no account nobody."), ("", "Give a user name")]
+    ("who", "told"), [("nobody", "Account nobody not found."), ("", "Enter a user name")]
 )
 def test_an_unknown_member_is_told(browse, contractors, who, told):
     answer = browse("admin").post(f"/access/groups/{contractors.pk}/members/", {"who": who}, follow=True)
@@ -110,4 +110,4 @@ def test_a_name_that_is_taken_is_told(browse, contractors):
     answer = browse("admin").post("/access/groups/new/", {"name": "Former contractors"})
 
     assert answer.status_code == 409
-    assert "There is a group Former contractors already." in page_text(answer)
+    assert "A group named Former contractors already exists." in page_text(answer)

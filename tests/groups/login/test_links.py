@@ -65,7 +65,7 @@ def test_only_once(client, anna):
     client.post(link)
     for again in (Client().get(link, headers=BY_HAND), Client().post(link)):
         assert again.status_code == 404
-        assert "This link was used already" in again.text
+        assert "This link has already been used" in again.text
 
 
 def test_not_for_long(client, anna):
@@ -100,7 +100,7 @@ def test_a_click_needs_the_form(anna):
 
 def test_the_first_account(client, db):
     link = create_setup_link()
-    assert "Make the first account" in client.get(link, headers=BY_HAND).text
+    assert "Create the first account" in client.get(link, headers=BY_HAND).text
     response = client.post(link, SETUP)
     assert response.status_code == 302
     user = User.objects.get()
@@ -164,7 +164,7 @@ def test_used_by_many_at_once():
 
 
 def test_the_login_page_says_how_to_begin_while_there_is_nobody(client, db):
-    assert "There is no account yet." in client.get("/login/").text
+    assert "No account exists yet." in client.get("/login/").text
     client.post(create_setup_link(), SETUP)
     client.logout()
-    assert "There is no account yet." not in client.get("/login/").text
+    assert "No account exists yet." not in client.get("/login/").text

@@ -59,7 +59,7 @@ def test_refused_in_the_same_words(client, anna, case):
         anna.save()
     response = log_in(client, name, password)
     assert response.status_code == 401
-    assert "The user name or the password is not right." in response.text
+    assert "Wrong user name or password." in response.text
     assert not is_in(client)
     assert password not in response.text
 

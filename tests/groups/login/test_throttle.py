@@ -43,7 +43,7 @@ def test_an_account(client, anna):
     response = guess(client, password=PASSWORD, address="192.0.2.200")
     assert response.status_code == 429
     assert response["Retry-After"] == "6"
-    assert "Too many tries. Wait 6 seconds" in response.text
+    assert "Too many attempts. Wait 6 seconds" in response.text
     assert 'data-enable-after="6"' in response.text
 
 

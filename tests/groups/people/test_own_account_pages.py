@@ -37,7 +37,7 @@ def test_what_one_holds(people, shop):
     GroupMembership.objects.create(group=group, user=people["member"])
     page = browser_of(people["member"]).get("/account/").text
     assert "<b>Member</b> in" in page
-    assert "Member of <b>Team</b>, which gives Editor" in page
+    assert "Member of <b>Team</b>, which grants Editor" in page
     assert "Nothing yet" in browser_of(people["outsider"]).get("/account/").text
 
 
@@ -59,8 +59,8 @@ def test_change_password(viewer):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"currentPassword": "wrong"}, "This is not the present password."),
-        ({"confirmPassword": "other"}, "The two new passwords differ."),
+        ({"currentPassword": "wrong"}, "The current password is wrong."),
+        ({"confirmPassword": "other"}, "The new passwords do not match."),
         ({"password": "viewer1", "confirmPassword": "viewer1"}, "too similar to the username"),
         ({"password": "12345", "confirmPassword": "12345"}, "entirely numeric"),
     ],
@@ -77,7 +77,7 @@ def test_guessing_the_present_one(standing_clock, viewer):
     browser = browser_of(viewer)
     statuses = [change(browser, currentPassword="wrong").status_code for _ in range(6)]
     assert statuses == [400] * 5 + [429]
-    assert "Too many tries" in change(browser, currentPassword="wrong").text
+    assert "Too many attempts" in change(browser, currentPassword="wrong").text
 
 
 def test_the_first_password_of_somebody_who_came_by_link(people):

@@ -105,8 +105,8 @@ def test_the_last_admin_is_neither_disabled_nor_deleted(browse, people):
 
     assert "reset-password" not in admin.get(address).text
     told = page_text(admin.post(f"{address}active", {"active": "no"}, follow=True))
-    assert "This would leave nobody with the Admin role" in told
-    assert "This would leave nobody with the Admin role" in page_text(admin.get(f"{address}delete/"))
+    assert "Nobody with the Admin role could log in" in told
+    assert "Nobody with the Admin role could log in" in page_text(admin.get(f"{address}delete/"))
     assert admin.post(f"{address}delete/").status_code == 403
     assert User.objects.get(username="admin").is_active
 
@@ -132,7 +132,7 @@ def test_deleting_says_what_goes(browse, people, shop):
     admin, address = browse("admin"), f"/access/people/{people['member'].pk}/delete/"
 
     page = page_text(admin.get(address))
-    assert "the key laptop, which stops working" in page
+    assert "the token laptop, which stops working" in page
     assert "role Member in shop" in page
     assert admin.post(address)["Location"] == "/access/people/"
     assert not User.objects.filter(username="member").exists()

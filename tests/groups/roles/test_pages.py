@@ -37,8 +37,8 @@ def test_a_role_shows_the_projects_that_use_it(browse, people, shop):
 def test_a_root_role_shows_who_holds_it(browse, people):
     page = page_text(browse("admin").get(f"/access/roles/{BuiltIn.VIEWER.value}/"))
 
-    assert "Who holds it, everywhere viewer" in page
-    assert "Reading, and nothing else." in page
+    assert "Who has it everywhere viewer" in page
+    assert "Read-only access." in page
 
 
 def test_a_built_in_role_is_not_changed(browse, people):
@@ -93,10 +93,10 @@ def test_a_role_in_use_is_not_deleted_and_says_by_how_many(browse, people, shop,
     Grant.objects.create(user=people["member"], project=shop, role=deployer)
     admin, address = browse("admin"), f"/access/roles/{deployer.pk}/delete/"
 
-    assert "Deployer is held by 1 person. Take it from them first." in page_text(admin.get(address))
+    assert "Deployer is granted to 1 person. Revoke it from them first." in page_text(admin.get(address))
     refused = admin.post(address)
     assert refused.status_code == 400
-    assert "Take it from them first" in page_text(refused)
+    assert "Revoke it from them first" in page_text(refused)
     assert Role.objects.filter(pk=deployer.pk).exists()
 
 

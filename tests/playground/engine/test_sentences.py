@@ -36,7 +36,7 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(rollout("50", NORWAY, group="g2"))],
             {"userId": "42", "country": "NO"},
-            "All conditions hold, but userId 42 is in bucket 60 and the rollout stops at 50 %.",
+            "All conditions hold, but userId 42 is in bucket 60 and the rollout stops at 50 %",
             id="rollout after conditions",
         ),
         pytest.param(
@@ -48,7 +48,7 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(rollout("50", group="g2"))],
             USER,
-            "userId 42 is in bucket 60 and the rollout stops at 50 %.",
+            "userId 42 is in bucket 60 and the rollout stops at 50 %",
             id="rollout alone",
         ),
         pytest.param(
@@ -66,25 +66,25 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(rollout("100"))],
             {},
-            "The rollout is by userId and the context has none, so it is off.",
+            "The rollout is by userId and the context has none, so it is off",
             id="nothing to stick to",
         ),
         pytest.param(
             [flag(rollout("30", stickiness="random"))],
             USER,
-            "Random on each call: about 30 % of calls are on.",
+            "Random on each call: about 30 % of calls are on",
             id="random",
         ),
         pytest.param(
             [flag(rollout("30", stickiness="default"))],
             {},
-            "Random on each call: about 30 % of calls are on.",
+            "Random on each call: about 30 % of calls are on",
             id="default stickiness without anybody",
         ),
         pytest.param(
             [flag(strategy("gradualRolloutRandom", percentage="0"))],
             {},
-            "Random on each call: about 0 % of calls are on.",
+            "Random on each call: about 0 % of calls are on",
             id="random and off",
         ),
         pytest.param(
@@ -114,12 +114,12 @@ USER = {"userId": "42"}
             id="inverted",
         ),
         pytest.param(
-            [flag(strategy("default", segments=[1]))], USER, "in segment beta-testers", id="in a segment"
+            [flag(strategy("default", segments=[1]))], USER, "In segment beta-testers", id="in a segment"
         ),
         pytest.param(
             [flag(strategy("default", segments=[1]))],
             {"userId": "7"},
-            "not in segment beta-testers: userId is 7, needs one of 42",
+            "Not in segment beta-testers: userId is 7, needs one of 42",
             id="not in a segment",
         ),
         pytest.param(
@@ -131,7 +131,7 @@ USER = {"userId": "42"}
         pytest.param(
             [flag(strategy("remoteAddress", IPs="10.0.0.0/8"))],
             {"remoteAddress": "11.0.0.1"},
-            "remoteAddress is 11.0.0.1, needs an address in 10.0.0.0/8",
+            "remoteAddress is 11.0.0.1, needs an IP address in 10.0.0.0/8",
             id="IPs",
         ),
         pytest.param(
@@ -168,14 +168,14 @@ USER = {"userId": "42"}
             [flag(rollout("50", group="g2"), strategy("default", NORWAY))],
             USER,
             "Strategy 1: userId 42 is in bucket 60 and the rollout stops at 50 %. "
-            "Strategy 2: country was not given, needs one of NO.",
+            "Strategy 2: country was not given, needs one of NO",
             id="two strategies",
         ),
         pytest.param(
             [flag(*[strategy("default", NORWAY)] * 4)],
             {"country": "SE"},
             "Strategy 1: country is SE, needs one of NO. Strategy 2: country is SE, needs one of NO. "
-            "Strategy 3: country is SE, needs one of NO. … (4 strategies in all)",
+            "Strategy 3: country is SE, needs one of NO … (4 strategies in all)",
             id="many strategies",
         ),
         pytest.param(

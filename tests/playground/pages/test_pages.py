@@ -36,8 +36,8 @@ def reasons(viewer, **question):
 def test_every_flag_says_why(viewer):
     page = page_text(viewer.get("/playground/", ADA))
 
-    assert "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %." in page
-    assert "It turns on when the rollout reaches 53 %." in page
+    assert "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %" in page
+    assert "It turns on when the rollout reaches 53 %" in page
     assert "Depends on checkout-redesign, which is off here (bucket 92, rollout 10 %)" in page
     assert "Uses the custom strategy hostGroup; only your SDK can evaluate it" in page
     assert "Switched off in production" in page
@@ -155,8 +155,8 @@ def test_an_unknown_environment_or_project_names_the_choices(viewer):
     environment = page_text(viewer.get("/playground/", {"environment": "nosuch"}))
     project = page_text(viewer.get("/playground/", {"project": "nosuch"}))
 
-    assert "There is no environment nosuch. Available: development, production." in environment
-    assert "There is no project nosuch." in project
+    assert "Environment nosuch not found. Available: development, production." in environment
+    assert "Project nosuch not found." in project
 
 
 def test_only_readable_projects_are_evaluated(browse, shop):
@@ -179,7 +179,7 @@ def test_json_download_is_what_the_api_answers(viewer):
 def test_the_curl_command_asks_the_same(viewer):
     page = page_text(viewer.get("/playground/", ADA))
 
-    assert "curl -H \"Authorization: $API_KEY\" -H 'Content-Type: application/json'" in page
+    assert "curl -H \"Authorization: $TOKEN\" -H 'Content-Type: application/json'" in page
     assert '"properties":{"plan":"pro","appVersion":"4.5.1","country":"NO"}' in page
 
 
@@ -195,7 +195,7 @@ def test_one_flag_taken_apart(viewer):
 def test_the_parents_own_reason_stands_with_it(viewer):
     page = page_text(viewer.get("/playground/flag/gift-cards/", ADA))
 
-    assert "userId 42 is in bucket 92 and the rollout stops at 10 %." in page
+    assert "userId 42 is in bucket 92 and the rollout stops at 10 %" in page
 
 
 def test_the_chosen_variant_is_marked(viewer):

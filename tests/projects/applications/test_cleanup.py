@@ -92,7 +92,7 @@ def test_lines_are_made_anew_before_readers_have_to(usage: None) -> None:
 def test_the_command_says_what_it_did(usage: None) -> None:
     out = StringIO()
     call_command("cleanup_usage", stdout=out)
-    assert out.getvalue().startswith("Forgot 0 hourly counts, 0 instances and 0 applications;")
+    assert out.getvalue().startswith("Deleted 0 hourly counts, 0 instances and 0 applications;")
 
 
 def test_serving_does_it_from_time_to_time() -> None:

@@ -107,7 +107,7 @@ def test_the_number_of_queries_does_not_grow(browse, used, django_assert_max_num
 
 
 def test_a_project_nobody_uses(browse, shop):
-    assert "No application has asked" in page_text(browse("reader").get(URL))
+    assert "No application has evaluated" in page_text(browse("reader").get(URL))
 
 
 def test_a_project_one_may_not_see_is_not_there(browse, used):

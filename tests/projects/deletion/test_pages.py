@@ -76,7 +76,7 @@ def test_what_blocks_is_named(standing_clock, browse, active):
         in page_text(page)
     )
     assert (
-        "portal-read-only was asked for by portal-web and 1 other application 3 minutes ago. "
+        "portal-read-only was evaluated by portal-web and 1 other application 3 minutes ago. "
         'Once archived, applications get "off".'
     ) in page_text(page).replace("\xa0", " ")
     assert page.text.count(">in use<") == 1
@@ -98,7 +98,7 @@ def test_what_is_lost_is_named_and_counted(browse, portal):
     ):
         assert name in page
     assert "owner (Owner, Member)" in page
-    assert "API tokens that reach other projects too keep those: both." in page
+    assert "API tokens that keep access to other projects: both." in page
     assert "Type legacy-portal to confirm" in page
 
 
@@ -145,7 +145,7 @@ def test_who_may_delete_but_not_archive_is_told_so(browse, active, people):
     Grant.objects.filter(user=people["owner"], role_id=BuiltIn.MEMBER).delete()
     page = browse("owner").get(URL)
 
-    assert "in legacy-portal. Somebody who has it can archive them." in page_text(page)
+    assert "in legacy-portal. Ask somebody who has it to archive them." in page_text(page)
     assert 'name="archive"' not in page.text
 
 
@@ -180,7 +180,7 @@ def test_all_are_archived_after_a_page_that_names_them(browse, active):
     shown = browser.post(ARCHIVE, {"all": "yes", "next": URL})
 
     assert "portal-banner, portal-read-only" in page_text(shown)
-    assert "portal-read-only was asked for by portal-web" in page_text(shown)
+    assert "portal-read-only was evaluated by portal-web" in page_text(shown)
     assert archived() == ["portal-export", "portal-login"]
     answer = browser.post(ARCHIVE, confirmed(shown), follow=True)
     assert answer.redirect_chain == [(URL, 302)]
@@ -254,7 +254,7 @@ def test_many_blockers_are_paged_searched_and_all_archived(browse, portal, djang
     with django_assert_max_num_queries(25):
         assert browser.get(f"{URL}?page=2").text.count('name="name"') == 20
     shown = browser.post(ARCHIVE, {"all": "yes"})
-    assert "Applications asked for 10 more of these flags." in page_text(shown)
+    assert "Applications evaluated 10 more of these flags." in page_text(shown)
     browser.post(ARCHIVE, confirmed(shown))
 
     assert not Flag.objects.filter(project=portal, archived_at=None).exists()

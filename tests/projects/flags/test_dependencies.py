@@ -49,7 +49,7 @@ def test_the_same_parent_again_changes_how(api, flags):
     ("parent", "words"),
     [
         ("child", "cannot depend on itself"),
-        ("nope", "there is no flag nope"),
+        ("nope", "flag nope not found"),
         ("old", "old is archived"),
         ("far", "must be in the same project"),
     ],
@@ -65,7 +65,7 @@ def test_parents_that_are_refused(api, flags, parent, words):
 
 def test_a_flag_that_may_not_be_seen_is_unknown(api, flags):
     make_flag("far", make_project("elsewhere"))
-    assert "there is no flag far" in refused(add(api["member"], "far"), 400, "ValidationError")["message"]
+    assert "flag far not found" in refused(add(api["member"], "far"), 400, "ValidationError")["message"]
 
 
 def test_no_chains_and_no_circles(api, flags):

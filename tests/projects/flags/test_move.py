@@ -65,7 +65,7 @@ def test_an_unknown_project_names_those_that_are_there(api, other):
     make_flag("cart")
     record = refused(move(api["owner"], "nope"), 400, "ValidationError")
     assert record["details"] == [
-        {"path": "newProjectId", "message": "There is no project nope. Available: other, shop."}
+        {"path": "newProjectId", "message": "Project nope not found. Available: other, shop."}
     ]
 
 

@@ -40,7 +40,7 @@ def test_several_children_and_several_parents():
     ("pairs", "existing", "expected"),
     [
         ([("a", "a")], [], {"d[0]": "a cannot depend on itself"}),
-        ([("a", "nope")], [], {"d[0]": "there is no flag nope"}),
+        ([("a", "nope")], [], {"d[0]": "flag nope not found"}),
         ([("a", "old")], [], {"d[0]": "old is archived; a parent must be active"}),
         ([("a", "far")], [], {"d[0]": "far is in project other; a parent must be in the same project, shop"}),
         ([("a", "b")], [("b", "c")], {"d[0]": "b itself depends on c; a parent cannot have a parent"}),

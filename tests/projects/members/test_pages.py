@@ -33,7 +33,7 @@ def test_holders_are_listed(browse, people, shop):
 def test_an_owner_gives_a_role(browse, people, shop, typed):
     page = page_text(give(browse("owner"), typed))
 
-    assert "outsider now holds Member in shop." in page
+    assert "Granted Member to outsider in shop." in page
     assert roles_of(people["outsider"]) == ["Member"]
 
 
@@ -48,11 +48,11 @@ def test_a_group_is_given_a_role(browse, people, shop, typed):
 @pytest.mark.parametrize(
     ("who", "role", "told"),
     [
-        ("nobody", MEMBER, "There is no account and no group nobody."),
-        ("group: x", MEMBER, "There is no group x."),
-        ("", MEMBER, "Name a person or a group."),
+        ("nobody", MEMBER, "Account or group nobody not found."),
+        ("group: x", MEMBER, "Group x not found."),
+        ("", MEMBER, "Enter a user or a group."),
         ("outsider", "", "Choose a role."),
-        ("outsider", BuiltIn.ADMIN.value, "there is no project role 1"),
+        ("outsider", BuiltIn.ADMIN.value, "project role 1 not found"),
     ],
 )
 def test_what_cannot_be_given_is_told(browse, people, shop, who, role, told):
@@ -64,7 +64,7 @@ def test_an_owner_takes_a_role_away(browse, people, shop):
     grant = Grant.objects.get(user=people["member"])
     answer = browse("owner").post("/projects/shop/access/take", {"grant": grant.pk}, follow=True)
 
-    assert "member no longer holds Member in shop." in page_text(answer)
+    assert "Revoked Member from member in shop." in page_text(answer)
     assert roles_of(people["member"]) == []
 
 
@@ -72,7 +72,7 @@ def test_a_grant_of_another_project_is_not_taken_here(browse, people, shop):
     grant = Grant.objects.create(user=people["outsider"], project_id="default", role_id=MEMBER)
     answer = browse("owner").post("/projects/shop/access/take", {"grant": grant.pk}, follow=True)
 
-    assert "This role is not held any more." in page_text(answer)
+    assert "This role has already been revoked." in page_text(answer)
     assert Grant.objects.filter(pk=grant.pk).exists()
 
 

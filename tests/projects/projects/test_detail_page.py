@@ -81,8 +81,8 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
 
     assert "Turn on cart in production" in page
     assert "On for everyone." in page
-    assert "portal-web asked for it here just now." in page
-    assert "Depending on it: search." in page
+    assert "portal-web evaluated it here just now." in page
+    assert "Flags that depend on it: search." in page
     assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
 
 
@@ -147,7 +147,7 @@ def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags)
 
     asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"})
 
-    expected = 'cart was asked for by portal-web just now. Once archived, applications get "off".'
+    expected = 'cart was evaluated by portal-web just now. Once archived, applications get "off".'
     assert expected in page_text(asked)
     assert archived() == []
     browse("member").post("/projects/shop/features/archive", {"name": "cart", "known": "yes"})

@@ -66,7 +66,7 @@ def test_a_project_is_put_away_and_taken_back(browse, shop):
     browser = browse("owner")
 
     assert "Archived project Shop." in page_text(browser.post("/projects/shop/archive", follow=True))
-    assert "is archived since" in page_text(browser.get(PAGE))
+    assert "was archived on" in page_text(browser.get(PAGE))
     browser.post("/projects/shop/revive")
     shop.refresh_from_db()
     assert shop.archived_at is None

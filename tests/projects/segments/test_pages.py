@@ -62,7 +62,7 @@ def test_a_member_with_the_right_creates_one_of_the_project(browse, vip):
     [
         ({"name": ""}, "name-error", "a name is required"),
         ({"c-0-choice": "XX"}, "c-0-error", "XX is not a legal value of country"),
-        ({"project": "nosuch"}, "project-error", "There is no project nosuch"),
+        ({"project": "nosuch"}, "project-error", "Project nosuch not found"),
     ],
 )
 def test_what_is_wrong_stands_in_its_place(browse, vip, changed, place, problem):
@@ -100,7 +100,7 @@ def test_who_uses_it_is_shown_and_stands_against_deleting_it(browse, used):
 
     assert "lounge in development, project shop" in page_text(browser.get(f"/segments/{used.pk}/"))
     page = browser.get(f"/segments/{used.pk}/delete")
-    assert "is in use on 1 flag: lounge. Take it off these first." in page_text(page)
+    assert "is in use on 1 flag: lounge. Remove it there first." in page_text(page)
     assert browser.post(f"/segments/{used.pk}/delete").status_code == 409
     assert Segment.objects.filter(pk=used.pk).exists()
 

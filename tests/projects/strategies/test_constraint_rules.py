@@ -56,7 +56,7 @@ def test_what_each_operator_reads(operator, operand):
 @pytest.mark.parametrize(
     ("given", "path", "words"),
     [
-        ({"operator": "NOPE", "values": ["a"]}, "c[0].operator", "there is no operator NOPE"),
+        ({"operator": "NOPE", "values": ["a"]}, "c[0].operator", "NOPE is not an operator"),
         ({"operator": "IN"}, "c[0].values", "IN needs at least one value"),
         ({"operator": "IN", "values": ["a", ""]}, "c[0].values[1]", "must not be empty"),
         ({"operator": "IN", "values": ["x" * 101]}, "c[0].values[0]", "characters, not 101"),

@@ -135,7 +135,7 @@ def test_each_operator_has_its_input(browse, strategy, operator, field, part):
         ({"field": "plan", "operator": "IN", "values": "gold"}, "gold is not a legal value of plan"),
         ({"field": "", "operator": "IN", "values": "x"}, "a context field name is required"),
         ({"field": "x", "operator": "IN"}, "IN needs at least one value"),
-        ({"field": "x", "operator": "NOSUCH", "values": "x"}, "there is no operator NOSUCH"),
+        ({"field": "x", "operator": "NOSUCH", "values": "x"}, "NOSUCH is not an operator"),
     ],
 )
 def test_what_is_wrong_with_a_condition_stands_in_its_row(browse, strategy, sent, problem):
@@ -236,16 +236,18 @@ def test_before_deleting_it_is_said_what_becomes_of_the_flag(browse, cart, strat
     )
 
     switch_on(cart, "production")
-    assert "It is the last one in use: cart goes off in production." in page_text(
+    assert "It is the last active strategy: cart will be off in production." in page_text(
         browser.get(address(strategy))
     )
     told = browser.post(address(strategy), {"do": "delete"}, follow=True)
-    assert "It was the last one in use, so cart is now off there." in page_text(told)
+    assert "It was the last active strategy, so cart is now off there." in page_text(told)
 
 
 def test_with_others_left_these_decide(browse, cart, strategy):
     add_strategy(cart, "production")
-    assert "The others decide for cart in production." in page_text(browse("member").get(address(strategy)))
+    assert "The remaining strategies apply to cart in production." in page_text(
+        browse("member").get(address(strategy))
+    )
 
 
 def test_saving_leads_back_to_the_playground_and_nowhere_else(browse, strategy):

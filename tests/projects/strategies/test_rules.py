@@ -71,12 +71,12 @@ def test_every_problem_has_its_place():
         segments=[1, 1, 9],
     )
     assert found == [
-        ("s[3].name", "there is no strategy type userWithId. Available: default, flexibleRollout"),
+        ("s[3].name", "strategy type userWithId not found. Available: default, flexibleRollout"),
         ("s[3].parameters.a", "must be a string, a number or a boolean"),
         ("s[3].constraints[0].values", "IN needs at least one value"),
-        ("s[3].variants", 'at least one variant needs weightType "variable": it takes what the others leave'),
+        ("s[3].variants", 'at least one variant needs weightType "variable": it gets the rest'),
         ("s[3].segments[1]", "segment vip is listed more than once"),
-        ("s[3].segments[2]", "there is no segment 9 here. Available: eu, vip"),
+        ("s[3].segments[2]", "segment 9 not found. Available: eu, vip"),
     ]
 
 

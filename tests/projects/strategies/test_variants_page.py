@@ -63,7 +63,7 @@ TOO_MUCH = {
     "v-1-name": "b", "v-1-fixed": "on", "v-1-percent": "60.5", "v-2-name": "c",
 }  # fmt: skip
 ABOVE = [
-    (ALL_FIXED, "Leave at least one variant without a fixed percentage. It takes the rest."),
+    (ALL_FIXED, "Leave at least one variant without a fixed percentage. It gets the rest."),
     (TOO_MUCH, "The fixed percentages add up to 140.5 %. The maximum is 100 %."),
 ]
 

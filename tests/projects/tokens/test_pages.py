@@ -26,7 +26,7 @@ def test_a_new_token_is_shown_once_and_works(browse, people, shop):
     answer = admin.post("/access/tokens/new/", NEW, follow=True)
 
     assert answer.redirect_chain == [("/access/tokens/new/?created", 302)]
-    assert "It reaches shop · production." in page_text(answer)
+    assert "It has access to shop · production." in page_text(answer)
     secret = secret_of(answer)
     assert secret.startswith("shop:production.")
     assert f"-H 'Authorization: {secret}'" in page_text(answer)
@@ -51,11 +51,11 @@ def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
     ("changed", "told"),
     [
         ({"projects": []}, "Choose the projects this token can access."),
-        ({"projects": ["*", "shop"]}, "All projects stands alone"),
+        ({"projects": ["*", "shop"]}, "Select either all projects or single ones"),
         ({"environment": ""}, "Choose the environment this token can access."),
         ({"environment": "*"}, "A backend token is for one environment."),
-        ({"type": "admin", "environment": "*"}, "An admin token reaches all projects"),
-        ({"type": "admin", "projects": ["*"]}, "An admin token reaches all environments"),
+        ({"type": "admin", "environment": "*"}, "An admin token has access to all projects"),
+        ({"type": "admin", "projects": ["*"]}, "An admin token has access to all environments"),
         ({"type": ""}, "This field is required."),
         ({"expiresAt": "2020-01-01"}, "Enter a date in the future."),
     ],
