@@ -19,6 +19,7 @@ LINES = 60
 INCLUDED = re.compile(r"""{% (?:include|extends) ["'](?P<folder>\w+)/""")
 SHARED = {"admin", "console", "includes"}
 FOLDERS = {  # of each app
+    "flagadmin": {"styleguide"},
     "groups": {"groups", "login", "people", "roles"},
     "importer": {"importer"},
     "playground": {"playground"},
