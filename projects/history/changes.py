@@ -1,12 +1,13 @@
 """Groups audit events into changes: what one person did with one request, an import for example."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import TruncHour
 
 from flagadmin.audit.events import EventType as E
@@ -101,9 +102,9 @@ def change_page(
     """The changes that have one of these events, newest first, whole: filters select changes, not their rows.
 
     ``events`` come from ``readable_events`` and may be filtered. ``before`` is the id of the last page's
-    ``next``. At most six queries.
+    ``next``. About seven queries.
     """
-    heads = list(_heads(events, before).values_list("pk", flat=True)[: size + 1])
+    heads = _heads(events, before, size + 1)
     groups = _groups(heads[:size], caller)
     ids = [pk for _, members in groups for pk in members]
     found = AuditEvent.objects.in_bulk(ids)
@@ -116,26 +117,57 @@ def change_of(event: AuditEvent, *, caller: Caller) -> QuerySet[AuditEvent]:
     """All events of the change that this event belongs to, newest first, for a list with pages."""
     if not event.request_id:
         return readable_events(caller).filter(pk=event.pk)
-    hour = event.created_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    mine = readable_events(caller).filter(request_id=event.request_id, actor_name=event.actor_name)
-    return mine.annotate(hour=_HOUR).filter(hour=hour).order_by("-pk")
+    same = _same_change(*_key(event.request_id, event.actor_name, event.created_at))
+    return readable_events(caller).filter(same).order_by("-pk")
 
 
-_HOUR = TruncHour("created_at", tzinfo=UTC)
+Key = tuple[str, str, datetime]
 
 
-def _heads(events: QuerySet[AuditEvent], before: int | None) -> QuerySet[AuditEvent]:
-    """The newest event of each change."""
-    events = events.annotate(hour=_HOUR).order_by("-pk")
-    newer = events.filter(
-        ~Q(request_id=""),
-        request_id=OuterRef("request_id"),
-        actor_name=OuterRef("actor_name"),
-        hour=OuterRef("hour"),
-        pk__gt=OuterRef("pk"),
-    )
-    heads = events.filter(Q(request_id="") | ~Exists(newer))
-    return heads if before is None else heads.filter(pk__lt=before)
+def _heads(events: QuerySet[AuditEvent], before: int | None, most: int) -> list[int]:
+    """The newest event of each change, newest first. Reads as many events as it takes.
+
+    A change that fills most of what was read, such as an import, is left out of the next read.
+    """
+    heads: dict[object, int] = {}
+    done: set[object] = set()
+    left, last = events.order_by("-pk"), before
+    while True:
+        rows = list((left if last is None else left.filter(pk__lt=last)).values_list(*_KEY)[: most * 4])
+        keys = [(pk, _key(*key) if key[0] else pk) for pk, *key in rows]
+        if before is not None:
+            done |= _shown_before(events, before, keys)
+        for pk, key in keys:
+            if key not in done:
+                heads.setdefault(key, pk)
+        if len(heads) >= most or len(rows) < most * 4:
+            return list(heads.values())[:most]
+        last = rows[-1][0]
+        key, number = Counter(key for _, key in keys).most_common(1)[0]
+        if isinstance(key, tuple) and number > most:
+            left = left.exclude(_same_change(*key))
+
+
+_KEY = ("pk", "request_id", "actor_name", "created_at")
+
+
+def _key(request: str, actor: str, created_at: datetime) -> Key:
+    return request, actor, created_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+
+
+def _same_change(request: str, actor: str, hour: datetime) -> Q:
+    until = hour + timedelta(hours=1)
+    return Q(request_id=request, actor_name=actor, created_at__gte=hour, created_at__lt=until)
+
+
+def _shown_before(
+    events: QuerySet[AuditEvent], before: int, keys: Sequence[tuple[int, object]]
+) -> set[object]:
+    """Which of these changes began on an earlier page."""
+    requests = {key[0] for _, key in keys if isinstance(key, tuple)}
+    newer = events.filter(~Q(request_id=""), request_id__in=requests, pk__gte=before).order_by()
+    hours = newer.annotate(hour=TruncHour("created_at", tzinfo=UTC))
+    return set(hours.values_list("request_id", "actor_name", "hour").distinct())
 
 
 def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]:

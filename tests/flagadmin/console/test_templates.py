@@ -17,7 +17,7 @@ FORBIDDEN = {
 }
 LINES = 60
 INCLUDED = re.compile(r"""{% (?:include|extends) ["'](?P<folder>\w+)/""")
-SHARED = {"admin", "console", "includes"}
+SHARED = {"admin", "charts", "console", "includes"}
 FOLDERS = {  # of each app
     "flagadmin": {"styleguide"},
     "groups": {"groups", "login", "people", "roles"},
