@@ -126,7 +126,7 @@ class EditConflictAdmin(admin.ModelAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def versions(self, request: HttpRequest, obj: Any, shown: ShownForms) -> dict[str, Any]:
-        """The template variables of ``includes/edit_conflict.html``."""
+        """The template variables of ``includes/edit_conflict.html``, and the error in place of Django's."""
         if request.method != "POST":
             return {"expected": FormVersion(fingerprint(shown.values()), last_event(self.events(obj)))}
         sent = FormVersion.sent(request.POST)
@@ -138,6 +138,8 @@ class EditConflictAdmin(admin.ModelAdmin):
         return {
             "expected": FormVersion(fingerprint(rejected.error.current), last_event(events)),
             "conflict": ShownConflict(sent.events_since(events), now),
+            "refusal": rejected.error,
+            "errors": None,
         }
 
 

@@ -22,11 +22,9 @@ from flagadmin.console.lists import Column, Filter, Listing, add_problems, csv_r
 from flagadmin.errors import (
     AppError,
     AuthenticationRequired,
-    InvalidOperation,
     MethodNotAllowed,
     NoAccess,
     NotFound,
-    RoleInUse,
     ValidationError,
 )
 from groups.access import Caller
@@ -270,7 +268,7 @@ class ConfirmPage(ConsolePage):
 
         ``lead``: the introduction. ``removed_items``: one line for each consequence. ``button``: its label, with
         verb and object. ``cancel``: where the cancel link leads. ``blocked``: why the action is impossible
-        now, if it is.
+        now, if it is. ``hidden``: (name, value) pairs to submit with the button.
         """
         raise NotImplementedError
 
@@ -284,7 +282,9 @@ class ConfirmPage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
             done, address = self.act()
-        except (InvalidOperation, RoleInUse) as error:
+        except (NoAccess, NotFound):
+            raise
+        except AppError as error:
             context = self.get_context_data(refusal=error, **self.plan())
             return self.render_to_response(context, status=error.status)
         messages.success(request, done)

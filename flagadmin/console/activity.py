@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -12,7 +12,7 @@ from flagadmin.audit.sentences import sentence
 from flagadmin.console.lists import Column, Filter, curl_for, cut
 from groups.console import ListPage
 from projects.access import readable_projects
-from projects.history.queries import readable_events
+from projects.history.queries import EventFilter, narrowed, readable_events
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
@@ -48,16 +48,13 @@ class ActivityPage(ListPage):
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
-        events = readable_events(self.caller)
-        if values["project"]:
-            events = events.filter(project=values["project"])
-        if values["person"]:
-            events = events.filter(actor_name__icontains=values["person"])
-        if values["kind"]:
-            events = events.filter(type__in=types_of(values["kind"]))
-        if text := values["q"]:
-            events = events.filter(Q(feature__icontains=text) | Q(subject__icontains=text))
-        return events
+        by = EventFilter(
+            projects=list(filter(None, [values["project"]])),
+            types=types_of(values["kind"]) if values["kind"] else (),
+            actor_name=values["person"],
+            text=values["q"],
+        )
+        return narrowed(readable_events(self.caller), by)
 
     def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
         return (row.created_at, row.actor_name, sentence(row), row.project)

@@ -71,6 +71,7 @@ class DemoFlag:
     production: DemoEnvironment
     development: DemoEnvironment = field(default_factory=on)
     tags: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
     parents: tuple[Document, ...] = ()
     archived: bool = False
     stale: bool = False
@@ -108,6 +109,11 @@ def import_body(
                 {"featureName": flag.name, "tagType": "simple", "tagValue": tag}
                 for flag in flags
                 for tag in flag.tags
+            ],
+            "links": [
+                {"feature": flag.name, "links": [{"url": url} for url in flag.links]}
+                for flag in flags
+                if flag.links
             ],
             "segments": [{"id": number, "name": name} for name, number in segment_ids.items()],
             "tagTypes": [{"name": "simple", "description": "Used to simplify filtering of features"}],

@@ -69,6 +69,7 @@ CHECKOUT = [
         name="checkout-redesign",
         description="The checkout on one page.",
         production=on(rollout(10)),
+        links=("https://tickets.example/CHECKOUT-12",),
         impression_data=True,
     ),
     DemoFlag(

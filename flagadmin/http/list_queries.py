@@ -102,10 +102,9 @@ class ListFilter(django_filters.FilterSet):
 
     def _misnamed(self) -> Iterator[Problem]:
         data: QueryDict = self.data
+        yield from unknown_parameters(data, self.filters)
         for name in data:
-            if name not in self.filters:
-                yield Problem(name, f"is not a valid parameter. Available: {choices(self.filters)}.")
-            elif len(data.getlist(name)) > 1:
+            if name in self.filters and len(data.getlist(name)) > 1:
                 yield Problem(name, "must be given only once")
 
     def _misread(self) -> Iterator[Problem]:
@@ -119,6 +118,14 @@ class ListFilter(django_filters.FilterSet):
         if offered:
             return "one of " + ", ".join(key for key, _ in offered)
         return f"a whole number from 1 to {MOST}" if name == "limit" else "a whole number, 0 or greater"
+
+
+def unknown_parameters(given: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
+    """A problem for each unknown name: the list would otherwise contain rows that were not asked for."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            yield Problem(name, f"is not a valid parameter. Available: {choices(known)}.")
 
 
 def terms_of(query: str) -> list[str]:

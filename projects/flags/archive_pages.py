@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, Que
 
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, Conflict, ValidationError, choices
-from groups.console import ConsolePage, Crumbs, next_page
+from groups.console import ConfirmPage, ConsolePage, Crumbs, next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
@@ -55,9 +55,7 @@ class SelectedFlags(ConsolePage):
     The form posts the same parameters.
     """
 
-    permission = Permission.DELETE_FEATURE
     archived = False
-    verb = ""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Redirects back with an error message if no flag is selected."""
@@ -70,7 +68,7 @@ class SelectedFlags(ConsolePage):
     def flags(self, given: QueryDict) -> list[Flag]:
         """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
         project = access_project(self.caller, self.kwargs["project_id"])
-        self.caller.check(self.permission, project=project.pk)
+        self.caller.check(Permission.DELETE_FEATURE, project=project.pk)
         found = Flag.objects.filter(project=project, archived_at__isnull=not self.archived).order_by("name")
         self.all = "all" in given
         if not self.all:
@@ -84,15 +82,6 @@ class SelectedFlags(ConsolePage):
 
     def back(self) -> str:
         return next_page(self.request) or project_url(self.kwargs["project_id"])
-
-    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
-        self.names = [flag.name for flag in flags]
-        self.title = f"{self.verb} {counted(self.names)}"
-        context = self.get_context_data(names=self.names, back=self.back(), button=self.title, **more)
-        return self.render_to_response(context, status=status)
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        return self.shown(self.flags(request.GET))
 
 
 class NothingSelected(ValidationError):
@@ -111,7 +100,6 @@ class ArchivePage(SelectedFlags):
     """
 
     template_name = "flags/archive.html"
-    verb = "Archive"
 
     def dependants(self, flags: Sequence[Flag]) -> list[Dependency]:
         dependencies = Dependency.objects.filter(parent__in=flags, flag__archived_at=None).exclude(
@@ -122,9 +110,12 @@ class ArchivePage(SelectedFlags):
     def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
         used, dependencies = used_flags(flags), self.dependants(flags)
         here = [row.flag.name for row in dependencies if row.flag.project_id == self.kwargs["project_id"]]
-        return super().shown(
-            flags,
-            status=status,
+        self.names = [flag.name for flag in flags]
+        self.title = f"Archive {counted(self.names)}"
+        context = self.get_context_data(
+            names=self.names,
+            back=self.back(),
+            button=self.title,
             used=used[:MOST_LISTED],
             more_used=max(len(used) - MOST_LISTED, 0),
             children=dependencies[:MOST_LISTED],
@@ -132,9 +123,13 @@ class ArchivePage(SelectedFlags):
             elsewhere=len(dependencies) > len(here),
             all=self.all,
             expected=digest(flags),
-            listed=choices(flag.name for flag in flags),
+            listed=choices(self.names),
             **more,
         )
+        return self.render_to_response(context, status=status)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.shown(self.flags(request.GET))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
@@ -168,23 +163,32 @@ def digest(flags: Iterable[Flag]) -> str:
     return sha256("\n".join(sorted(flag.name for flag in flags)).encode()).hexdigest()
 
 
-class DeletePage(SelectedFlags):
-    """Permanently deletes archived flags."""
+class DeletePage(SelectedFlags, ConfirmPage):
+    """Permanently deletes archived flags. The button of the list posts their names without ``known``."""
 
-    template_name = "flags/delete.html"
     archived = True
-    verb = "Delete"
+    template_name = "console/confirm.html"
+
+    def plan(self) -> dict[str, Any]:
+        given = self.request.POST if self.request.method == "POST" else self.request.GET
+        self.names = [flag.name for flag in self.flags(given)]
+        self.title = f"Delete {counted(self.names)}"
+        return {
+            "removed_items": self.names,
+            "kept": "Their strategies, variants and tags are deleted too. The audit log is kept.",
+            "hidden": [("name", name) for name in self.names],
+            "button": self.title,
+            "cancel": f"{self.back()}?show=archived",
+        }
+
+    def act(self) -> tuple[str, str]:
+        names = [flag.name for flag in self.flags(self.request.POST)]
+        deleted = delete_flags(self.kwargs["project_id"], names, caller=self.caller)
+        return f"Deleted {counted(deleted)}.", f"{self.back()}?show=archived"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        flags = self.flags(request.POST)
-        if "known" not in request.POST:
-            return self.shown(flags)
-        try:
-            names = delete_flags(self.kwargs["project_id"], [flag.name for flag in flags], caller=self.caller)
-        except AppError as error:
-            return self.shown(flags, status=error.status, refusal=error)
-        messages.success(request, f"Deleted {counted(names)}.")
-        return HttpResponseRedirect(f"{self.back()}?show=archived")
+        asked = super().post if "known" in request.POST else self.get
+        return asked(request, *args, **kwargs)
 
     def curl(self) -> str:
         address = f"{api_path(self.kwargs['project_id'])}/delete"

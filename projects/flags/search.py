@@ -13,7 +13,13 @@ from django.db.models.expressions import OrderBy
 from rest_framework.serializers import BooleanField
 
 from flagadmin.errors import Problem, check_problems, choices
-from flagadmin.http.list_queries import FAR, MOST, LenientChoiceFilter, LenientIntegerFilter
+from flagadmin.http.list_queries import (
+    FAR,
+    MOST,
+    LenientChoiceFilter,
+    LenientIntegerFilter,
+    unknown_parameters,
+)
 from projects.flags.search_conditions import (
     ARCHIVED,
     DATE,
@@ -106,9 +112,8 @@ class StatusFilter(django_filters.Filter):
 class FlagFilter(django_filters.FilterSet):
     """Filters combined with AND; the terms of ``query`` and the values of ``status`` are combined with OR.
 
-    Unknown parameters are ignored. ``sortBy`` is one of SORT_KEYS, or for example "environment:production" to
-    list flags that are off there first. Any other value means createdAt, because clients send sort keys of
-    their own.
+    ``sortBy`` is one of SORT_KEYS, or for example "environment:production" to list flags that are off there
+    first. Any other value means createdAt, because clients send sort keys of their own.
     """
 
     query = django_filters.CharFilter(method="matching", validators=[few_values])
@@ -164,8 +169,12 @@ class FlagFilter(django_filters.FilterSet):
 
         The user's favourites come first if requested. Two queries. Raises ValidationError.
         """
-        errors = self.form.errors.items()
-        check_problems(Problem(name, message) for name, messages in errors for message in messages)
+        check_problems(
+            [
+                *unknown_parameters(self.data, [*self.filters, "status[]"]),
+                *(Problem(name, text) for name, texts in self.form.errors.items() for text in texts),
+            ]
+        )
         data, found = self.form.cleaned_data, self.qs
         total = found.count()
         if favourites := bool(data["favoritesFirst"]) and user_id is not None:

@@ -7,7 +7,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
-from flagadmin.errors import Problem, ValidationError
+from flagadmin.errors import Problem, ValidationError, check_problems
+from flagadmin.http.list_queries import unknown_parameters
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
@@ -42,6 +43,7 @@ PARAMETERS = [
 
 def answer(caller: Caller, given: Any, *, feature: str | None = None) -> dict[str, Any]:
     """One page of matching events, as the response body. Raises ValidationError."""
+    check_problems(unknown_parameters(given, [parameter.name for parameter in PARAMETERS]))
     query = EventQuery(data=given)
     query.is_valid(raise_exception=True)
     by = query.filter()

@@ -20,7 +20,8 @@ ACCESS_TYPES = [event.value for event in EventType if event.value.startswith(_AB
 class EventFilter:
     """Criteria for events. Empty ones do not filter.
 
-    ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name, ignoring case.
+    ``since`` is inclusive, ``until`` exclusive. ``text`` matches part of a name, ignoring case, and
+    ``actor_name`` part of the actor's.
     """
 
     types: Sequence[str] = ()
@@ -28,6 +29,7 @@ class EventFilter:
     environments: Sequence[str] = ()
     features: Sequence[str] = ()
     actors: Sequence[int] = ()
+    actor_name: str = ""
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
@@ -56,6 +58,8 @@ def narrowed(events: QuerySet[AuditEvent], by: EventFilter) -> QuerySet[AuditEve
     ):
         if values:
             events = events.filter(**{f"{field}__in": values})
+    if by.actor_name:
+        events = events.filter(actor_name__icontains=by.actor_name)
     if by.since is not None:
         events = events.filter(created_at__gte=by.since)
     if by.until is not None:

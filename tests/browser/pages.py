@@ -77,6 +77,7 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/",
     "/projects/checkout/features/gift-cards/",
     "/projects/checkout/features/checkout-redesign/edit",
+    "/projects/checkout/features/checkout-redesign/link/{link}/",
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
     "/projects/checkout/features/gift-cards/strategies/edit?environmentId=production&strategyId={strategy}",
@@ -113,7 +114,7 @@ def filled(address: str) -> str:
         return address
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
-    from projects.models import Segment, Strategy
+    from projects.models import FlagLink, Segment, Strategy
 
     accounts = User.objects.exclude(root_role=BuiltIn.ADMIN)
     rows: dict[str, Any] = {
@@ -122,6 +123,7 @@ def filled(address: str) -> str:
         "service": accounts.filter(is_service=True),
         "token": ApiToken.objects.filter(user=None),
         "segment": Segment.objects,
+        "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
     }
     name = address[address.index("{") + 1 : address.index("}")]

@@ -18,6 +18,7 @@ from projects.models import (
     Dependency,
     Environment,
     Flag,
+    FlagLink,
     Project,
     Segment,
     StrategyType,
@@ -145,6 +146,7 @@ def make_flags(project: Project) -> None:
         constraints=[constraint("plan", "IN", "pro", "enterprise")],
     )  # fmt: skip
     parent = add_flag(project, "checkout-redesign")
+    FlagLink.objects.create(flag=parent, url="https://tickets.example/CHECKOUT-12", title="CHECKOUT-12")
     add_strategies(parent, rollout=10)
     gifts = add_flag(project, "gift-cards")
     add_strategies(gifts)

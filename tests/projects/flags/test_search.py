@@ -202,6 +202,7 @@ def test_a_flag_whose_creator_is_not_known(api, flags):
         ({"status": "development"}, "status"),
         ({"query": "a," * 60}, "query"),
         ({"lastSeenAt": "IS:2026-11-21"}, "lastSeenAt"),
+        ({"bogus": "1"}, "bogus"),
     ],
 )
 def test_parameters_that_are_refused(api, flags, parameters, path):

@@ -150,6 +150,7 @@ def test_pages(api, events):
         "from=IS:yesterday",
         "to=2026-13-40",
         "createdBy=IS:anna",
+        "bogus=1",
     ],
 )
 def test_refused(api, events, query):
