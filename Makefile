@@ -8,6 +8,9 @@ MINUTES := 25
 # One more than the two cores of CI: many tests wait, for servers that start or for a browser.
 WORKERS := 3
 
+# Otherwise each server that a test starts would compile all modules again, where the environment forbids keeping them.
+export PYTHONDONTWRITEBYTECODE :=
+
 # As production runs it, with nothing but HTTPS said.
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 

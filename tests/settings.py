@@ -27,3 +27,4 @@ ALLOWED_HOSTS = ["*"]
 STATIC_ROOT = None
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = True  # otherwise each new test client reads the folders of all static files

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +54,13 @@ def _megabytes(pid: int) -> float:
 
 
 @contextmanager
-def installation(workers: int = WORKERS, **environment: str) -> Iterator[Installation]:
-    """``environment`` adds to the variables that the server gets."""
+def installation(
+    workers: int = WORKERS, prepare: Callable[[Path], None] | None = None, **environment: str
+) -> Iterator[Installation]:
+    """``prepare`` is given the empty data directory; ``environment`` adds to the variables that the server gets."""
     with tempfile.TemporaryDirectory(prefix="flagadmin-attack-") as folder:
+        if prepare:
+            prepare(Path(folder))
         variables = {
             "DJANGO_SETTINGS_MODULE": "flagadmin.settings",
             "FLAGADMIN_DATA_DIR": folder,

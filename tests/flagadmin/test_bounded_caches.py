@@ -3,6 +3,8 @@
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from tests.support.limited_process import run_limited
 from tests.support.paths import ROOT, sources
 
@@ -30,6 +32,7 @@ def test_every_cache_is_known() -> None:
     assert set(caches()) == set(BOUNDED)
 
 
+@pytest.mark.processes
 def test_long_texts_are_not_kept() -> None:
     """600 addresses of 0.9 MB kept 672 MB."""
     run_limited(
@@ -46,6 +49,7 @@ def test_long_texts_are_not_kept() -> None:
     )
 
 
+@pytest.mark.processes
 def test_literals_are_linear() -> None:
     """40,000 digits kept everybody waiting for 49 s."""
     run_limited(

@@ -4,6 +4,8 @@ Each one is found in the source with the methods that use it, and run on long st
 repeats. Quadratic patterns take minutes on these, linear ones milliseconds.
 """
 
+import pytest
+
 from tests.support.limited_process import run_limited
 from tests.support.patterns import LENGTH, attacks, pumps, uses
 
@@ -15,6 +17,7 @@ def test_ours_are_found() -> None:
     assert "0" * LENGTH + "\0" in attacks(r"[0-9]+\.?[0-9]*", 0)
 
 
+@pytest.mark.processes
 def test_every_one_is_linear() -> None:
     run_limited(
         """

@@ -31,18 +31,21 @@ def run(data_dir: Path, *command: str, **more: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.processes
 def test_safe_without_any_variable(tmp_path: Path) -> None:
     shown = run(tmp_path, "-c", SHOW)
     assert "'DEBUG': False" in shown.stdout, shown.stderr
     assert "'ALLOWED_HOSTS': ['127.0.0.1', 'localhost', '[::1]']" in shown.stdout
 
 
+@pytest.mark.processes
 def test_the_public_address_is_answered_to_and_makes_cookies_secure(tmp_path: Path) -> None:
     shown = run(tmp_path, "-c", SHOW, FLAGADMIN_PUBLIC_URL="https://flags.example.org/").stdout
     assert "'flags.example.org']" in shown
     assert "'SESSION_COOKIE_SECURE': True" in shown
 
 
+@pytest.mark.processes
 def test_the_generated_key_is_kept_and_nobody_else_reads_it(tmp_path: Path) -> None:
     first, second = (run(tmp_path, "-c", SHOW).stdout for _ in range(2))
     assert first == second
@@ -57,6 +60,7 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     assert kept_secret_key(make_data_dir(tmp_path)) == "mine"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("variables", "complaint"),
     [
@@ -75,6 +79,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, variables: dict[str, str], co
     assert complaint in refused.stderr
 
 
+@pytest.mark.processes
 def test_an_empty_secret_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret_key").touch()
     refused = run(tmp_path, "manage.py", "serve")
@@ -82,6 +87,7 @@ def test_an_empty_secret_key_is_refused(tmp_path: Path) -> None:
     assert f"The secret key file {tmp_path}/secret_key is empty" in refused.stderr
 
 
+@pytest.mark.processes
 def test_an_unreadable_secret_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret_key").mkdir()  # root reads every file
     refused = run(tmp_path, "manage.py", "serve")
@@ -107,6 +113,7 @@ def test_why_the_data_directory_cannot_be_used(
         make_data_dir(tmp_path)
 
 
+@pytest.mark.processes
 def test_the_deployment_check_is_clean_behind_https(tmp_path: Path) -> None:
     checked = run(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", FLAGADMIN_HTTPS="1")
     assert checked.returncode == 0, checked.stderr

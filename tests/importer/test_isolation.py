@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ WAITS = "SELECT count(*) > 0 FROM pg_locks WHERE relation = 'audit_auditevent'::
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("installation")
+def folder(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Path:
+    folder = tmp_path_factory.mktemp("isolation")
+    install(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

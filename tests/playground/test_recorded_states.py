@@ -9,7 +9,7 @@ import pytest
 from tests.playground.recordings import recordings
 from tests.playground.stored_recordings import check_the_api_answers_as_the_engine
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 
 @pytest.mark.parametrize("found", recordings(), ids=lambda found: found.name)

@@ -15,8 +15,6 @@ pytestmark = pytest.mark.processes
 FILL = """
 import os, django
 django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from django.utils import timezone
 from projects.models import Flag, FlagEnvironment
 from tests.support.cast import make_token
@@ -29,8 +27,9 @@ SWITCH = "/api/admin/projects/default/features/shared/environments/production/"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
+def environment(tmp_path_factory, install):
     folder = tmp_path_factory.mktemp("two")
+    install(folder)
     return {
         "FLAGADMIN_DATA_DIR": str(folder),
         "FLAGADMIN_DATABASE_DURABLE": "0",

@@ -248,6 +248,15 @@ class Cluster:
             time.sleep(0.01)
         self._forget_process()
 
+    def leave(self) -> None:
+        """Lets go of a server that another process has stopped or goes on using."""
+        if self.postmaster_pid() is None:
+            self._forget_process()
+        elif self._process is not None:
+            # It outlives this process by design; otherwise Python would warn that it is still running.
+            self._process.returncode = 0
+            self._process = None
+
     def _forget_process(self) -> None:
         """Reaps the server if this process started it. It has exited or is about to."""
         if self._process is not None:

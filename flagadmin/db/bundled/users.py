@@ -35,6 +35,7 @@ def stop_if_unused(cluster: Cluster) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             fcntl.flock(lock, fcntl.LOCK_SH)
+            cluster.leave()
         else:
             cluster.stop()
 

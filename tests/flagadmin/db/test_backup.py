@@ -16,8 +16,6 @@ from flagadmin.db.backup import BackupError
 from tests.support.live_server import PATIENT
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.processes
-
 BEGIN = """
 import json, sys
 import django
@@ -94,6 +92,7 @@ def run(script: str, folder: Path, file: Path) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.processes
 def test_there_and_back(tmp_path):
     """Also what was done between backup and restore is gone, and no revision comes twice."""
     file = tmp_path / "all.backup"

@@ -23,15 +23,19 @@ Answer = tuple[int, str | None]
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ConnectionParameters]:
+def database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[[Path], None]
+) -> Iterator[ConnectionParameters]:
+    install(tmp_path / "theirs")
     monkeypatch.setitem(cluster._ALWAYS, "max_connections", str(GIVEN))
     yield ensure_running(tmp_path / "theirs", durable=False)
     release(tmp_path / "theirs")
 
 
 @pytest.fixture
-def port(database: ConnectionParameters, tmp_path: Path) -> Iterator[int]:
+def port(database: ConnectionParameters, tmp_path: Path, install: Callable[[Path], None]) -> Iterator[int]:
     """A server that knows the database by its URL alone."""
+    install(tmp_path / "ours")
     url = f"postgresql://{database['user']}@{quote(database['host'], safe='')}/{database['dbname']}"
     settings = {
         "DJANGO_SETTINGS_MODULE": "flagadmin.settings",  # with its pool, which tests do without

@@ -3,14 +3,22 @@
 import copy
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from django.db import transaction
+from drf_spectacular.generators import SchemaGenerator
 
 from tests.flagadmin.security.routes import Route, routes
 from tests.support.cast import client, make_token
 
 MISSING = object()
+
+
+@cache
+def described_api() -> Any:
+    """The OpenAPI document. Do not change it."""
+    return SchemaGenerator().get_schema(request=None, public=True)
 
 
 ROUTES = [route for prefix in ("api/", "edge/") for route in routes(prefix)]

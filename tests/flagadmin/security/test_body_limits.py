@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
-from tests.flagadmin.security.sending import bodies
+from tests.flagadmin.security.sending import bodies, described_api
 
 # These are bounded as a whole: in bytes and in entries.
 IMPORTS = ("/api/admin/features-batch/import", "/api/admin/features-batch/validate")
@@ -14,7 +13,7 @@ IMPORTS = ("/api/admin/features-batch/import", "/api/admin/features-batch/valida
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return SchemaGenerator().get_schema(request=None, public=True)
+    return described_api()
 
 
 def unbounded(document: Any, schema: Any, place: str = "body") -> Iterator[str]:

@@ -66,6 +66,7 @@ def test_every_write_is_in_the_table():
     assert writes - {(method, address) for method, address, _ in ROWS} == set()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("method", "address", "needed"), ROWS, ids=lambda text: text.replace("/api/admin", "")
 )
@@ -90,6 +91,7 @@ def by_environment(rows):
     return [row for row in rows if {p.scope for p in alternatives(row[2])[0]} == {Scope.ENVIRONMENT}]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("method", "address", "needed"), by_environment(ROWS), ids=lambda text: text.replace("/api/admin", "")
 )

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from drf_spectacular.generators import SchemaGenerator
 
-from tests.flagadmin.security.sending import bodies, caller, known_routes, replaced, send
+from tests.flagadmin.security.sending import bodies, caller, described_api, known_routes, replaced, send
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address
 
@@ -27,7 +26,7 @@ PAIRS: dict[str, tuple[tuple[Any, Any], ...]] = {
 
 @pytest.fixture(scope="module")
 def document() -> Any:
-    return SchemaGenerator().get_schema(request=None, public=True)
+    return described_api()
 
 
 def schema_of(document: Any, operation: str) -> Any:

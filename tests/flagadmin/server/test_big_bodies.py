@@ -1,8 +1,9 @@
 """The largest request bodies are answered quickly, and the worker frees their memory."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +19,8 @@ SOUND = (200, 202, 400, 413)
 
 
 @pytest.fixture(scope="module")
-def target() -> Iterator[Installation]:
-    with installation(workers=1) as made:
+def target(install: Callable[[Path], None]) -> Iterator[Installation]:
+    with installation(workers=1, prepare=install) as made:
         yield made
 
 

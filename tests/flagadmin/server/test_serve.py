@@ -8,7 +8,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -48,14 +48,21 @@ def serves(worker: int) -> bool:
 
 
 @pytest.fixture
-def data_dir(tmp_path: Path) -> Iterator[Path]:
+def empty(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "data"
     yield folder
     Cluster(folder, durable=False).stop()
 
 
-def test_serves_an_empty_folder_and_stops_clean_when_told(data_dir: Path, port: int) -> None:
-    with serve(data_dir, port, INIT_ADMIN_API_TOKENS="*:*.unsafe-for-this-test") as process:
+@pytest.fixture
+def data_dir(empty: Path, install: Callable[[Path], None]) -> Path:
+    """Of a server that has been started before."""
+    install(empty)
+    return empty
+
+
+def test_serves_an_empty_folder_and_stops_clean_when_told(empty: Path, port: int) -> None:
+    with serve(empty, port, INIT_ADMIN_API_TOKENS="*:*.unsafe-for-this-test") as process:
         try:
             wait_until_it_answers(port, process)
             assert get(port, "/api/admin/projects", Authorization="*:*.wrong")[0] == 401
@@ -77,7 +84,7 @@ def test_serves_an_empty_folder_and_stops_clean_when_told(data_dir: Path, port: 
         for line in said.splitlines()
         if line.startswith("{")
     )
-    assert not Cluster(data_dir, durable=False).is_listening()
+    assert not Cluster(empty, durable=False).is_listening()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -116,12 +123,12 @@ def is_listening(port: int) -> bool:
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])
-def test_says_so_when_the_port_is_taken(data_dir: Path, command: str) -> None:
+def test_says_so_when_the_port_is_taken(empty: Path, command: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with serve(data_dir, port, command) as process:
+        with serve(empty, port, command) as process:
             said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "/login/link/" not in said

@@ -5,7 +5,7 @@ import http.client
 import json
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -33,8 +33,9 @@ HELD = 200  # more than all threads of all workers
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def server(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Iterator[int]:
     data_dir: Path = tmp_path_factory.mktemp("slow") / "data"
+    install(data_dir)
     with (
         reserved_port() as port,
         serve(data_dir, port, INIT_ADMIN_API_TOKENS=KEY, FLAGADMIN_LOG_LEVEL="CRITICAL") as process,
@@ -76,8 +77,9 @@ def is_over(connection: socket.socket) -> bool:
     return True
 
 
-def test_stops_while_connections_are_held(tmp_path: Path) -> None:
+def test_stops_while_connections_are_held(tmp_path: Path, install: Callable[[Path], None]) -> None:
     data_dir = tmp_path / "data"
+    install(data_dir)
     with reserved_port() as port, serve(data_dir, port) as process:
         wait_until_it_answers(port, process)
         with ExitStack() as stack:

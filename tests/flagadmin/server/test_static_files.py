@@ -44,6 +44,7 @@ def as_served(root: Path) -> dict[str, Any]:
         "STATIC_ROOT": root,
         "STORAGES": settings.STORAGES | {"staticfiles": storage},
         "WHITENOISE_USE_FINDERS": False,
+        "WHITENOISE_AUTOREFRESH": False,
     }
 
 

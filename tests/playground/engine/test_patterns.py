@@ -86,6 +86,7 @@ def test_the_longest_of_both_is_told() -> None:
     assert explained(flag(matching(pattern)), "a").state is State.OFF
 
 
+@pytest.mark.processes
 def test_a_full_flag_takes_little_time() -> None:
     """One such constraint took half a second over 10,000 characters, and a flag may have 900 of them."""
     run_limited(
@@ -136,6 +137,7 @@ def test_groups_capture_nothing() -> None:
     assert patterns.fault(named) == "has more than 20 named groups"
 
 
+@pytest.mark.processes
 def test_the_attack_takes_no_memory() -> None:
     """30,000 groups took 18.5 GB at each evaluation, 1,200 ordinary patterns with a 200 kB value 4 GB."""
     run_limited(

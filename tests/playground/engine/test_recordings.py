@@ -13,6 +13,9 @@ from tests.playground.recordings import recordings
 NOT_ALONE = {"IN_CIDR works", "a missing segment fails"}
 
 
+pytestmark = pytest.mark.exhaustive
+
+
 @pytest.fixture(scope="module")
 def flags() -> list[Judged]:
     return [flag for found in recordings() for flag in judged(found)]

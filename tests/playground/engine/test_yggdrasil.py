@@ -97,6 +97,7 @@ def test_the_same_is_trimmed(around: str) -> None:
         assert certain_results(compiled(state), sent) == sdk_results(engine, ["f"], sent), strategy
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=examples(250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(state=states(), requests=st.lists(contexts(), min_size=1, max_size=5))
 def test_same_results_as_an_sdk(state: dict[str, Any], requests: list[dict[str, Any]]) -> None:

@@ -94,6 +94,7 @@ def test_the_estimate_is_realistic(make: object) -> None:
     assert 0.8 * size < snapshot.nbytes < 1.6 * size
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 def test_whatever_the_shape_it_is_off_by_a_factor_of_two_at_most(make: Callable[[int], object]) -> None:
     size, snapshot = held(orjson.dumps([make(index) for index in range(FLAGS)]))

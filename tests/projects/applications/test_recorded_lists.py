@@ -11,7 +11,7 @@ from tests.support.cast import client, make_project, make_token
 from tests.support.flags import make_flag
 from tests.support.vectors import load
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 
 NO_NUMBER = "what is no number of the range is refused instead of read as the default"
 WHOLE = "the total is that of all matches, also past the end"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -23,8 +24,6 @@ import http.client
 import json
 import django
 django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from tests.support.cast import make_token
 print(json.dumps([make_token("admin"), make_token("backend", environment="production")]))
 """
@@ -33,7 +32,8 @@ POSTS = 900  # at most; one list tells no more than 1,000
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> dict[str, str]:
+def installation(tmp_path: Path, install: Callable[[Path], None]) -> dict[str, str]:
+    install(tmp_path)
     return {
         "FLAGADMIN_DATA_DIR": str(tmp_path),
         "FLAGADMIN_DATABASE_DURABLE": "1",

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,6 @@ FILL = """
 import json
 import django
 django.setup()
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 from flagadmin.demo.load import load_demo
 load_demo()
 from projects.models import Flag
@@ -99,8 +97,9 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]) -> Iterator[Served]:
     folder: Path = tmp_path_factory.mktemp("sdk")
+    install(folder)
     variables = {
         "FLAGADMIN_DATA_DIR": str(folder),
         "FLAGADMIN_DATABASE_DURABLE": "0",

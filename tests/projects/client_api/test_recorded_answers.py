@@ -8,7 +8,7 @@ import pytest
 from tests.support.cast import client, make_token
 from tests.support.recorded_sdk import FEATURES, make_recorded_flags, recorded_cases
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 DECIDED_OTHERWISE = {
     "register appName 256": "the reference takes it and loses it with all others; here it is refused at once",
 }

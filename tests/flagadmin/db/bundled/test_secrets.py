@@ -14,8 +14,6 @@ from flagadmin.db.bundled.cluster import SOCKET_NAME, Cluster
 from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
 from flagadmin.db.bundled.server import ensure_running, release
 
-pytestmark = pytest.mark.processes
-
 
 def answer_to_whoever_asks_here(role: str) -> bytes:
     """To a start-up message (protocol 3.0) from this process's effective account, in its working directory."""
@@ -26,6 +24,7 @@ def answer_to_whoever_asks_here(role: str) -> bytes:
         return asking.recv(1000)
 
 
+@pytest.mark.processes
 def test_the_server_does_not_inherit_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INIT_ADMIN_API_TOKENS", "*:*.not-for-the-database")
     monkeypatch.setenv("PGHOST", "somewhere")
@@ -40,6 +39,7 @@ def test_the_server_does_not_inherit_the_environment(tmp_path: Path, monkeypatch
     assert names <= {"PATH", "LD_LIBRARY_PATH", "LC_ALL", "PG_GRANDPARENT_PID"}
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server under another account")
 def test_the_account_that_runs_the_server_for_root_is_not_let_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

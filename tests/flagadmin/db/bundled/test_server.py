@@ -3,12 +3,14 @@
 Every test starts its own processes as users of the server.
 """
 
+import gc
 import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -182,6 +184,19 @@ def test_its_users_start_a_killed_server_again(data_dir: Path) -> None:
     finally:
         release(data_dir)
     assert not is_running(data_dir)
+
+
+def test_who_leaves_others_with_the_server_it_started_is_not_warned(
+    data_dir: Path, user: Callable[..., User]
+) -> None:
+    ensure_running(data_dir, durable=False)
+    user().visits()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        release(data_dir)
+        gc.collect()
+    assert told == []
+    assert is_running(data_dir)
 
 
 def test_a_process_that_got_the_old_servers_number_hinders_no_start(
