@@ -1,5 +1,6 @@
 """The OpenAPI document, the documentation page, and the response for unknown API paths."""
 
+import gzip
 import hashlib
 from functools import cache
 from threading import Lock
@@ -7,8 +8,6 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.utils.cache import get_conditional_response
-from django.utils.decorators import method_decorator
-from django.views.decorators.gzip import gzip_page
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import extend_schema
@@ -18,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from flagadmin.errors import AuthenticationRequired, NotFound
+from flagadmin.http.compression import json_response
 from flagadmin.http.logs import without_secrets
 from flagadmin.http.middleware import CONTENT_SECURITY_POLICY
 from flagadmin.http.request_bodies import OrjsonRenderer
@@ -27,7 +27,6 @@ from groups.authentication import ConsoleSessionAuthentication
 SWAGGER_POLICY = CONTENT_SECURITY_POLICY + "; style-src 'self' 'unsafe-inline'"
 
 
-@method_decorator(gzip_page, name="dispatch")
 class OpenApiView(APIView):
     """The OpenAPI document, compressed. Needs no token."""
 
@@ -36,10 +35,10 @@ class OpenApiView(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        document, etag = openapi_document()
+        document, gzipped, etag = openapi_document()
         response = get_conditional_response(request, etag=etag)
         if response is None:
-            response = HttpResponse(document, content_type="application/json")
+            response = json_response(request, document, gzipped)
         response.headers["ETag"], response.headers["Cache-Control"] = etag, "no-cache"
         return response
 
@@ -47,17 +46,17 @@ class OpenApiView(APIView):
 _building = Lock()
 
 
-def openapi_document() -> tuple[bytes, str]:
-    """The document and its ETag. Generating it takes a second, so each process does it once."""
+def openapi_document() -> tuple[bytes, bytes, str]:
+    """The document, its gzip form and its ETag. Generating it takes a second, so each process does it once."""
     with _building:
         return _openapi_document()
 
 
 @cache
-def _openapi_document() -> tuple[bytes, str]:
+def _openapi_document() -> tuple[bytes, bytes, str]:
     schema = SchemaGenerator().get_schema(request=None, public=True)
     document = OpenApiJsonRenderer().render(schema, None, {})
-    return document, f'"{hashlib.sha256(document).hexdigest()[:32]}"'
+    return document, gzip.compress(document, mtime=0), f'"{hashlib.sha256(document).hexdigest()[:32]}"'
 
 
 @extend_schema(exclude=True)

@@ -1,6 +1,5 @@
 """GET /api/client/features: the flag definitions that SDKs evaluate locally."""
 
-import re
 from typing import Any
 
 import orjson
@@ -11,16 +10,13 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from flagadmin.errors import NotFound, ValidationError
+from flagadmin.http.compression import json_response
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
 from projects.client_api.features_cache import FeaturesQuery, cache, cached_response, etag_of
 from projects.client_api.spec_header import HEADER, knows_segments
 from projects.client_api.token_scope import read_token_scope, sdk_database
-
-_GZIP = re.compile(
-    r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
-)
 
 EXAMPLE = {
     "version": 2,
@@ -140,11 +136,7 @@ class FeaturesView(ClientView):
         if is_known(request, etag):
             return _with_headers(HttpResponse(status=304), etag)
         answer = cache.get(key, etag) or cached_response(token_of(request), query, using=using)
-        if not _GZIP.search(request.headers.get("Accept-Encoding", "")):
-            return _with_headers(HttpResponse(answer.body, content_type="application/json"), answer.etag)
-        response = HttpResponse(answer.gzipped, content_type="application/json")
-        response["Content-Encoding"] = "gzip"
-        return _with_headers(response, answer.etag)
+        return _with_headers(json_response(request, answer.body, answer.gzipped), answer.etag)
 
 
 class FeatureView(ClientView):

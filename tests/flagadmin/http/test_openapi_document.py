@@ -1,5 +1,7 @@
 """The OpenAPI document is generated once per process, and sent again only if it has changed."""
 
+import gzip
+
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
@@ -30,6 +32,15 @@ def test_is_not_sent_to_whoever_has_it() -> None:
     again = client().get(ADDRESS, headers={"If-None-Match": etag})
     assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", etag)
     assert client().get(ADDRESS, headers={"If-None-Match": '"another"'}).status_code == 200
+
+
+def test_is_compressed_for_clients_that_accept_it() -> None:
+    plain, packed = client().get(ADDRESS), client().get(ADDRESS, headers={"Accept-Encoding": "gzip, br"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert len(packed.content) * 10 < len(plain.content)
+    assert plain.headers["Vary"] == packed.headers["Vary"] == "Accept-Encoding"
 
 
 @pytest.mark.parametrize("address", [ADDRESS, "/api/docs/"])

@@ -1,0 +1,21 @@
+"""Answers with a stored gzip body for clients that accept it."""
+
+import re
+
+from django.http import HttpRequest, HttpResponse
+from rest_framework.request import Request
+
+_GZIP = re.compile(
+    r"(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)", re.IGNORECASE
+)
+
+
+def json_response(request: HttpRequest | Request, body: bytes, gzipped: bytes) -> HttpResponse:
+    """A JSON response with ``gzipped`` if the client accepts gzip, otherwise with ``body``. Varies by encoding."""
+    if _GZIP.search(request.headers.get("Accept-Encoding", "")):
+        response = HttpResponse(gzipped, content_type="application/json")
+        response["Content-Encoding"] = "gzip"
+    else:
+        response = HttpResponse(body, content_type="application/json")
+    response["Vary"] = "Accept-Encoding"
+    return response
