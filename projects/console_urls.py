@@ -36,8 +36,8 @@ urlpatterns = [
     path(f"{PROJECT}delete/", deletion.DeleteProjectPage.as_view(), name="project-delete"),
     path(f"{PROJECT}delete/backup", deletion.BackupFile.as_view(), name="project-backup"),
     path(f"{PROJECT}access/", members.ProjectAccessPage.as_view(), name="project-access"),
-    path(f"{PROJECT}access/give", members.GiveRole.as_view(), name="project-access-grant"),
-    path(f"{PROJECT}access/take", members.TakeRole.as_view(), name="project-access-revoke"),
+    path(f"{PROJECT}access/give", members.GrantRole.as_view(), name="project-access-grant"),
+    path(f"{PROJECT}access/take", members.RevokeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
     # Application names may contain slashes.
     path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),

@@ -21,20 +21,20 @@ DEFAULT = [
     ),
     DemoFlag(
         name="release-notes-popup",
-        description="Shown now and then, to anyone.",
+        description="Shown on some page views, to anyone.",
         type="experiment",
         production=on(rollout(30, by="random")),
     ),
     DemoFlag(
         name="debug-toolbar",
-        description="For the people of support, by their ids.",
+        description="For support staff, by user id.",
         type="permission",
         production=on(strategy("userWithId", {"userIds": "7, 11, 42"})),
         tags=("support",),
     ),
     DemoFlag(
         name="holiday-logo",
-        description="The winter logo, between two dates.",
+        description="The winter logo over the holidays.",
         type="operational",
         production=on(
             everyone(
@@ -50,7 +50,7 @@ DEFAULT = [
 CHECKOUT = [
     DemoFlag(
         name="apple-pay",
-        description="Apple Pay as a way to pay, in the newer apps.",
+        description="Apple Pay as a payment method, in newer app versions.",
         production=on(
             everyone(
                 where=[when("appVersion", "SEMVER_GT", "5.0.0"), when("country", "IN", "US", "DE")],
@@ -60,27 +60,27 @@ CHECKOUT = [
     ),
     DemoFlag(
         name="one-click-pay",
-        description="Pay with the saved card, without the review page.",
+        description="Pay with the saved card and skip the review page.",
         production=on(rollout(100)),
         tags=("payments",),
         impression_data=True,
     ),
     DemoFlag(
         name="checkout-redesign",
-        description="The checkout on one page.",
+        description="The one-page checkout.",
         production=on(rollout(10)),
         links=("https://tickets.example/CHECKOUT-12",),
         impression_data=True,
     ),
     DemoFlag(
         name="gift-cards",
-        description="Gift cards; they need the redesigned checkout.",
+        description="Gift cards, which require the redesigned checkout.",
         production=on(everyone(), variants=[variant("by-mail", 500), variant("printed", 500)]),
         parents=({"feature": "checkout-redesign", "enabled": True},),
     ),
     DemoFlag(
         name="express-shipping",
-        description="Offered for larger carts.",
+        description="Express delivery for larger carts.",
         production=on(
             everyone(
                 where=[when("cartTotal", "NUM_GTE", "50"), when("country", "NOT_IN", "IS", "FO")],
@@ -89,7 +89,7 @@ CHECKOUT = [
     ),
     DemoFlag(
         name="small-cart-hint",
-        description="Says how much is missing to free shipping.",
+        description="Shows the amount left to free shipping.",
         production=on(
             everyone(where=[when("cartTotal", "NUM_LT", "30"), when("cartTotal", "NUM_GT", "0")]),
             everyone(where=[when("cartTotal", "NUM_EQ", "0")], disabled=True, title="Empty carts too"),
@@ -97,13 +97,13 @@ CHECKOUT = [
     ),
     DemoFlag(
         name="fraud-check-v3",
-        description="The stricter check, first for traffic of our own offices.",
+        description="Stricter fraud checks, starting with our own offices.",
         type="operational",
         production=on(strategy("remoteAddress", {"IPs": "10.0.0.0/8, 192.168.1.7, 2001:db8::/32"})),
     ),
     DemoFlag(
         name="coupon-stacking",
-        description="Several coupons on one order.",
+        description="Several coupons per order.",
         type="experiment",
         production=on(
             rollout(50, disabled=True, title="Everyone, later"),
@@ -113,7 +113,7 @@ CHECKOUT = [
     ),
     DemoFlag(
         name="buy-now-button",
-        description="Which words sell better?",
+        description="Which button text sells better?",
         type="experiment",
         production=on(
             rollout(
@@ -128,7 +128,7 @@ CHECKOUT = [
     ),
     DemoFlag(
         name="old-cart",
-        description="The cart before 2024.",
+        description="The cart used until 2024.",
         production=off(),
         archived=True,
     ),
@@ -137,7 +137,7 @@ CHECKOUT = [
 STOREFRONT = [
     DemoFlag(
         name="search-v2",
-        description="The new search, with two rankers.",
+        description="The new search, with two ranking models.",
         production=on(
             rollout(
                 60,
@@ -153,7 +153,7 @@ STOREFRONT = [
     ),
     DemoFlag(
         name="dark-theme",
-        description="Dark colours for paying customers.",
+        description="Dark mode for paying customers.",
         production=on(
             rollout(
                 50,
@@ -164,7 +164,7 @@ STOREFRONT = [
     ),
     DemoFlag(
         name="beta-dashboard",
-        description="The dashboard that beta testers try.",
+        description="The new dashboard, for beta testers.",
         production=on(everyone(segments=["beta-testers"], where=[when("region", "IN", "eu")])),
     ),
     DemoFlag(
@@ -174,13 +174,13 @@ STOREFRONT = [
     ),
     DemoFlag(
         name="image-cdn-switch",
-        description="Images from the second CDN, by group of hosts.",
+        description="Images from the second CDN, by host group.",
         type="operational",
         production=on(strategy("hostGroup", {"group": "edge-2"})),
     ),
     DemoFlag(
         name="recommendations",
-        description="Products others bought; the editor may force a list.",
+        description="Products that other customers bought; editors can force a list.",
         type="experiment",
         production=on(
             everyone(),
@@ -194,29 +194,29 @@ STOREFRONT = [
     ),
     DemoFlag(
         name="product-video",
-        description="Videos on product pages, for staff first.",
+        description="Videos on product pages, starting with staff.",
         production=on(everyone(where=[when("email", "STR_ENDS_WITH", "@example.com", caseInsensitive=True)])),
     ),
     DemoFlag(
         name="ranking-explainer",
-        description="Why is this product first? Only with the second ranker.",
+        description="Explains the order of results; requires the second ranking model.",
         production=on(),
         parents=({"feature": "search-v2", "enabled": True, "variants": ["ranker-b"]},),
     ),
     DemoFlag(
         name="legacy-search-box",
-        description="The old box, wherever the new search is off.",
+        description="The old search box, wherever the new search is off.",
         production=on(),
         parents=({"feature": "search-v2", "enabled": False},),
     ),
     DemoFlag(
         name="size-guide",
-        description="For shops in languages with a translated guide.",
+        description="For shops with a translated guide.",
         production=on(everyone(where=[when("locale", "REGEX", "^(en|de|nb)(-|$)")])),
     ),
     DemoFlag(
         name="partner-links",
-        description="Links of partners, for their campaigns.",
+        description="Partner links for their campaigns.",
         production=on(
             everyone(where=[when("campaign", "STR_STARTS_WITH", "partner-")]),
             everyone(where=[when("campaign", "STR_CONTAINS", "affiliate")]),
@@ -227,37 +227,37 @@ STOREFRONT = [
 PLATFORM = [
     DemoFlag(
         name="api-rate-limits",
-        description="The new limits, account by account.",
+        description="The new limits, rolled out by account.",
         type="operational",
         production=on(strategy("gradualRolloutUserId", {"percentage": "25", "groupId": "api-rate-limits"})),
     ),
     DemoFlag(
         name="new-scheduler",
-        description="Jobs of the new scheduler, by session.",
+        description="The new job scheduler, by session.",
         type="operational",
         production=on(strategy("gradualRolloutSessionId", {"percentage": "75", "groupId": "new-scheduler"})),
     ),
     DemoFlag(
         name="request-tracing",
-        description="Traces for some of the calls.",
+        description="Traces a share of the calls.",
         type="operational",
         production=on(strategy("gradualRolloutRandom", {"percentage": "20"})),
     ),
     DemoFlag(
         name="read-replica",
-        description="Reads from the replica, host by host.",
+        description="Reads from the replica, by host.",
         type="operational",
         production=on(strategy("applicationHostname", {"hostNames": "api-1, api-2"})),
     ),
     DemoFlag(
         name="internal-tools",
-        description="Links to internal tools, inside our networks.",
+        description="Links to internal tools, within our networks.",
         type="permission",
         production=on(everyone(where=[when("remoteAddress", "IN_CIDR", "10.0.0.0/8", "192.168.0.0/16")])),
     ),
     DemoFlag(
         name="batch-exports",
-        description="Exports in batches, for builds that can read them.",
+        description="Batch exports, for builds that support them.",
         production=on(
             everyone(where=[when("build", "NUM_LTE", "2000"), when("appVersion", "SEMVER_GTE", "4.0.0")]),
             everyone(where=[when("appVersion", "SEMVER_EQ", "3.9.9")]),
@@ -276,12 +276,12 @@ LEGACY_PORTAL = [
     DemoFlag(name="portal-banner", description="The farewell banner.", production=on()),
     DemoFlag(
         name="portal-read-only",
-        description="No more changes in the portal.",
+        description="Makes the portal read-only.",
         type="kill-switch",
         production=on(rollout(100)),
     ),
     DemoFlag(name="portal-export", description="Export of old orders.", production=off(), archived=True),
-    DemoFlag(name="portal-login", description="Login of the portal.", production=off(), archived=True),
+    DemoFlag(name="portal-login", description="The portal's login.", production=off(), archived=True),
 ]
 
 FLAGS = {
@@ -302,7 +302,7 @@ PROJECTS = {
 }
 
 SEGMENTS = {
-    "beta-testers": ("People who asked for beta versions.", [when("userId", "IN", "7", "11", "1001")]),
+    "beta-testers": ("Users who signed up for beta versions.", [when("userId", "IN", "7", "11", "1001")]),
     "eu-customers": (
         "Customers in the European Union.",
         [when("country", "IN", "AT", "BE", "DE", "DK", "ES", "FI", "FR", "IE", "IT", "NL", "PL", "SE")],
@@ -325,7 +325,7 @@ CONTEXT_FIELDS = {
         ["AT", "BE", "DE", "DK", "ES", "FI", "FO", "FR", "IE", "IS", "IT", "NL", "NO", "PL", "SE", "US"],
         False,
     ),
-    "region": ("Where the customer's data live.", ["eu", "us"], False),
+    "region": ("Where the customer's data is stored.", ["eu", "us"], False),
     "cartTotal": ("Value of the cart.", [], False),
 }
 

@@ -156,34 +156,34 @@ def _roles_of(project: Project, found: Sequence[tuple[str, Any]]) -> dict[Key, R
     return {key: frozenset(roles) for key, roles in current.items()}
 
 
-def givable_roles(caller: Caller, project_id: str) -> list[Role]:
+def grantable_roles(caller: Caller, project_id: str) -> list[Role]:
     """The project roles that the caller may give: those without a permission that the caller lacks."""
     roles = Role.objects.filter(type__in=PROJECT_TYPES).order_by("id")
-    lacking = _lacking(caller, project_id, {role.pk for role in roles})
-    return [role for role in roles if role.name not in lacking.values()]
+    missing_by_role = _missing_permissions(caller, project_id, {role.pk for role in roles})
+    return [role for role in roles if role.name not in missing_by_role.values()]
 
 
-def _lacking(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
+def _missing_permissions(caller: Caller, project_id: str, roles: set[int]) -> dict[tuple[str, str], str]:
     """Permissions in these roles that the caller lacks, as {(permission, role name): role name}."""
-    lacking: dict[tuple[str, str], str] = {}
+    missing_by_role: dict[tuple[str, str], str] = {}
     rows = RolePermission.objects.filter(role_id__in=roles).order_by("role_id", "permission")
     for role, name, environment in rows.values_list("role__name", "permission", "environment_id"):
         permission = Permission.__members__.get(name)
         if permission is None or permission.scope is Scope.ROOT:  # grants nothing in a project
             continue
         if not caller.can(permission, project=project_id, environment=environment):
-            lacking[name, role] = role
-    return lacking
+            missing_by_role[name, role] = role
+    return missing_by_role
 
 
 def _check_holds(caller: Caller, project: Project, roles: set[int]) -> None:
     """Raises NoAccess naming the permissions of the roles that the caller lacks."""
-    if lacking := _lacking(caller, project.pk, roles):
-        permissions = {permission for permission, _ in lacking}
+    if missing_by_role := _missing_permissions(caller, project.pk, roles):
+        permissions = {permission for permission, _ in missing_by_role}
         raise NoAccess.missing(
             sorted(permissions),
-            f"You cannot grant {choices(set(lacking.values()))} in {project.pk}: it has permissions you do not "
-            f"hold there ({choices(permissions)}).",
+            f"You cannot grant {choices(set(missing_by_role.values()))} in {project.pk}: it has permissions that you "
+            f"do not have there ({choices(permissions)}).",
         )
 
 

@@ -21,7 +21,7 @@ from projects.members.actions import (
     Holders,
     add_roles,
     check_may_write,
-    givable_roles,
+    grantable_roles,
     remove_role,
 )
 
@@ -91,7 +91,7 @@ class ProjectAccessPage(ListPage):
             url=project_url(project.pk, "project-access"),
             may_write=offered,
             why_not=self.why_not(may_write),
-            roles=givable_roles(self.caller, project.pk) if offered else [],
+            roles=grantable_roles(self.caller, project.pk) if offered else [],
             known=known_holders() if offered else [],
             root_admins=User.objects.filter(root_role=BuiltIn.ADMIN, is_active=True).count(),
             **kwargs,
@@ -150,7 +150,7 @@ class AccessAction(ActionPage):
         return project_url(self.project_id, "project-access")
 
 
-class GiveRole(AccessAction):
+class GrantRole(AccessAction):
     def act(self) -> str:
         check_may_write(self.caller, self.project_id)
         kind, holder = found_holder(self.request.POST.get("who", ""))
@@ -161,7 +161,7 @@ class GiveRole(AccessAction):
         return f"Granted {role.name} to {holder} in {self.project_id}."
 
 
-class TakeRole(AccessAction):
+class RevokeRole(AccessAction):
     def act(self) -> str:
         check_may_write(self.caller, self.project_id)
         grant = Grant.objects.select_related("role", "user", "group").filter(

@@ -127,7 +127,7 @@ class StrategyEditor(ConsolePage):
         ours = url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         return address if ours and address.startswith(reverse("playground")) else self.home
 
-    def faults(self, document: Document) -> list[str]:
+    def error_messages(self, document: Document) -> list[str]:
         """Messages of the problems that prevent saving, for the inputs that the user has filled in."""
         if self.request.method != "POST":
             return []
@@ -157,7 +157,7 @@ class StrategyEditor(ConsolePage):
             variants_sentence=variants_sentence(
                 variants_document(document["variants"], self.stored["variants"])
             ),
-            faults=self.faults(document),
+            error_messages=self.error_messages(document),
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
