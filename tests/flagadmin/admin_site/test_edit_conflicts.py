@@ -129,7 +129,7 @@ def test_a_concurrent_change_is_shown_and_kept(site, boss, form):
 
     text = refused(answer)
     assert form.told in text
-    assert "It says now: " in text
+    assert "Stored now: " in text
     assert shown(answer)[form.field] == form.given("20")[form.field]
     assert form.stored() == "10"
 

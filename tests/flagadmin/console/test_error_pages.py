@@ -41,8 +41,8 @@ def test_a_missing_permission_says_who_gives_it(browse, shop):
     response = browse("viewer").get("/projects/shop/delete/")
 
     assert response.status_code == 403
-    assert "An admin can give you a role with it" in response.text
-    assert '<a href="/projects/">To Projects</a>' in response.text
+    assert "An admin can grant you a role with this permission" in response.text
+    assert '<a href="/projects/">Go to Projects</a>' in response.text
 
 
 def test_without_the_database_the_page_still_stands(browse):

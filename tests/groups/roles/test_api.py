@@ -138,7 +138,7 @@ def test_delete_in_use(api, people, shop, switcher):
     record = response.json()
     assert (response.status_code, record["name"]) == (400, "RoleInUseError")
     assert (record["users"], record["serviceAccounts"], record["groups"]) == (1, 1, 1)
-    assert "held by 1 person, 1 service account, 1 group" in record["message"]
+    assert "granted to 1 person, 1 service account, 1 group" in record["message"]
 
 
 def test_delete_a_root_role_in_use(api, people):
