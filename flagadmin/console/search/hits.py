@@ -28,6 +28,7 @@ class Group:
     hits: Sequence[Hit]
     total: int
     rank: int
+    is_cut: bool = False  # so many match that only some were ranked
 
     @property
     def has_more(self) -> bool:

@@ -18,7 +18,7 @@ from groups.roles.queries import search_roles
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
-from projects.flags.queries import search_flags
+from projects.flags.queries import MOST_RANKED, search_flags
 from projects.projects.queries import search_projects
 from projects.segments.queries import search_segments
 from projects.strategies.queries import search_strategy_types
@@ -37,6 +37,7 @@ class Kind:
     icon: str
     search: Callable[[Caller, Words], QuerySet[Any]]
     describe: Callable[[Any, Caller], tuple[str, str, Iterable[str | None]]]
+    most: int | None = None  # rows that its search ranks
 
     def group(self, caller: Caller, words: Words) -> Group | None:
         """The best hits and their number, in one query; None if there are none."""
@@ -46,7 +47,9 @@ class Kind:
     def group_of(self, rows: Iterable[Any], total: int, caller: Caller, words: Words) -> Group:
         rows = list(rows)
         hits = [self._hit(row, caller, words) for row in rows]
-        return Group(self.key, self.label, self.icon, hits, total, rows[0].rank if rows else 0)
+        is_cut = self.most is not None and total >= self.most
+        rank = rows[0].rank if rows else 0
+        return Group(self.key, self.label, self.icon, hits, total, rank, is_cut)
 
     def _hit(self, row: Any, caller: Caller, words: Words) -> Hit:
         name, url, place = self.describe(row, caller)
@@ -104,7 +107,7 @@ def _strategy_type(row: Any, caller: Caller) -> tuple[str, str, list[str | None]
 
 
 KINDS = (
-    Kind("flags", "Flags", "flag", search_flags, _flag),
+    Kind("flags", "Flags", "flag", search_flags, _flag, MOST_RANKED),
     Kind("projects", "Projects", "folder", search_projects, _project),
     Kind("segments", "Segments", "target", search_segments, _segment),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),

@@ -18,6 +18,7 @@ from projects.models import (
     Application,
     ContextField,
     FavouriteFlag,
+    Flag,
     ProjectApplication,
     Segment,
     StrategyType,
@@ -165,6 +166,17 @@ def test_all_hits_of_a_kind_are_paged(browse, shop):
     assert "Show all 60 flags" in browser.get("/search/", {"q": "cart"}).text
     assert len(names(browser, "cart", kind="flags")["Flags"]) == 50
     assert names(browser, "cart", kind="flags", page="2")["Flags"][-1] == "cart-59"
+
+
+def test_of_very_many_flags_some_are_ranked_and_those_that_begin_with_it_among_them(browse, shop):
+    names_of_all = [f"a-cart-{number:04}" for number in range(1100)] + ["cart-last", "cart"]
+    Flag.objects.bulk_create(
+        Flag(name=name, project=shop, created_at=shop.created_at) for name in names_of_all
+    )
+    browser = browse("admin")
+
+    assert names(browser, "cart")["Flags"][:2] == ["cart", "cart-last"]
+    assert re.search(r"Show the first 1,00\d flags", browser.get("/search/", {"q": "cart"}).text)
 
 
 def test_the_number_of_queries_does_not_depend_on_the_data(browse, shop):
