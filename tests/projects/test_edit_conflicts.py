@@ -239,7 +239,7 @@ NO_EDIT = {
     # They replace or end something of the user's own.
     *("account-password", "account-log-out", "account-token-revoke"),
     # They archive or delete what they list.
-    *("flags-archive", "flags-delete", "project-delete"),
+    *("flags-archive", "project-delete"),
     "import-run",  # compares the plan
     *("playground", "playground-compare"),  # only evaluate
     "application",  # shows what was reported
