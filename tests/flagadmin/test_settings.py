@@ -64,13 +64,13 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "complaint"),
     [
-        ({"DATABASE_URL": "postgresql://here/flags"}, "SECRET_KEY must be given too"),
+        ({"DATABASE_URL": "postgresql://here/flags"}, "SECRET_KEY must be set too"),
         ({"DATABASE_URL": "sqlite:///flags.db", "SECRET_KEY": "k"}, "no other database works"),
         ({"DATABASE_URL": "nonsense://x", "SECRET_KEY": "k"}, "The database URL"),
-        ({"FLAGADMIN_DEBUG": "maybe"}, "FLAGADMIN_DEBUG is 'maybe'"),
+        ({"FLAGADMIN_DEBUG": "maybe"}, "FLAGADMIN_DEBUG must be 1 or 0, not 'maybe'"),
         ({"FLAGADMIN_PUBLIC_URL": "flags.example.org"}, "like https://"),
-        ({"FLAGADMIN_BODY_LIMIT": "1MB"}, "FLAGADMIN_BODY_LIMIT is '1MB'"),
-        ({"FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS": "0"}, "give 1 or more"),
+        ({"FLAGADMIN_BODY_LIMIT": "1MB"}, "FLAGADMIN_BODY_LIMIT must be a whole number, not '1MB'"),
+        ({"FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS": "0"}, "must be at least 1"),
     ],
 )
 def test_a_wrong_variable_is_named(tmp_path: Path, variables: dict[str, str], complaint: str) -> None:

@@ -99,7 +99,7 @@ def test_there_and_back(tmp_path):
     here = run(HERE, tmp_path / "here", file)
     assert file.stat().st_mode & 0o077 == 0
     assert "already exists" in here["backup again"]
-    assert "There is something in the database" in here["restore"]
+    assert "The database is not empty" in here["restore"]
     for key in ("counts", "flags"):
         assert here["after"][key] == here["before"][key]
     assert here["after"]["shop"] > here["latest"]

@@ -159,7 +159,7 @@ def test_the_last_admin(api, people, change):
     admin = api["admin_token"]
     response = admin.delete(url) if change is None else admin.put(url, change)
     assert (response.status_code, response.json()["name"]) == (403, "InvalidOperationError")
-    assert "nobody with the Admin role" in response.json()["message"]
+    assert "Nobody with the Admin role" in response.json()["message"]
 
 
 @pytest.mark.parametrize("change", [{"rootRole": 2}, {"isActive": False}, None])

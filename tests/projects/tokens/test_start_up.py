@@ -73,7 +73,7 @@ def test_malformed(db, variable, key):
 
 
 def test_one_key_of_two_kinds(db):
-    with pytest.raises(ImproperlyConfigured, match="as a backend token"):
+    with pytest.raises(ImproperlyConfigured, match="belongs to a backend token"):
         create_init_tokens({"INIT_CLIENT_API_TOKENS": BACKEND, "INIT_FRONTEND_API_TOKENS": BACKEND})
 
 
@@ -125,11 +125,11 @@ def test_command_for_a_person(db):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--kind", "backend", "--environment", "production"], "Say --projects"),
+        (["--kind", "backend", "--environment", "production"], "--projects is required"),
         (["--kind", "backend", "--projects", "default"], "one environment"),
-        (["--kind", "backend", "--projects", "nope", "--environment", "production"], "no project nope"),
-        (["--kind", "personal"], "Say --user"),
-        (["--kind", "personal", "--user", "nobody"], "no account nobody"),
+        (["--kind", "backend", "--projects", "nope", "--environment", "production"], "nope not found"),
+        (["--kind", "personal"], "--user is required"),
+        (["--kind", "personal", "--user", "nobody"], "nobody not found"),
     ],
 )
 def test_command_refuses(db, args, words):
