@@ -39,11 +39,9 @@ _SHARE = f"""(
       FROM projects_flagenvironment place
      WHERE place.flag_id = projects_flag.id AND place.environment_id = %s)"""  # noqa: S608 - constants
 _FOR_EVERYONE = f"""(
-    NOT EXISTS (SELECT FROM projects_strategy s
-                 WHERE s.flag_id = projects_flag.id AND s.environment_id = %s)
-    OR EXISTS (SELECT FROM projects_strategy s
-                WHERE s.flag_id = projects_flag.id AND s.environment_id = %s AND NOT s.disabled
-                  AND {SHARE} = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
+    projects_flag.id NOT IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s)
+    OR projects_flag.id IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s
+                               AND NOT s.disabled AND {SHARE} = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
 
 
 def in_environment(environment: str) -> str:
