@@ -35,6 +35,17 @@ def test_the_account_menu_opens_the_keyboard_shortcuts_and_closes_outside(visit)
     expect(page.get_by_role("link", name="Your account")).to_be_hidden()
 
 
+@pytest.mark.parametrize("address", ["/playground/", "/playground/compare/"])
+def test_the_results_are_within_ten_keys(visit, address):
+    page = visit("viewer", address)
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the results")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("#results :focus")).to_have_count(1)
+
+
 def test_pages_of_a_section_are_tabs(visit):
     page = visit("admin", "/segments/")
     tabs = page.get_by_role("navigation", name="Projects")
