@@ -5,7 +5,6 @@ stored once the rows are locked.
 """
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -54,8 +53,9 @@ class Rejected:
     def has_rows_of(self, prefix: str, data: QueryDict) -> bool:
         """Whether the submitted rows of a formset are the stored ones."""
         formset: Any = next(formset for formset in self.stored.formsets if formset.prefix == prefix)
-        key = re.compile(rf"{re.escape(prefix)}-\d+-{formset.model._meta.pk.name}")
-        sent = {data[name] for name in data if key.fullmatch(name)} - {""}
+        before, after = f"{prefix}-", f"-{formset.model._meta.pk.name}"
+        rows = (name for name in data if name.removeprefix(before).removesuffix(after).isdecimal())
+        sent = {data[name] for name in rows} - {""}
         return sent == {str(form.instance.pk) for form in formset.initial_forms}
 
 

@@ -37,8 +37,12 @@ class Group:
 
 def marked(name: str, words: Sequence[str]) -> SafeString:
     """The name with every occurrence of a word in ``<mark>``, ignoring case."""
-    found = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    parts = re.split(f"({found})", name, flags=re.IGNORECASE) if found else [name]
+    longest_first = sorted(words, key=len, reverse=True)
+    parts = (
+        re.split(f"({'|'.join(map(re.escape, longest_first))})", name, flags=re.IGNORECASE)
+        if words
+        else [name]
+    )
     return format_html_join("", "{}{}{}", (_wrapped(part, odd % 2) for odd, part in enumerate(parts)))
 
 
