@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.errors import NoAccess, counted
+from flagadmin.templatetags.moments import SOON
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun
@@ -33,7 +34,7 @@ RED, AMBER, GREY = "red", "amber", "grey"
 _ORDER = (RED, AMBER, GREY)
 MOST = 5
 NAMED_FLAGS = 2
-SOON, VERY_SOON = timedelta(days=14), timedelta(days=2)
+VERY_SOON = timedelta(days=2)
 QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 
 

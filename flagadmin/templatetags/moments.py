@@ -1,16 +1,17 @@
 """Template filters for times, shown in the browser's zone with UTC as a tooltip; without JavaScript in UTC.
 
-``{% load moments %}{{ event.created_at|ago }}``, ``|moment``, ``|moment:"second"``, ``|day``, ``|clock``
+``{% load moments %}{{ event.created_at|ago }}``, ``|moment``, ``|moment:"second"``, ``|day``, ``|clock``, ``|expiry``
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.timesince import timesince
+from django.utils.timesince import timesince, timeuntil
 
 register = template.Library()
+SOON = timedelta(days=14)  # what expires within this time needs attention
 
 # In app.js, FORMATS says the same for the browser's zone.
 FORMATS = {
@@ -41,6 +42,21 @@ def exact(moment: datetime | None, precision: str = "minute") -> str:
 def day(moment: datetime | None) -> str:
     """``2 Oct 2026``; "never" for None."""
     return exact(moment, "day")
+
+
+@register.filter
+def expiry(moment: datetime | None) -> str:
+    """When a token expires: "never", a day, in amber how soon, or "expired"."""
+    if moment is None:
+        return "never"
+    now = timezone.now()
+    if moment > now + SOON:
+        return day(moment)
+    if moment <= now:
+        return format_html('<span class="pill bad">expired</span> {}', day(moment))
+    return format_html(
+        '<span class="pill warn">in {}</span> {}', timeuntil(moment, now, depth=1), day(moment)
+    )
 
 
 @register.filter

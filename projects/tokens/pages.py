@@ -1,23 +1,25 @@
 """/access/tokens/: list API tokens, create one (its secret is shown once), and revoke one."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, time
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
-from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone
+from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
 from flagadmin.console.lists import Column, Filter, curl_for, curl_with_token
 from flagadmin.errors import NotFound, ValidationError
+from flagadmin.templatetags.moments import SOON
 from groups.access import Caller
 from groups.console import ConfirmPage, Crumbs, FormPage, ListPage
 from groups.models import ApiToken
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.permissions import Permission
-from projects.access import projects_with, readable_projects
+from projects.access import projects_with
+from projects.console import api_path
 from projects.models import Environment
 from projects.tokens.access import (
     check_any_kind,
@@ -27,22 +29,23 @@ from projects.tokens.access import (
     visible_tokens,
 )
 from projects.tokens.actions import (
-    NewToken,
     create_project_token,
     create_token,
     delete_project_token,
     delete_token,
     scope_of,
 )
+from projects.tokens.automation import NewAutomation, create_automation, scope_sentence
+from projects.tokens.forms import AUTOMATION, PURPOSE, TokenForm
 
 Kind = ApiToken.Kind
 TOKENS = ("API tokens", reverse_lazy("tokens"))
-# The purpose of each kind of token, and a path for a first request with it.
-PURPOSE = {
-    Kind.BACKEND: ("Backend: SDKs on servers read flags with it", "/api/client/features"),
-    Kind.FRONTEND: ("Frontend: browsers and apps evaluate with it", "/api/frontend"),
-    Kind.ADMIN: ("Admin: may do everything through the API", "/api/admin/projects"),
-}
+# The values of the filter by use: key, label, condition.
+USES: tuple[tuple[str, str, Callable[[datetime], Q]], ...] = (
+    ("never", "never used", lambda now: Q(seen_at=None)),
+    ("soon", "expires soon", lambda now: Q(expires_at__gt=now, expires_at__lte=now + SOON)),
+    ("expired", "expired", lambda now: Q(expires_at__lte=now)),
+)
 
 
 def may_revoke(caller: Caller, token: ApiToken) -> bool:
@@ -73,7 +76,7 @@ class TokensPage(ListPage):
             Filter("q", "Name"),
             Filter("kind", "Kind", [(kind.value, kind.label) for kind in PURPOSE]),
             Filter("environment", "Environment", [(name, name) for name in environments]),
-            Filter("use", "Use", [("never", "never used"), ("expired", "expired")]),
+            Filter("use", "Use", [(key, label) for key, label, _ in USES]),
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[ApiToken]:
@@ -82,10 +85,10 @@ class TokensPage(ListPage):
             tokens = tokens.filter(kind=values["kind"])
         if values["environment"]:
             tokens = tokens.filter(environment=values["environment"])
-        if values["use"] == "never":
-            tokens = tokens.filter(seen_at=None)
-        elif values["use"] == "expired":
-            tokens = tokens.filter(expires_at__lte=timezone.now())
+        if values["use"]:
+            tokens = tokens.filter(
+                next(is_so(timezone.now()) for key, _, is_so in USES if key == values["use"])
+            )
         return tokens
 
     def csv_cells(self, row: ApiToken) -> Sequence[Any]:
@@ -93,15 +96,9 @@ class TokensPage(ListPage):
         return (row.name, row.kind, scope, row.prefix, row.seen_at, row.expires_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        now = timezone.now()
         return super().get_context_data(
             rows=[
-                (
-                    token,
-                    scope_words(token, self.caller),
-                    token.has_expired(now),
-                    may_revoke(self.caller, token),
-                )
+                (token, scope_words(token, self.caller), may_revoke(self.caller, token))
                 for token in kwargs["listing"].rows
             ],
             may_create=bool(
@@ -113,76 +110,6 @@ class TokensPage(ListPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/api-tokens")
-
-
-class TokenForm(forms.Form):
-    """Projects and environment have no default, so that the scope of a token is always an explicit choice."""
-
-    tokenName = forms.CharField(label="Name", max_length=255, help_text="What will use it: checkout-service.")
-    type = forms.ChoiceField(label="Kind", widget=forms.RadioSelect)
-    projects = forms.MultipleChoiceField(
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": "Choose the projects this token can access."},
-    )
-    environment = forms.ChoiceField(
-        error_messages={"required": "Choose the environment this token can access."}
-    )
-    expiresAt = forms.DateField(
-        label="Expires",
-        required=False,
-        help_text="At the end of that day, UTC. Empty: never.",
-        widget=forms.DateInput(attrs={"type": "date"}),
-    )
-
-    def __init__(self, *args: Any, caller: Caller, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        fields: dict[str, Any] = self.fields
-        anywhere = kinds_allowed(caller, "CREATE")
-        kinds = anywhere or [Kind.BACKEND, Kind.FRONTEND]
-        fields["type"].choices = [(kind, words) for kind, (words, _) in PURPOSE.items() if kind in kinds]
-        projects = readable_projects(caller).filter(archived_at=None).order_by("name", "id")
-        if not anywhere:
-            projects = projects.filter(id__in=projects_with(caller, Permission.CREATE_PROJECT_API_TOKEN))
-            fields[
-                "projects"
-            ].help_text = "Choose one: your roles let you create tokens for one project at a time."
-        named = [(p.pk, p.name if p.name == p.pk else f"{p.name} ({p.pk})") for p in projects]
-        every = [("*", "All projects, including future ones")] if anywhere else []
-        fields["projects"].choices = every + named
-        environments = Environment.objects.filter(enabled=True).values_list("name", flat=True)
-        last = [("*", "all environments (admin tokens only)")] if Kind.ADMIN in kinds else []
-        fields["environment"].choices = [("", "choose one")] + [(name, name) for name in environments] + last
-
-    def clean(self) -> dict[str, Any]:
-        data = super().clean() or {}
-        projects, kind = data.get("projects") or [], data.get("type")
-        if "*" in projects and len(projects) > 1:
-            self.add_error("projects", "Select either all projects or single ones.")
-        elif kind == Kind.ADMIN and projects and projects != ["*"]:
-            self.add_error("projects", "An admin token has access to all projects. Select All projects.")
-        environment = data.get("environment")
-        if kind == Kind.ADMIN and environment and environment != "*":
-            self.add_error(
-                "environment", "An admin token has access to all environments. Select all environments."
-            )
-        elif kind in (Kind.BACKEND, Kind.FRONTEND) and environment == "*":
-            self.add_error("environment", f"A {kind} token is for one environment.")
-        return data
-
-    def new_token(self) -> NewToken:
-        """The token to create. Raises ValidationError for an expiry date in the past."""
-        data = self.cleaned_data
-        day, projects = data["expiresAt"], data["projects"]
-        expires_at = datetime.combine(day, time.max, UTC) if day else None
-        if expires_at is not None and expires_at <= timezone.now():
-            raise ValidationError.at("expiresAt", "Enter a date in the future.")
-        return NewToken(
-            name=data["tokenName"],
-            kind=data["type"],
-            projects=None if projects == ["*"] else tuple(projects),
-            environment=None if data["environment"] == "*" else data["environment"],
-            expires_at=expires_at,
-        )
 
 
 class NewTokenPage(ShowsSecretOnce, FormPage):
@@ -200,7 +127,18 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
     def get_form_kwargs(self) -> dict[str, Any]:
         return super().get_form_kwargs() | {"caller": self.caller}
 
+    def get_initial(self) -> dict[str, Any]:
+        """A link may choose for the user: ``?type=automation&projects=shop&environment=production``."""
+        given = self.request.GET
+        return {
+            "type": given.get("type", ""),
+            "projects": given.getlist("projects"),
+            "environment": given.get("environment", ""),
+        }
+
     def submit(self, form: Any) -> str:
+        if form.cleaned_data["type"] == AUTOMATION:
+            return self.submit_automation(form.new_automation())
         new = form.new_token()
         if kinds_allowed(self.caller, "CREATE"):
             token, secret = create_token(new, caller=self.caller)
@@ -212,10 +150,22 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         self.created = {
             "secret": secret,
             "command": curl_with_token(self.request, first_call, secret),
-            "scope": scope_words(token, self.caller),
+            "scope": f"It has access to {short(scope_words(token, self.caller))}.",
             "title": f"New API token {token.name}",
+            "back": reverse("tokens"),
         }
         return reverse("tokens")
+
+    def submit_automation(self, new: NewAutomation) -> str:
+        token, secret = create_automation(new, caller=self.caller)
+        self.created = {
+            "secret": secret,
+            "command": curl_with_token(self.request, f"{api_path(new.projects[0])}/features", secret),
+            "scope": f"{short(scope_sentence(new))} It changes nothing else.",
+            "title": f"New automation token {token.name}",
+            "back": reverse("service-account", args=[token.user_id]),
+        }
+        return self.created["back"]
 
     def curl(self) -> str:
         body = {
@@ -225,6 +175,11 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
             "projects": ["default"],
         }
         return curl_for(self.request, "POST", "/api/admin/api-tokens", body)
+
+
+def short(text: str) -> str:
+    """The text as it fits into the cookie with the secret."""
+    return Truncator(text).chars(600)
 
 
 class RevokeTokenPage(ConfirmPage):

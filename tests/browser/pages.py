@@ -53,6 +53,7 @@ PAGES = [
     "/access/groups/{group}/delete/",
     "/access/tokens/",
     "/access/tokens/new/",
+    "/access/tokens/new/?type=automation",
     "/access/tokens/{token}/revoke/",
     "/access/people/",
     "/access/people/new/",

@@ -59,7 +59,7 @@ def test_a_group_is_deleted_knowing_who_loses_access(visit, contractors, check_a
 
 def test_a_key_is_made_used_and_revoked(visit, check_accessible):
     page = visit("admin", "/access/tokens/")
-    page.get_by_role("button", name="New token").click()
+    page.get_by_role("link", name="New token").click()
     page.get_by_label("Name").fill("checkout-service")
     page.get_by_role("button", name="Create token").click()
     expect(page.get_by_text("Choose the projects this token can access.")).to_be_visible()
@@ -83,7 +83,7 @@ def test_a_key_is_made_used_and_revoked(visit, check_accessible):
 
     page.get_by_role("link", name="Done").click()
     expect(page.locator("main")).not_to_contain_text(secret)
-    page.get_by_role("button", name="Revoke… checkout-service").click()
+    page.get_by_role("link", name="Revoke… checkout-service").click()
     expect(page.locator("main")).to_contain_text("Clients still using it get 401 immediately")
     page.get_by_role("button", name="Revoke token checkout-service").click()
 

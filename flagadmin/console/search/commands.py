@@ -125,6 +125,9 @@ def _actions(caller: Caller) -> Iterator[Command]:
     ):
         if allowed:
             yield Command(label, reverse(page), synonyms=synonyms)
+    if admin:
+        url = f"{reverse('token-new')}?type=automation"
+        yield Command("New automation token", url, synonyms=("ci", "bot", "pipeline", "service account"))
     for theme in (*THEMES, "system"):
         yield Command(f"Switch to {theme} theme", reverse("theme"), "", ("colours", "mode"), theme)
 

@@ -1,8 +1,10 @@
 """/access/tokens/: visible tokens, the secret shown once, revoking."""
 
 import re
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from groups.models import ApiToken
 from tests.support.cast import client, make_project, make_token
@@ -132,3 +134,18 @@ def test_others_neither_see_nor_make_one(browse, people, shop, who):
         assert answer.status_code == 403
         assert "hidden-key" not in answer.text
     assert ApiToken.objects.count() == 1
+
+
+def test_what_expires_soon_stands_out_and_is_found(browse, people, shop):
+    now = timezone.now()
+    for name, days in (("gone", -1), ("soon", 3), ("later", 40)):
+        make_token(
+            "backend", name=name, environment="production", expires_at=now + timedelta(days=days, hours=1)
+        )
+    admin = browse("admin")
+
+    assert names(admin, "use=soon") == ["soon"]
+    assert names(admin, "use=expired") == ["gone"]
+    page = admin.get("/access/tokens/").text
+    assert page.count('<span class="pill warn">in 3\xa0days</span>') == 1
+    assert page.count('<span class="pill bad">expired</span>') == 1
