@@ -1,18 +1,24 @@
-"""The activity page (/activity/): who changed what, newest first."""
+"""The activity page (/activity/): who changed what, newest first, one entry for each change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import date
+from itertools import groupby
 from typing import Any
 
-import orjson
 from django.db.models import QuerySet
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
-from flagadmin.console.lists import Column, Filter, curl_for, cut
+from flagadmin.console.days import FIRST, LAST, DateRange, zone_of
+from flagadmin.console.filter_chips import free_chips, set_chips
+from flagadmin.console.lists import Column, Filter, Listing, curl_for
+from flagadmin.errors import ValidationError
 from groups.console import ListPage
 from projects.access import readable_projects
-from projects.history.queries import EventFilter, narrowed, readable_events
+from projects.history.changes import ChangePage, GroupedChange, change_of, change_page, event_rows
+from projects.history.queries import EventFilter, by_person, narrowed, readable_events
+from projects.models import Environment
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
@@ -22,77 +28,132 @@ KINDS = {
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
     "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
 }
-
-MOST_LINES, MOST_LETTERS = 12, 250  # lines per event and characters per line; the API returns the whole event
+PER_PAGE = 40
+MOST_COUNTED = 10_000
+CURSOR, CHANGE = "before", "change"  # URL parameters: where the page begins, and the one change shown
+Day = tuple[tuple[str, str], list[GroupedChange]]
 
 
 class ActivityPage(ListPage):
+    """The changes that match the filters and the dates of the URL. A project's page narrows ``rows``."""
+
     template_name = "console/activity.html"
     title = "Activity"
     csv_name = "activity"
-    default_sort = "-when"
     columns = (
-        Column("when", "When", by=("id",)),
+        Column("when", "When"),
         Column("who", "Who"),
         Column("what", "What"),
         Column("project", "Project"),
     )
+    chips: Sequence[str] = ("project", "environment", "kind", "person")
 
     def get_filters(self) -> Sequence[Filter]:
         projects = readable_projects(self.caller).values_list("id", flat=True)
+        environments = Environment.objects.values_list("name", flat=True)
         return (
             Filter("q", "Flag or name"),
             Filter("project", "Project", [(project, project) for project in projects]),
+            Filter("environment", "Environment", [(name, name) for name in environments]),
             Filter("kind", "Kind", [(kind, kind) for kind in KINDS]),
             Filter("person", "Person"),
+            Filter("flag", "Flag"),
         )
 
     def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
+        """The readable events that match; those of one change if the URL names one of its events."""
+        if shown := self.request.GET.get(CHANGE):
+            event = readable_events(self.caller).filter(pk=_number(CHANGE, shown)).first()
+            return change_of(event, caller=self.caller) if event else AuditEvent.objects.none()
         by = EventFilter(
             projects=list(filter(None, [values["project"]])),
+            environments=list(filter(None, [values["environment"]])),
+            features=list(filter(None, [values["flag"]])),
             types=types_of(values["kind"]) if values["kind"] else (),
-            actor_name=values["person"],
+            since=self.dates.since,
+            until=self.dates.until,
             text=values["q"],
         )
-        return narrowed(readable_events(self.caller), by)
+        events = narrowed(readable_events(self.caller), by)
+        return by_person(events, values["person"]) if values["person"] else events
+
+    def listing(self) -> Any:
+        self.dates = DateRange.of(self.request.GET, zone_of(self.request))
+        return super().listing()
 
     def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
         return (row.created_at, row.actor_name, sentence(row), row.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = super().get_context_data(**kwargs)
-        rows = context["listing"].rows
-        context["events"] = [(event, sentence(event), change_of(event)) for event in rows]
-        return context
+        listing = kwargs["listing"]
+        if CHANGE in self.request.GET:
+            kwargs |= {"change_rows": event_rows(listing.rows), "every_url": listing.url(**{CHANGE: None})}
+            page = ChangePage((), None)
+        else:
+            page = change_page(listing.all_rows, caller=self.caller, before=self.cursor(), size=PER_PAGE)
+        return super().get_context_data(
+            days=self.days(page.changes),
+            older_url=listing.url(**{CURSOR: str(page.next)}) if page.next else "",
+            newest_url=listing.url(**{CURSOR: None}) if self.cursor() else "",
+            number=events_counted(listing.all_rows),
+            dates=self.dates,
+            ranges=self.ranges(listing),
+            any_date_url=listing.url(**{FIRST: None, LAST: None, CURSOR: None}),
+            set_chips=set_chips(listing, cleared=[CURSOR]),
+            free_chips=free_chips(listing, self.chips, cleared=[CURSOR]),
+            search=self.request.GET.get("q", "").strip(),
+            kept=self.kept(),
+            is_narrowed=listing.is_filtered or bool(self.dates.text),
+            **kwargs,
+        )
+
+    def kept(self) -> list[tuple[str, str]]:
+        """The parameters that the search keeps, as hidden inputs."""
+        given = self.request.GET.lists()
+        return [
+            (name, text) for name, values in given if name not in ("q", CURSOR, "format") for text in values
+        ]
+
+    def cursor(self) -> int | None:
+        text = self.request.GET.get(CURSOR, "")
+        return _number(CURSOR, text) if text else None
+
+    def days(self, changes: Sequence[GroupedChange]) -> list[Day]:
+        def day(change: GroupedChange) -> date:
+            return change.event.created_at.astimezone(self.dates.zone).date()
+
+        return [(self.dates.heading(found), list(each)) for found, each in groupby(changes, day)]
+
+    def ranges(self, listing: Listing) -> list[tuple[str, str, None, bool]]:
+        """The segments: (label, URL, no count, whether it is the current one)."""
+        current = (self.dates.first, self.dates.last)
+        return [
+            (
+                label,
+                listing.url(**{FIRST: f"{first}", LAST: f"{last}", CURSOR: None}),
+                None,
+                (first, last) == current,
+            )
+            for label, first, last in self.dates.usual
+        ]
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/events")
 
 
-def with_sentences(events: Iterable[AuditEvent]) -> list[tuple[AuditEvent, str]]:
-    """Pairs each event with its sentence."""
-    return [(event, sentence(event)) for event in events]
-
-
-def change_of(event: AuditEvent) -> str:
-    """The changed fields as a diff: a "-" line with the value before, a "+" line with the value after.
-
-    Long values and long diffs are truncated.
-    """
-    before, after = (value if isinstance(value, dict) else {} for value in (event.before, event.after))
-    lines = []
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            lines += [f"- {key}: {_json(before[key])}"] if key in before else []
-            lines += [f"+ {key}: {_json(after[key])}"] if key in after else []
-    return "\n".join(cut(lines, MOST_LINES))
-
-
-def _json(value: Any) -> str:
-    text = orjson.dumps(value).decode()
-    more = len(text) - MOST_LETTERS
-    return f"{text[:MOST_LETTERS]}… ({more:,} more characters)" if more > 0 else text
+def events_counted(events: QuerySet[AuditEvent]) -> str:
+    """``38 events``, ``10,000+ events``"""
+    number = events.order_by()[: MOST_COUNTED + 1].count()
+    if number > MOST_COUNTED:
+        return f"{MOST_COUNTED:,}+ events"
+    return f"{number:,} event{'' if number == 1 else 's'}"
 
 
 def types_of(kind: str) -> list[str]:
     return [event.value for event in EventType if event.value.startswith(KINDS[kind])]
+
+
+def _number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise ValidationError.at(name, f"must be a number, not {text[:100]}")
+    return int(text)

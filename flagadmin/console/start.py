@@ -1,57 +1,120 @@
 """The start page, and the choice of a theme."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from flagadmin.console.activity import with_sentences
+from flagadmin.audit.events import EventType
+from flagadmin.console.attention import needs_attention
 from flagadmin.console.lists import curl_for
 from flagadmin.console.navigation import THEMES
+from groups.access import Caller
 from groups.console import ConsolePage, not_allowed
 from groups.permissions import Permission
-from importer.pages.history import STATES, counts_text
-from importer.runs import visible_runs
-from projects.access import readable_projects
-from projects.console import project_url
+from projects.access import readable_flags, readable_projects
+from projects.console import flag_url, project_url
+from projects.flags.evaluations import installation_usage
+from projects.flags.flag_cells import Cell, flag_cells
+from projects.flags.flag_rows import Toggle
+from projects.history.changes import change_page
 from projects.history.queries import readable_events
-from projects.models import Project
+from projects.models import FavouriteProject, Flag, Project
 from projects.projects.queries import counted_projects
 
-SHOWN_PROJECTS, SHOWN_IMPORTS, SHOWN_EVENTS = 30, 5, 10
+MOST_PROJECTS, MOST_CHANGES, MOST_FAVOURITES, MOST_CHOICES = 10, 8, 8, 20
+OPEN_ATTENTION = 5  # more of it unfolds
+NO_CHANGES = [
+    event.value
+    for event in EventType
+    if event.startswith("user-log") or event.endswith(("-favorited", "-unfavorited"))
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Favourite:
+    """A favourite flag with its cells and toggles in production environments."""
+
+    flag: Flag
+    url: str
+    cells: Sequence[tuple[Cell, Toggle]]
 
 
 class StartPage(ConsolePage):
     template_name = "console/start.html"
-    title = "Start"
+    title = "Overview"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         in_use = readable_projects(self.caller).filter(archived_at=None)
-        projects = counted_projects(in_use).order_by("-active_flags", "id")
-        events = readable_events(self.caller)
-        shown = list(projects[:SHOWN_PROJECTS])
-        runs = visible_runs(self.caller).order_by("-created_at")[:SHOWN_IMPORTS]
+        number = in_use.count()
+        projects = top_projects(self.caller)
+        active = readable_flags(self.caller).filter(archived_at=None, project__archived_at=None).count()
+        attention = needs_attention(self.caller)
+        events = readable_events(self.caller).exclude(type__in=NO_CHANGES)
+        changes = change_page(events, caller=self.caller, size=MOST_CHANGES)
         return super().get_context_data(
-            projects=shown,
-            first_flag="" if any(project.active_flags for project in shown) else self.first_flag(shown),
-            more_projects=max(0, projects.count() - SHOWN_PROJECTS),
-            imports=[(run, counts_text(run), STATES[run.state]) for run in runs],
-            activity=with_sentences(events.order_by("-id")[:SHOWN_EVENTS]),
+            projects=projects,
+            project_count=number,
+            flag_count=active,
+            attention=attention[:OPEN_ATTENTION],
+            more_attention=attention[OPEN_ATTENTION:],
+            attention_count=len(attention),
+            stale=stale_counts(self.caller, projects),
+            changes=changes.changes,
+            favourites=favourites(self.caller),
+            usage=installation_usage(self.caller),
+            creatable=self.creatable(projects),
             start_here=not self.request.session.get("evaluated"),
             **kwargs,
         )
 
-    def first_flag(self, projects: list[Project]) -> str:
-        """The URL for creating the first flag, "" if the caller may not create flags."""
-        for project in projects:
-            if self.caller.can(Permission.CREATE_FEATURE, project=project.pk):
-                return project_url(project.pk, "flag-new")
-        return ""
+    def creatable(self, projects: Sequence[Project]) -> list[tuple[str, str]]:
+        """The name of each shown project in which the caller may create flags, and the URL for it."""
+        return [
+            (project.name, project_url(project.pk, "flag-new"))
+            for project in projects
+            if self.caller.can(Permission.CREATE_FEATURE, project=project.pk)
+        ]
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/projects")
+
+
+def top_projects(caller: Caller) -> list[Any]:
+    """The caller's favourites, then those with the most active flags."""
+    liked = FavouriteProject.objects.filter(user=caller.id).values("project")
+    in_use = counted_projects(readable_projects(caller).filter(archived_at=None))
+    return list(in_use.alias(liked=Q(pk__in=liked)).order_by("-liked", "-active_flags", "id")[:MOST_PROJECTS])
+
+
+def stale_counts(caller: Caller, projects: Sequence[Project]) -> dict[str, int]:
+    flags = Flag.objects.filter(project__in=projects, archived_at=None, stale=True).order_by()
+    return dict(flags.values_list("project_id").annotate(Count("pk")))
+
+
+def favourites(caller: Caller) -> list[Favourite]:
+    flags = readable_flags(caller).filter(archived_at=None, favourites__user=caller.id)
+    listed = list(flags.select_related("project").order_by("name")[:MOST_FAVOURITES])
+    return [
+        Favourite(
+            each.flag,
+            flag_url(each.flag.project_id, each.flag.name),
+            [(cell, toggle(each.flag, cell, caller)) for cell in each.cells if cell.production],
+        )
+        for each in flag_cells(listed)
+    ]
+
+
+def toggle(flag: Flag, cell: Cell, caller: Caller) -> Toggle:
+    may = caller.can(
+        Permission.UPDATE_FEATURE_ENVIRONMENT, project=flag.project_id, environment=cell.environment
+    )
+    return Toggle(cell.environment, cell.enabled, not may, asks=True)
 
 
 @csrf_exempt  # it only stores a colour, and the form is also on pages without a session

@@ -3,7 +3,8 @@
 ``{% load lists %}{{ names|cut|join:", " }}``, ``{{ field|label_of:value }}``
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django import template
 
@@ -21,3 +22,9 @@ def cut(names: Sequence[str], most: int = pages.SHOWN) -> list[str]:
 @register.filter
 def label_of(field: pages.Filter, value: str) -> str:
     return field.label_of(value)
+
+
+@register.filter
+def get(found: Mapping[str, Any], key: str) -> Any:
+    """The value of a variable key, None without one."""
+    return found.get(key)

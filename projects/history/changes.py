@@ -1,7 +1,7 @@
 """Groups audit events into changes: what one person did with one request, an import for example."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ from flagadmin.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import User
 from projects.history.descriptions import FieldChange, Names, Part, changes_of, describe
+from projects.history.names import names_in
 from projects.history.queries import readable_events
-from projects.models import Segment, Strategy
 
 MOST_EVENTS = 20
 """The events of one change that a page shows."""
@@ -108,7 +108,7 @@ def change_page(
     groups = _groups(heads[:size], caller)
     ids = [pk for _, members in groups for pk in members]
     found = AuditEvent.objects.in_bulk(ids)
-    names, actors = _names(found.values()), _actors(found.values())
+    names, actors = names_in(found.values()), _actors(found.values())
     changes = [_change([found[pk] for pk in members], number, names, actors) for number, members in groups]
     return ChangePage(changes, heads[size - 1] if len(heads) > size else None)
 
@@ -119,6 +119,17 @@ def change_of(event: AuditEvent, *, caller: Caller) -> QuerySet[AuditEvent]:
         return readable_events(caller).filter(pk=event.pk)
     same = _same_change(*_key(event.request_id, event.actor_name, event.created_at))
     return readable_events(caller).filter(same).order_by("-pk")
+
+
+def event_rows(events: Iterable[AuditEvent]) -> list[Row]:
+    """Each of these events with its sentence and changed fields, in order."""
+    listed = list(events)
+    names = names_in(listed)
+    return [_row(event, names) for event in listed]
+
+
+def _row(event: AuditEvent, names: Names) -> Row:
+    return Row(event, event.feature or event.subject or "", describe(event, names), changes_of(event, names))
 
 
 Key = tuple[str, str, datetime]
@@ -189,38 +200,6 @@ def _groups(heads: Sequence[int], caller: Caller) -> list[tuple[int, list[int]]]
     return [(found[pk][0] or 1, found[pk][1] or [pk]) for pk in heads]
 
 
-def _names(events: Any) -> Names:
-    strategies: set[tuple[str, str]] = set()
-    segments: set[int] = set()
-    for event in events:
-        for side in (event.before, event.after):
-            if isinstance(side, dict):
-                if event.type.startswith("feature-strategy-"):
-                    strategies.add((event.feature, event.environment))
-                for document in (side, *(side.get("strategies") or ())):
-                    if isinstance(document, dict) and isinstance(document.get("segments"), list):
-                        segments.update(each for each in document["segments"] if isinstance(each, int))
-    return Names(_strategy_numbers(strategies), _segment_names(segments))
-
-
-def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
-    """The place of each strategy among those of its flag in its environment, from 1."""
-    if not places:
-        return {}
-    rows = Strategy.objects.filter(
-        flag__name__in={flag for flag, _ in places}, environment__in={name for _, name in places}
-    )
-    counted: dict[Any, int] = {}
-    numbers = {}
-    for pk, *place in rows.order_by("sort_order", "pk").values_list("pk", "flag_id", "environment_id"):
-        counted[tuple(place)] = numbers[str(pk)] = counted.get(tuple(place), 0) + 1
-    return numbers
-
-
-def _segment_names(ids: set[int]) -> dict[int, str]:
-    return dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
-
-
 def _actors(events: Any) -> dict[int, User]:
     return User.objects.in_bulk({event.actor_id for event in events if event.actor_id is not None})
 
@@ -242,10 +221,7 @@ def _change(
     """``events`` are the newest of the change, newest first."""
     newest, sums_up = events[0], events[0].type in _SUMMARIES
     shown = list(events[1:] if sums_up and len(events) > 1 else events)
-    rows = [
-        Row(event, event.feature or event.subject or "", describe(event, names), changes_of(event, names))
-        for event in reversed(shown)
-    ]
+    rows = [_row(event, names) for event in reversed(shown)]
     return GroupedChange(
         event=newest,
         actor=_actor(newest, people),

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from groups.access import Caller
+from groups.models import User
 from groups.permissions import Permission
 
 # Events about accounts and access: only for admins and readers of the login history.
@@ -65,6 +66,12 @@ def narrowed(events: QuerySet[AuditEvent], by: EventFilter) -> QuerySet[AuditEve
     if by.until is not None:
         events = events.filter(created_at__lt=by.until)
     return events.filter(_mentions(by.text)) if by.text else events
+
+
+def by_person(events: QuerySet[AuditEvent], name: str) -> QuerySet[AuditEvent]:
+    """The events of actors whose user name, or name as pages show it, contains this, ignoring case."""
+    people = User.objects.filter(name__icontains=name).values("pk")
+    return events.filter(Q(actor_name__icontains=name) | Q(actor_id__in=people))
 
 
 def _mentions(text: str) -> Q:

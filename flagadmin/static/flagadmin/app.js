@@ -34,6 +34,9 @@ const FORMATS = {
   clock: { timeStyle: "short" },
 };
 
+// The server needs the zone for what it says about whole days (console/days.py).
+document.cookie = `zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
+
 function showInZone(time) {
   const inZone = (precision) => new Date(time.dateTime).toLocaleString("en-GB", FORMATS[precision]);
   if (time.dataset.time === "ago") time.title = `${inZone("second")} · ${time.title}`;

@@ -1,12 +1,18 @@
 import csv
 import io
+import re
+from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import transaction
 from django.utils import timezone
 
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
+from flagadmin.audit.models import AuditEvent
+from flagadmin.audit.record import Event, record, record_all
+from flagadmin.console import activity
+from flagadmin.http.logs import request_id
 from groups.access import Caller
 from projects.models import Flag
 
@@ -54,7 +60,9 @@ def test_activity_tells_who_did_what(browse):
 
     page = browse("viewer").get("/activity/").text
 
-    assert "switched on cart in production" in page
+    assert re.search(r"turned <a href=[^>]*>cart</a> on in production", page)
+    assert "<del>Off</del>" in page
+    assert "<ins>On</ins>" in page
 
 
 def test_activity_of_unreadable_projects_is_not_told(browse):
@@ -67,15 +75,87 @@ def test_activity_of_unreadable_projects_is_not_told(browse):
     assert "somebody" not in page
 
 
-def test_activity_can_be_filtered_and_sorted(browse):
+def test_activity_is_filtered_newest_first(browse):
     happened(EventType.FEATURE_CREATED, project="shop", feature="first")
     happened(EventType.FEATURE_CREATED, project="shop", feature="second")
     happened(EventType.GROUP_CREATED, subject="crew")
 
-    page = browse("viewer").get("/activity/?kind=flags&sort=when").text
+    page = browse("viewer").get("/activity/?kind=flags").text
 
-    assert page.index("created flag first") < page.index("created flag second")
-    assert "created group crew" not in page
+    assert page.index(">second</a>") < page.index(">first</a>")
+    assert "crew" not in page
+    assert "2 events" in page
+
+
+def test_activity_of_days_in_the_zone_of_the_browser(browse):
+    happened(EventType.FEATURE_CREATED, project="shop", feature="late")
+    at = AuditEvent.objects.get().created_at
+    here, there = at.date(), (at.astimezone(ZoneInfo("Pacific/Kiritimati"))).date()
+    viewer = browse("viewer")
+
+    assert ">late</a>" in viewer.get(f"/activity/?from={here}&to={here}").text
+    assert "No events match" in viewer.get(f"/activity/?to={here - timedelta(days=1)}").text
+    viewer.cookies["zone"] = "Pacific/Kiritimati"
+    assert ">late</a>" in viewer.get(f"/activity/?from={there}&to={there}").text
+    viewer.cookies["zone"] = "../../etc/passwd"
+    assert ">late</a>" in viewer.get(f"/activity/?from={here}&to={here}").text
+
+
+@pytest.mark.parametrize(
+    "query", ["from=yesterday", "to=2026-02-30", "from=9999-12-31", "before=x", "change=-1"]
+)
+def test_activity_refuses_what_is_no_date_or_number(browse, query):
+    assert browse("viewer").get(f"/activity/?{query}").status_code == 400
+
+
+def test_activity_is_paged_by_a_cursor(browse, monkeypatch):
+    monkeypatch.setattr(activity, "PER_PAGE", 2)
+    for number in range(3):
+        happened(EventType.FEATURE_CREATED, project="shop", feature=f"flag-{number}")
+    viewer = browse("viewer")
+
+    first = viewer.get("/activity/?kind=flags").text
+    older = re.search(r'href="(\?[^"]*before=[^"]*)" rel="next"', first)
+
+    assert [name for name in ("flag-0", "flag-1", "flag-2") if f">{name}</a>" in first] == [
+        "flag-1",
+        "flag-2",
+    ]
+    assert older is not None
+    second = viewer.get("/activity/" + older[1].replace("&amp;", "&")).text
+    assert [name for name in ("flag-0", "flag-1", "flag-2") if f">{name}</a>" in second] == ["flag-0"]
+    assert "Newest" in second
+
+
+def test_a_change_of_many_events_is_one_entry_with_a_page_of_its_own(browse):
+    events = [Event(type=EventType.FEATURE_ARCHIVED, project="shop", feature=f"flag-{n}") for n in range(30)]
+    token = request_id.set("one-request")
+    with transaction.atomic():
+        record_all(events, actor=Caller.system())
+    request_id.reset(token)
+    viewer = browse("viewer")
+
+    page = viewer.get("/activity/").text
+    assert page.count("<article") == 1
+    assert "30 flags" in page
+    change = viewer.get(f"/activity/?change={AuditEvent.objects.latest('pk').pk}").text
+    assert change.count("archived <a") == 30
+
+
+def test_activity_finds_a_person_by_the_name_that_it_shows(browse, people):
+    people["editor"].name = "Kari Nordmann"
+    people["editor"].save()
+    with transaction.atomic():
+        record(
+            Event(type=EventType.FEATURE_CREATED, project="shop", feature="hers"),
+            actor=Caller(user=people["editor"]),
+        )
+    happened(EventType.FEATURE_CREATED, project="shop", feature="another")
+
+    page = browse("viewer").get("/activity/?person=nordmann").text
+
+    assert "<b>Kari Nordmann</b>" in page
+    assert ">another</a>" not in page
 
 
 def test_a_filter_that_is_not_there_is_refused(browse):

@@ -24,8 +24,8 @@ FOLDERS = {  # of each app
     "importer": {"importer"},
     "playground": {"playground"},
     "projects": {
-        "applications", "context_fields", "deletion", "flags", "members", "projects", "segments", "strategies",
-        "tag_types", "tokens",
+        "applications", "context_fields", "deletion", "flags", "history", "members", "projects", "segments",
+        "strategies", "tag_types", "tokens",
     },
 }  # fmt: skip
 

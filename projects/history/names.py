@@ -1,0 +1,41 @@
+"""Looks up what audit events refer to by id."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flagadmin.audit.models import AuditEvent
+from projects.history.descriptions import Names
+from projects.models import Segment, Strategy
+
+
+def names_in(events: Iterable[AuditEvent]) -> Names:
+    """The places of the strategies and the names of the segments that these events refer to. Two queries."""
+    strategies: set[tuple[str, str]] = set()
+    segments: set[int] = set()
+    for event in events:
+        for side in (event.before, event.after):
+            if isinstance(side, dict):
+                if event.type.startswith("feature-strategy-"):
+                    strategies.add((event.feature, event.environment))
+                for document in (side, *(side.get("strategies") or ())):
+                    if isinstance(document, dict) and isinstance(document.get("segments"), list):
+                        segments.update(each for each in document["segments"] if isinstance(each, int))
+    return Names(_strategy_numbers(strategies), _segment_names(segments))
+
+
+def _strategy_numbers(places: set[tuple[str, str]]) -> dict[str, int]:
+    """The place of each strategy among those of its flag in its environment, from 1."""
+    if not places:
+        return {}
+    rows = Strategy.objects.filter(
+        flag__name__in={flag for flag, _ in places}, environment__in={name for _, name in places}
+    )
+    counted: dict[Any, int] = {}
+    numbers = {}
+    for pk, *place in rows.order_by("sort_order", "pk").values_list("pk", "flag_id", "environment_id"):
+        counted[tuple(place)] = numbers[str(pk)] = counted.get(tuple(place), 0) + 1
+    return numbers
+
+
+def _segment_names(ids: set[int]) -> dict[int, str]:
+    return dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
