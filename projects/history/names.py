@@ -1,7 +1,6 @@
 """Looks up what audit events refer to by id."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from flagadmin.audit.models import AuditEvent
 from projects.history.descriptions import Names
@@ -15,7 +14,7 @@ def names_in(events: Iterable[AuditEvent]) -> Names:
     for event in events:
         for side in (event.before, event.after):
             if isinstance(side, dict):
-                if event.type.startswith("feature-strategy-"):
+                if event.type.startswith("feature-strategy-") and event.feature and event.environment:
                     strategies.add((event.feature, event.environment))
                 for document in (side, *(side.get("strategies") or ())):
                     if isinstance(document, dict) and isinstance(document.get("segments"), list):
