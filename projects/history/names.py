@@ -1,6 +1,7 @@
 """Looks up what audit events refer to by id."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from flagadmin.audit.models import AuditEvent
 from projects.history.descriptions import Names
