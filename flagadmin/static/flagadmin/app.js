@@ -10,6 +10,7 @@
 //   data-carry            a list whose ticks go along to its other pages
 //   data-needs="name"     a button that is off until a checkbox of this name in its form is ticked
 //   data-tidy             a form whose empty fields stay out of the address
+//   data-live             a form of filters that apply while one types (includes/live.html)
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
 //   data-open="#id"       a button that opens a dialog
@@ -302,6 +303,9 @@ function carryTicks() {
     for (const name of names) url.searchParams.append("flag", name);
     link.href = url;
   }
+  const form = find("[data-carry]") && find("[data-live]");
+  for (const old of form?.querySelectorAll("[name=flag]") ?? []) old.remove();
+  form?.append(...names.map((value) => Object.assign(document.createElement("input"), { type: "hidden", name: "flag", value })));
 }
 
 document.addEventListener("change", ({ target }) => {
@@ -327,6 +331,51 @@ document.addEventListener("formdata", ({ target, formData }) => {
   if (!target.matches("[data-tidy]")) return;
   for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });
+
+// Live filters. The answer replaces what stands around the form, never the form: focus, caret and what is being typed stay.
+htmx.defineExtension("around", {
+  handleSwap(_, root, answer) {
+    const form = find("[data-live]", root), messages = find("#messages", root), said = find("#messages", answer);
+    let fresh = find("[data-live]", answer);
+    if (!fresh) return false;
+    if (messages && !said?.childElementCount) said?.replaceWith(messages); // an Undo outlives the filtering
+    const added = [];
+    for (let kept = form; kept !== root; kept = kept.parentNode, fresh = fresh.parentNode) {
+      const nodes = [...fresh.parentNode.childNodes], at = nodes.indexOf(fresh);
+      for (const old of [...kept.parentNode.childNodes]) if (old !== kept) old.remove();
+      kept.before(...nodes.slice(0, at));
+      kept.after(...nodes.slice(at + 1));
+      added.push(...nodes.filter((node) => node !== fresh));
+    }
+    announce(find("[data-total]", root)?.textContent.split("·")[0]);
+    return added;
+  },
+});
+
+function announce(text) {
+  let status = find("#announced");
+  if (!status) {
+    status = Object.assign(document.createElement("p"), { id: "announced", className: "unseen", role: "status" });
+    document.body.append(status);
+  }
+  status.textContent = text ?? "";
+}
+
+// Half of a value that has to be chosen from a list is not asked for; Enter asks for whatever is there.
+document.addEventListener("input", (event) => {
+  const { list, value, form } = event.target;
+  if (form?.matches("[data-live]") && list && value && ![...list.options].some((option) => option.value === value)) event.stopPropagation();
+}, true);
+
+// One step back in the history undoes all that was typed into a field, not its last letter.
+let filterTyped;
+document.addEventListener("htmx:beforeHistoryUpdate", ({ detail }) => {
+  if (!detail.requestConfig.elt.matches("[data-live]")) return;
+  const field = document.activeElement;
+  if (field === filterTyped && isWriting(field)) detail.history.type = "replace";
+  filterTyped = field;
+});
+document.addEventListener("focusout", () => { filterTyped = undefined; });
 
 // Where the results stand below the form, evaluating moves to them: else nothing seems to happen.
 function showResults({ detail }) {
