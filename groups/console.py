@@ -292,8 +292,8 @@ class ConfirmPage(ConsolePage):
 
 
 def next_page(request: HttpRequest) -> str:
-    """The path in the form field ``next``, "" if it is absent or points to another site."""
-    url = request.POST.get("next", "")
+    """The path in ``next``, of the form or the URL; "" if it is absent or points to another site."""
+    url = request.POST.get("next", "") or request.GET.get("next", "")
     fits = url.startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
     return url if fits else ""
 

@@ -6,7 +6,7 @@ from projects.applications import detail_page as application
 from projects.applications import pages as applications
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
-from projects.flags import action_pages, archive_pages, form_pages, toggle_pages
+from projects.flags import action_pages, archive_pages, copy_pages, form_pages, toggle_pages
 from projects.flags import pages as flags
 from projects.members import pages as members
 from projects.members import role_page
@@ -51,13 +51,14 @@ urlpatterns = [
     path(f"{FLAG}switch", toggle_pages.ToggleFlag.as_view(), name="flag-toggle"),
     path(f"{FLAG}favourite", action_pages.Favourite.as_view(), name="flag-favourite"),
     path(f"{FLAG}stale", action_pages.Stale.as_view(), name="flag-stale"),
+    path(f"{FLAG}impression-data", action_pages.ImpressionData.as_view(), name="flag-impression-data"),
     path(f"{FLAG}tags", action_pages.Tags.as_view(), name="flag-tags"),
     path(f"{FLAG}parents", action_pages.Parents.as_view(), name="flag-parents"),
     path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
     path(f"{FLAG}link/<str:link_id>/", form_pages.EditLinkPage.as_view(), name="flag-link"),
     path(f"{FLAG}order", action_pages.Order.as_view(), name="flag-order"),
-    path(f"{FLAG}move", action_pages.Move.as_view(), name="flag-move"),
-    path(f"{FLAG}clone", action_pages.Clone.as_view(), name="flag-clone"),
+    path(f"{FLAG}move", copy_pages.MovePage.as_view(), name="flag-move"),
+    path(f"{FLAG}clone", copy_pages.ClonePage.as_view(), name="flag-clone"),
     path(f"{FLAG}variants", variants_page.VariantsPage.as_view(), name="flag-variants"),
     path(f"{FLAG}strategies/new", strategies.NewStrategyPage.as_view(), name="strategy-new"),
     path(f"{FLAG}strategies/edit", strategies.EditStrategyPage.as_view(), name="strategy-edit"),

@@ -1,13 +1,12 @@
-"""Handles the small forms on a flag's page: favourite, stale, tags, parents, links, order of strategies."""
+"""Handles the small forms on a flag's page: favourite, stale, impression data, tags, parents, links, order."""
 
 from flagadmin.errors import ValidationError
 from projects.access import access_flag
 from projects.console import ActionPage, flag_url
 from projects.flags.actions import update_flag
-from projects.flags.clone import clone_flag
 from projects.flags.dependencies import add_dependency, remove_dependency
 from projects.flags.links import add_link, remove_link
-from projects.flags.move import move_flag
+from projects.flags.strategy_lines import moved
 from projects.flags.tags import change_tags
 from projects.projects.favourites import set_flag_favourite
 from projects.strategies.actions import order_strategies
@@ -38,7 +37,14 @@ class Stale(FlagAction):
     def act(self) -> str:
         stale = self.given("stale") == "yes"
         update_flag(*self.place, {"stale": stale}, caller=self.caller)
-        return f"Marked {self.place[1]} as {'stale' if stale else 'in work'}."
+        return f"Marked {self.place[1]} as {'stale' if stale else 'not stale'}."
+
+
+class ImpressionData(FlagAction):
+    def act(self) -> str:
+        wanted = self.given("impression_data") == "on"
+        update_flag(*self.place, {"impression_data": wanted}, caller=self.caller)
+        return f"Turned {'on' if wanted else 'off'} impression data of {self.place[1]}."
 
 
 class Tags(FlagAction):
@@ -83,26 +89,14 @@ class Links(FlagAction):
 
 
 class Order(FlagAction):
-    """``order`` is a comma-separated list of the ids of all strategies in the environment."""
+    """``order``: the ids of all strategies in the environment, separated by commas.
+
+    ``move`` moves one of them a step: "up ID" or "down ID".
+    """
 
     def act(self) -> str:
         environment = self.given("environment")
-        places = [(identifier, index) for index, identifier in enumerate(self.given("order").split(","))]
+        order = moved(self.given("order").split(","), self.given("move"))
+        places = [(identifier, index) for index, identifier in enumerate(order)]
         order_strategies(*self.place, environment, places, caller=self.caller)
         return f"Reordered the strategies in {environment}."
-
-
-class Move(FlagAction):
-    def act(self) -> str:
-        target = self.given("project")
-        flag = move_flag(*self.place, target, caller=self.caller)
-        self.kwargs["project_id"] = flag.project_id
-        return f"Moved {flag.name} to {flag.project_id}."
-
-
-class Clone(FlagAction):
-    def act(self) -> str:
-        source = self.place[1]
-        flag = clone_flag(*self.place, self.given("new_name"), caller=self.caller)
-        self.kwargs["name"] = flag.name
-        return f"Made {flag.name} as a copy of {source}, switched off in every environment."

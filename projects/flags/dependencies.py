@@ -81,12 +81,12 @@ def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
     _remove(flag, found, caller=caller)
 
 
-def possible_parents(flag: Flag) -> list[str]:
-    """Names of the active flags in the same project that the flag could depend on."""
+def possible_parents(flag: Flag, *, most: int | None = None) -> list[str]:
+    """Names of the active flags in the same project that the flag could depend on; the first ``most``."""
     if Dependency.objects.filter(parent=flag).exists():
         return []
     others = Flag.objects.filter(project=flag.project_id, archived_at=None, parents=None).exclude(pk=flag.pk)
-    return sorted(others.values_list("name", flat=True))
+    return sorted(others.order_by("name").values_list("name", flat=True)[:most])
 
 
 def uses_dependencies(project: Project) -> bool:

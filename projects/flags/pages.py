@@ -1,72 +1,35 @@
 """/projects/ID/features/NAME/: the console page of one flag."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
-from django.db.models import Q
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
-from flagadmin.audit.sentences import sentence
-from flagadmin.console.lists import OFFERED, Listing, curl_for
+from flagadmin.console.lists import OFFERED, Listing, changed_query, csv_response, curl_for
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
-from projects.access import access_flag, readable_projects
+from projects.access import access_flag
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
-from projects.flags.flag_rows import Toggle, toggle_of
+from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
+from projects.flags.flag_history import flag_history
+from projects.flags.flag_places import flag_places, variant_splits
+from projects.flags.flag_users import using_applications
 from projects.flags.lifecycle_queries import lifecycle_document
 from projects.flags.queries import flag_document
-from projects.flags.usage import users_of
-from projects.history.queries import readable_events
-from projects.models import Flag, Segment, TagType
-from projects.sentences import Summary, strategy_summary, variants_sentence
+from projects.models import Dependency, Flag, FlagType, TagType
 
-SHOWN_EVENTS = 10
-MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
-FIRST_STRATEGIES = 3
-SHOWN_ROWS = 20  # parents, children or applications on one page
+SHOWN_ROWS = 10  # parents, children or applications on one page
 SHOWN_TAGS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyLine:
-    """A strategy in the list.
-
-    ``up`` and ``down`` are all the ids in the order after moving it one step, or "" if it cannot move.
-    """
-
-    id: str
-    number: int
-    title: str
-    disabled: bool
-    summary: Summary
-    variants: str
-    edit: str
-    up: str
-    down: str
-
-
-@dataclass(frozen=True, slots=True)
-class FlagInEnvironment:
-    name: str
-    switch: Toggle
-    strategies: Sequence[StrategyLine]
-    more_strategies: int
-    all_strategies: str
-    variants: str
-    yes: int
-    no: int
-    evaluate: str
-    new_strategy: str
-    edit_variants: str
-    default_strategy: str
-    may_change: bool
+MONTH = "30d"  # ?period
 
 
 class FlagPage(ConsolePage):
+    """``?environment=NAME`` shows that one whole, ``?history=NAME`` its changes, ``?period=30d`` 30 days.
+
+    ``?format=json`` is the flag as the API returns it, ``?format=csv`` its evaluations.
+    """
+
     template_name = "flags/flag.html"
 
     def get_title(self) -> str:
@@ -75,14 +38,40 @@ class FlagPage(ConsolePage):
     def crumbs(self) -> Crumbs:
         return project_crumbs(self.flag.project)
 
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
+        self.document = flag_document(self.flag, caller=self.caller)
+        self.environments = [place["name"] for place in self.document["environments"]]
+        self.by_day = request.GET.get("period") == MONTH
+        match request.GET.get("format"):
+            case "json":
+                name = f'attachment; filename="{self.flag.name}.json"'
+                return JsonResponse(self.document, headers={"Content-Disposition": name})
+            case "csv":
+                return self.csv()
+        return super().get(request, *args, **kwargs)
+
+    def evaluations(self) -> Mapping[str, Evaluations]:
+        counted = evaluations_by_day if self.by_day else evaluations_by_hour
+        return counted(self.flag.pk, self.environments)
+
+    def csv(self) -> HttpResponseBase:
+        lines = (
+            (environment, count.at, count.yes, count.no)
+            for environment, evaluations in self.evaluations().items()
+            for count in evaluations.counts
+        )
+        return csv_response(
+            f"{self.flag.name}-evaluations", ("Environment", "From (UTC)", "On", "Off"), lines
+        )
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        caller, project_id = self.caller, self.kwargs["project_id"]
-        flag = self.flag = access_flag(caller, project_id, self.kwargs["name"])
-        document = flag_document(flag, caller=caller)
-        events = readable_events(caller).filter(project=project_id, feature=flag.name).order_by("-id")
+        caller, flag, document, given = self.caller, self.flag, self.document, self.request.GET
+        evaluations = self.evaluations()
+        focus = given.get("environment", "")
         may = allowed(
             caller,
-            project_id,
+            flag.project_id,
             edit=Permission.UPDATE_FEATURE,
             archive=Permission.DELETE_FEATURE,
             move=Permission.MOVE_FEATURE_TOGGLE,
@@ -91,95 +80,46 @@ class FlagPage(ConsolePage):
         )
         return super().get_context_data(
             flag=flag,
-            url=flag_url(project_id, flag.name),
-            project_url=project_url(project_id),
+            url=flag_url(flag.project_id, flag.name),
+            project_url=project_url(flag.project_id),
             document=document,
-            places=list(places(flag, document, self)),
-            users=self.paged(users_of([flag.pk]).get(flag.pk, []), "users-page"),
-            flag_parents=self.paged(document["dependencies"], "parents-page"),
-            children=self.paged(document["children"], "children-page"),
+            type_name=FlagType.objects.filter(pk=flag.type).values_list("name", flat=True).first()
+            or flag.type,
+            places=list(flag_places(flag, document, evaluations, focus=focus, caller=caller)),
+            periods=self.periods(),
+            period="30 days" if self.by_day else "24 hours",
+            unit="day" if self.by_day else "hour",
+            splits=variant_splits(document, evaluations),
+            users=self.paged(using_applications(flag), "users-page"),
+            needs=self.paged(document["dependencies"], "parents-page"),
+            children=self.paged(children_of(flag), "children-page"),
             life=lifecycle_document(flag),
             tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
-            events=[(event, sentence(event)) for event in events[:SHOWN_EVENTS]],
+            history=flag_history(flag, self.environments, given.get("history", ""), caller=caller),
             may=may,
             tag_types=TagType.objects.values_list("name", flat=True) if may["edit"] else [],
-            parents=self.parents(flag) if may["depend"] else [],
-            targets=self.targets() if may["move"] else [],
+            parents=self.parents() if may["depend"] else [],
             **kwargs,
         )
+
+    def periods(self) -> list[tuple[str, str, None, bool]]:
+        given = self.request.GET
+        return [
+            ("24 hours", changed_query(given, period=None), None, not self.by_day),
+            ("30 days", changed_query(given, period=MONTH), None, self.by_day),
+        ]
 
     def paged(self, rows: Any, page_name: str, per_page: int = SHOWN_ROWS) -> Listing[Any]:
         return Listing(self.request.GET, rows, columns=(), per_page=per_page, page_name=page_name)
 
-    def parents(self, flag: Flag) -> list[str]:
-        if flag.is_archived:
-            return []
-        return possible_parents(flag)[:OFFERED]
-
-    def targets(self) -> list[str]:
-        """The other projects to which this caller may move flags."""
-        ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
-        may = Permission.MOVE_FEATURE_TOGGLE
-        own = self.kwargs["project_id"]
-        return [name for name in ids if name != own and self.caller.can(may, project=name)][:OFFERED]
+    def parents(self) -> list[str]:
+        return [] if self.flag.is_archived else possible_parents(self.flag, most=OFFERED)
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", api_path(self.kwargs["project_id"], self.kwargs["name"]))
 
 
-def places(flag: Flag, document: dict[str, Any], page: ConsolePage) -> Iterator[FlagInEnvironment]:
-    usable = Q(project=None) | Q(project=flag.project_id)
-    segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
-    own, caller = (flag.project_id, flag.name), page.caller
-    full = page.request.GET.get("environment")
-    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MOST_STRATEGIES
-    for place in document["environments"]:
-        here = {"project": flag.project_id, "environment": place["name"]}
-        query = urlencode({"environmentId": place["name"]})
-        all_shown = are_few or full == place["name"]
-        lines = strategy_lines(place["strategies"], segments, f"{flag_url(*own, 'strategy-edit')}?{query}")
-        shown = list(lines) if all_shown else list(islice(lines, FIRST_STRATEGIES))
-        yield FlagInEnvironment(
-            name=place["name"],
-            switch=toggle_of(flag, place, caller=caller),
-            strategies=shown,
-            more_strategies=len(place["strategies"]) - len(shown),
-            all_strategies="?" + urlencode({"environment": place["name"]}),
-            variants=variants_sentence(place["variants"]),
-            yes=place["yes"],
-            no=place["no"],
-            evaluate=f"{reverse('playground')}?{urlencode({**here, 'q': flag.name})}",
-            new_strategy=f"{flag_url(*own, 'strategy-new')}?{query}"
-            if not flag.is_archived and caller.can(Permission.CREATE_FEATURE_STRATEGY, **here)
-            else "",
-            edit_variants=f"{flag_url(*own, 'flag-variants')}?{query}"
-            if not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, **here)
-            else "",
-            default_strategy=reverse("default-strategy", args=[flag.project_id, place["name"]]),
-            may_change=not flag.is_archived and caller.can(Permission.UPDATE_FEATURE_STRATEGY, **here),
-        )
-
-
-def strategy_lines(
-    strategies: Sequence[dict[str, Any]], segments: dict[int, str], edit: str
-) -> Iterator[StrategyLine]:
-    ids = [strategy["id"] for strategy in strategies]
-    for index, strategy in enumerate(strategies):
-        yield StrategyLine(
-            id=strategy["id"],
-            number=index + 1,
-            title=strategy["title"] or "",
-            disabled=strategy["disabled"],
-            summary=strategy_summary(strategy, segments=segments),
-            variants=variants_sentence(strategy["variants"]),
-            edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
-            up=swapped(ids, index - 1) if index > 0 else "",
-            down=swapped(ids, index) if index + 1 < len(ids) else "",
-        )
-
-
-def swapped(ids: Sequence[str], index: int) -> str:
-    """The ids, separated by commas, with the one at ``index`` and the next one swapped."""
-    order = list(ids)
-    order[index], order[index + 1] = order[index + 1], order[index]
-    return ",".join(order)
+def children_of(flag: Flag) -> Any:
+    """The active flags that depend on it, in whichever project."""
+    rows = Dependency.objects.filter(parent=flag, flag__archived_at=None)
+    return rows.select_related("flag").order_by("flag__name")

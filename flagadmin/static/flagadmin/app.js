@@ -146,14 +146,14 @@ function focusFirstError() {
 async function copy(button) {
   const { copy: selector, copyText } = button.dataset;
   const text = selector ? find(selector).textContent : (copyText ?? location.href);
-  const label = button.dataset.label ??= button.textContent;
+  button.label ??= [...button.childNodes];
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
     button.textContent = "Copying is not allowed here";
   }
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => button.replaceChildren(...button.label), 1500);
 }
 
 // Swagger UI has a dark theme of its own, by a class.

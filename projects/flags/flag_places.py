@@ -1,0 +1,144 @@
+"""A flag in each environment of its project, as cards of its page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Q
+from django.urls import reverse
+
+from flagadmin.console.charts import percent_text
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.console import flag_url
+from projects.flags.evaluations import Evaluations, last_evaluated
+from projects.flags.flag_rows import PRODUCTION, Toggle, toggle_of
+from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
+from projects.models import Flag, Segment
+
+MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
+FIRST_STRATEGIES = 3
+MOST_OPEN = 6  # environments shown in full; the others are one line each
+MOST_SPLITS = 3  # environments whose variants are compared with what was measured
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FlagInEnvironment:
+    """A card. ``is_open``: its strategies and chart are shown. ``warning``: what its switch does not say."""
+
+    name: str
+    production: bool
+    switch: Toggle
+    is_open: bool
+    strategies: Sequence[StrategyLine]
+    total: int
+    order: str
+    warning: str
+    variants: Sequence[Share]
+    evaluations: Evaluations
+    last_evaluated: datetime | None
+    focus: str
+    evaluate: str
+    new_strategy: str
+    edit_variants: str
+    default_strategy: str
+    may_change: bool
+
+    @property
+    def more_strategies(self) -> int:
+        return self.total - len(self.strategies)
+
+    @property
+    def percent_on(self) -> str:
+        on = self.evaluations.percent_on
+        return "" if on is None else percent_text(on)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The variants in an environment: weights as configured, and how often SDKs reported each."""
+
+    environment: str
+    weights: Mapping[str, float]
+    measured: Mapping[str, int]
+
+
+def flag_places(
+    flag: Flag, document: Document, evaluations: Mapping[str, Evaluations], *, focus: str, caller: Caller
+) -> Iterator[FlagInEnvironment]:
+    """The cards in the order of the project's environments; ``focus`` is shown whole."""
+    usable = Q(project=None) | Q(project=flag.project_id)
+    segments = dict(Segment.objects.filter(usable).values_list("id", "name"))
+    seen, palette = last_evaluated([flag.pk])[flag.pk], Palette()
+    are_few = sum(len(place["strategies"]) for place in document["environments"]) <= MOST_STRATEGIES
+    for index, place in enumerate(document["environments"]):
+        name, strategies = place["name"], place["strategies"]
+        here = {"project": flag.project_id, "environment": name}
+        query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
+        edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
+        lines = strategy_lines(strategies, segments, palette, edit)
+        most = len(strategies) if are_few or focus == name else FIRST_STRATEGIES
+        is_open = index < MOST_OPEN or focus == name
+        yield FlagInEnvironment(
+            name=name,
+            production=place["type"] == PRODUCTION,
+            switch=toggle_of(flag, place, caller=caller),
+            is_open=is_open,
+            strategies=list(islice(lines, most)) if is_open else [],
+            total=len(strategies),
+            order=",".join(strategy["id"] for strategy in strategies),
+            warning=_warning(place),
+            variants=palette.shares(place["variants"]),
+            evaluations=evaluations[name],
+            last_evaluated=seen.get(name),
+            focus=urlencode({"environment": name}),
+            evaluate=f"{reverse('playground')}?{urlencode({**here, 'q': flag.name})}",
+            new_strategy=f"{flag_url(flag.project_id, flag.name, 'strategy-new')}?{query}"
+            if may(Permission.CREATE_FEATURE_STRATEGY)
+            else "",
+            edit_variants=f"{flag_url(flag.project_id, flag.name, 'flag-variants')}?{query}"
+            if may(Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS)
+            else "",
+            default_strategy=reverse("default-strategy", args=[flag.project_id, name]),
+            may_change=may(Permission.UPDATE_FEATURE_STRATEGY),
+        )
+
+
+def _may(caller: Caller, flag: Flag, environment: str) -> Any:
+    def may(permission: Permission) -> bool:
+        return not flag.is_archived and caller.can(
+            permission, project=flag.project_id, environment=environment
+        )
+
+    return may
+
+
+def _warning(place: Document) -> str:
+    if place["enabled"] and not place["strategies"]:
+        return "Enabled without a strategy: on for everyone."
+    if place["enabled"] and all(strategy["disabled"] for strategy in place["strategies"]):
+        return "All strategies are disabled: off for everyone."
+    return ""
+
+
+def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -> list[Split]:
+    """The environments with variants, those with most evaluations first."""
+    found = [
+        Split(place["name"], _weights(place), evaluations[place["name"]].variants)
+        for place in document["environments"]
+        if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
+    ]
+    return sorted(found, key=lambda split: -sum(split.measured.values()))[:MOST_SPLITS]
+
+
+def _weights(place: Document) -> dict[str, float]:
+    """The weights by name if all enabled strategies agree; empty if each has its own."""
+    counted = [strategy for strategy in place["strategies"] if not strategy["disabled"]]
+    lists = [strategy["variants"] or place["variants"] for strategy in counted] or [place["variants"]]
+    weights = [{variant["name"]: variant["weight"] for variant in variants} for variants in lists]
+    return weights[0] if all(each == weights[0] for each in weights) else {}

@@ -1,0 +1,49 @@
+"""Who uses a flag: applications with their instances, SDK versions and environments."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from projects.applications.queries import oldest_versions, project_applications
+from projects.applications.sdk_versions import split_sdk
+from projects.flags.usage import FlagUser, users_of
+from projects.models import Flag
+
+
+@dataclass(frozen=True, slots=True)
+class UsingApplication:
+    """An application that evaluated the flag. ``outdated``: it runs the oldest version of an SDK."""
+
+    name: str
+    environments: Sequence[str]
+    last_used_at: datetime
+    instances: int
+    sdks: Sequence[str]
+    outdated: bool
+
+
+def using_applications(flag: Flag) -> list[UsingApplication]:
+    """The applications, most recent first."""
+    by_name: dict[str, list[FlagUser]] = defaultdict(list)
+    for user in users_of([flag.pk]).get(flag.pk, []):
+        by_name[user.application].append(user)
+    if not by_name:
+        return []
+    lines = {line.name: line for line in project_applications(flag.project_id).filter(name__in=list(by_name))}
+    oldest = oldest_versions(flag.project_id)
+    found = []
+    for name, users in by_name.items():
+        line = lines.get(name)
+        sdks = [split_sdk(sdk) for sdk in line.sdks] if line else []
+        found.append(
+            UsingApplication(
+                name=name,
+                environments=[user.environment for user in users],
+                last_used_at=users[0].last_used_at,
+                instances=line.instance_count if line else 0,
+                sdks=[f"{sdk} {version}".strip() for sdk, version in sdks],
+                outdated=any(oldest.get(sdk) == version for sdk, version in sdks if version),
+            )
+        )
+    return found

@@ -1,0 +1,117 @@
+"""The strategies of a flag as lines of its page: a sentence, a share, variants."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+from projects.sentences import Summary, percent, strategy_summary
+
+MOST_VARIANTS = 8
+COLOURS = 3  # v1, v2, v3 in app.css
+_PERCENTAGE = re.compile(r"[+]?[0-9]{1,18}")
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A variant with its share, as text, and its colour on this page."""
+
+    name: str
+    percent: str
+    colour: str
+
+
+@dataclass(slots=True)
+class Palette:
+    """Gives a variant the same colour everywhere on the page."""
+
+    colours: dict[str, str] = field(default_factory=dict)
+
+    def shares(self, variants: Iterable[Document]) -> list[Share]:
+        return [
+            Share(str(variant["name"]), f"{percent(variant.get('weight'))} %", self._colour(variant["name"]))
+            for variant in variants
+        ]
+
+    def _colour(self, name: str) -> str:
+        return self.colours.setdefault(name, f"v{len(self.colours) % COLOURS + 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyLine:
+    """A strategy. ``share`` is the percentage of its bar, None if no number says it; ``of`` stands beside it.
+
+    ``up`` and ``down`` say whether it can move.
+    """
+
+    id: str
+    number: int
+    title: str
+    disabled: bool
+    summary: Summary
+    share: float | None
+    of: str
+    variants: Sequence[Share]
+    more_variants: int
+    edit: str
+    up: bool
+    down: bool
+
+
+def strategy_lines(
+    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str
+) -> Iterator[StrategyLine]:
+    """``edit``: the URL of the editor, with the environment. ``segments``: names by id."""
+    for index, strategy in enumerate(strategies):
+        summary = strategy_summary(strategy, segments=segments)
+        share, variants = share_of(strategy), palette.shares(strategy["variants"])
+        yield StrategyLine(
+            id=strategy["id"],
+            number=index + 1,
+            title=strategy["title"] or "",
+            disabled=strategy["disabled"],
+            summary=summary,
+            share=share,
+            of=_of(share, strategy, summary),
+            variants=variants[:MOST_VARIANTS],
+            more_variants=max(len(variants) - MOST_VARIANTS, 0),
+            edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
+            up=index > 0,
+            down=index + 1 < len(strategies),
+        )
+
+
+def share_of(strategy: Document) -> float | None:
+    """For which share of requests it is on where its conditions hold, in per cent.
+
+    None if it names users or addresses, or is custom. What is not a whole number counts as 0, as in SDKs.
+    """
+    name = strategy["name"]
+    if name == "default":
+        return 100.0
+    if name != "flexibleRollout" and not name.startswith("gradualRollout"):
+        return None
+    text = strategy["parameters"].get("rollout" if name == "flexibleRollout" else "percentage", "")
+    return min(float(text), 100.0) if _PERCENTAGE.fullmatch(text) else 0.0
+
+
+def _of(share: float | None, strategy: Document, summary: Summary) -> str:
+    if summary.conditions:
+        return "of matches"
+    if share == 100:
+        return "everyone"
+    stickiness = strategy["parameters"].get("stickiness")
+    return f"by {stickiness}" if stickiness not in (None, "default", "random") else ""
+
+
+def moved(ids: Sequence[str], move: str) -> list[str]:
+    """The ids after moving one of them a step: ``move`` is "up" or "down", a space and its id."""
+    direction, _, chosen = move.partition(" ")
+    order = list(ids)
+    if chosen in order:
+        place = order.index(chosen)
+        order.insert(max(place + (-1 if direction == "up" else 1), 0), order.pop(place))
+    return order
