@@ -1,6 +1,7 @@
 """/access/roles/: list, create, edit and delete roles. ``projects.members.role_page`` shows one role."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -17,6 +18,8 @@ from groups.models import Grant, Group, Role, RolePermission, User
 from groups.permissions import Permission, Scope
 from groups.roles import actions
 from groups.roles.actions import Held
+from groups.roles.holders import reach_of
+from groups.roles.subjects import is_used, offered, unused_names
 
 ROLES = ("Roles", reverse_lazy("roles"))
 
@@ -83,6 +86,19 @@ def holders(role: Any) -> tuple[int, int]:
     return role.user_count or 0, role.group_count or 0
 
 
+Cell = tuple[str, str, bool]
+"""The value of a checkbox, its label for screen readers, and whether it is checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A permission in the form, with one checkbox, or one for all environments and one for each."""
+
+    name: str
+    sentence: str
+    cells: list[Cell]
+
+
 class RoleForm(forms.Form):
     """The form for a role. Values of ``permissions``: ``PERMISSION`` or ``PERMISSION ENVIRONMENT``."""
 
@@ -97,42 +113,35 @@ class RoleForm(forms.Form):
         self.fields["permissions"].choices = [(v, v) for v in self._values()]  # type: ignore[attr-defined]
 
     def _values(self) -> Iterable[str]:
-        for permission in _offered(self.is_root):
-            yield permission.value
-            if permission.scope is Scope.ENVIRONMENT:
-                yield from (f"{permission.value} {name}" for name in self.environments)
+        for _, permissions in offered(root=self.is_root):
+            for permission in permissions:
+                yield permission.value
+                if permission.scope is Scope.ENVIRONMENT:
+                    yield from (f"{permission.value} {name}" for name in self.environments)
 
     def selected(self) -> set[str]:
         given = self["permissions"].value()
         return set(given or ())
 
-    def boxes(self) -> dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]]:
-        """The permissions by scope, each with its checkboxes as (value, label, checked)."""
-        found: dict[str, list[tuple[Permission, list[tuple[str, str, bool]]]]] = {}
+    def subjects(self) -> Iterator[tuple[str, bool, list[Box]]]:
+        """(subject, whether its permissions are held by environment, its permissions)."""
         selected = self.selected()
-        for permission in _offered(self.is_root):
-            value = permission.value
-            cells = [(value, permission.display, value in selected)]
-            if permission.scope is Scope.ENVIRONMENT:
-                cells = [(value, f"{permission.display} in every environment", value in selected)] + [
-                    (f"{value} {name}", f"{permission.display} in {name}", f"{value} {name}" in selected)
-                    for name in self.environments
-                ]
-            found.setdefault(permission.scope.value, []).append((permission, cells))
-        return found
+        for subject, permissions in offered(root=self.is_root):
+            by_environment = next(iter(permissions)).scope is Scope.ENVIRONMENT
+            places = ["", *self.environments] if by_environment else [""]
+            yield subject, by_environment, [
+                Box(name, sentence, [_cell(permission, name, place, selected) for place in places])
+                for permission, (name, sentence) in permissions.items()
+            ]  # fmt: skip
 
     def held(self) -> list[Held]:
         parts = (value.split(" ", 1) for value in self.cleaned_data["permissions"])
         return [Held(part[0], part[1] if len(part) == 2 else None) for part in parts]
 
 
-def _offered(is_root: bool) -> list[Permission]:
-    offered = (
-        permission
-        for permission in Permission
-        if permission is not Permission.ADMIN and (permission.scope is Scope.ROOT) == is_root
-    )
-    return sorted(offered, key=lambda each: (each.scope is Scope.ENVIRONMENT, each.display.lower()))
+def _cell(permission: Permission, name: str, environment: str, selected: set[str]) -> Cell:
+    value = f"{permission.value} {environment}".rstrip()
+    return value, f"{name} in {environment or 'all environments'}", value in selected
 
 
 class NewRolePage(FormPage):
@@ -212,7 +221,12 @@ class EditRolePage(EditPage, NewRolePage):
 
     def submit(self, form: Any) -> str:
         data = form.cleaned_data
-        changes = {"name": data["name"], "description": data["description"], "permissions": form.held()}
+        kept = [held for held in actions.permissions_of(self.role) if not is_used(held.permission)]
+        changes = {
+            "name": data["name"],
+            "description": data["description"],
+            "permissions": [*form.held(), *kept],
+        }
         expected = self.version.expected
         role = actions.update_role(self.role.pk, changes, expected=expected, caller=self.caller)
         messages.success(self.request, f"Changed role {role.name}. The change takes effect at once.")
@@ -220,7 +234,10 @@ class EditRolePage(EditPage, NewRolePage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         address = role_url(self.kwargs["role_id"])
-        return super().get_context_data(**{"button": "Save role", "cancel": address, **kwargs})
+        unused = unused_names(held.permission for held in actions.permissions_of(self.role))
+        return super().get_context_data(
+            **{"button": "Save role", "cancel": address, "unused": unused, **kwargs}
+        )
 
     def curl(self) -> str:
         body = {"permissions": [{"name": "UPDATE_FEATURE"}]}
@@ -241,6 +258,7 @@ class DeleteRolePage(ConfirmPage):
         number = role.permissions.count()
         return {
             "title": f"Delete role {role.name}",
+            "lead": reach_of(role).sentence,
             "removed_items": [f"the role {role.name} with its {counted(number, 'permission')}"],
             "button": f"Delete role {role.name}",
             "cancel": role_url(role.pk),

@@ -1,18 +1,21 @@
-"""/access/roles/ID/: a role's permissions, the projects that use it, and who has it as a root role."""
+"""/access/roles/ID/: who holds the role where, what it permits, and what deleting it would take away."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.urls import reverse
 
-from flagadmin.console.lists import Column, curl_for
+from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.models import Role
-from groups.permissions import Permission
-from groups.roles.actions import READERS, access_role, permissions_of, why_not_deleted
+from groups.permissions import Permission, Scope
+from groups.roles.actions import READERS, access_role, permissions_of, role_use, why_not_deleted
+from groups.roles.holders import Holder, holders_of, reach_of
+from groups.roles.subjects import SUBJECTS, unused_names
 from projects.console import project_url
 from projects.members.role_usage import role_usage
 
-HOLDERS_SHOWN = 100
+Subjects = list[tuple[str, list[tuple[str, str, str]]]]
 
 
 class UsedIn:
@@ -26,24 +29,43 @@ class UsedIn:
         self.url = project_url(self.project, "project-access")
 
 
+BY_PROJECT = (
+    Column("project", "Project", by=("project",)),
+    Column("users", "Users", by=("users", "project"), numeric=True),
+    Column("services", "Service accounts", by=("services", "project"), numeric=True),
+    Column("groups", "Groups", by=("groups", "project"), numeric=True),
+)
+BY_HOLDER = (
+    Column("name", "Held by", by=("sort_name", "project")),
+    Column("kind", "Kind", by=("kind", "sort_name")),
+    Column("project", "Where", by=("project", "sort_name")),
+    Column("since", "Since", by=("since",)),
+)
+
+
 class RolePage(ListPage):
+    """Lists the projects that use the role, or (``?by=holder``) its holders. A root role has holders."""
+
     template_name = "members/role.html"
-    default_sort = "project"
-    columns = (
-        Column("project", "Project", by=("project",)),
-        Column("users", "Users", by=("users", "project"), numeric=True),
-        Column("services", "Service accounts", by=("services", "project"), numeric=True),
-        Column("groups", "Groups", by=("groups", "project"), numeric=True),
-    )
 
     def listing(self) -> Any:
         self.caller.check_any(READERS)
         self.role = access_role(self.caller, self.kwargs["role_id"])
-        self.csv_name = f"role-{self.role.pk}-projects"
+        self.by_holder = self.role.is_root or self.request.GET.get("by") == "holder"
+        self.columns = BY_HOLDER if self.by_holder else BY_PROJECT
+        self.default_sort = self.columns[0].key
+        self.csv_name = f"role-{self.role.pk}-{'holders' if self.by_holder else 'projects'}"
         return super().listing()
 
-    def rows(self, values: dict[str, str]) -> list[UsedIn]:
-        return [UsedIn(record) for record in role_usage(self.role.pk)]
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name" if self.by_holder else "Project"),)
+
+    def rows(self, values: dict[str, str]) -> list[UsedIn] | list[Holder]:
+        if self.by_holder:
+            return holders_of(self.role, values["q"])
+        wanted = values["q"].casefold()
+        records = role_usage(self.role.pk)
+        return [UsedIn(each) for each in records if wanted in each["project"].casefold()]
 
     def get_title(self) -> str:
         return self.role.name
@@ -52,39 +74,51 @@ class RolePage(ListPage):
         return (("Roles", reverse("roles")),)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        role = self.role
-        users = role.users.order_by("username")
+        role, use = self.role, role_use(self.role)
+        held = permissions_of(role)
         return super().get_context_data(
             role=role,
-            permissions=permissions_by_scope(role),
-            users=users[:HOLDERS_SHOWN],
-            more_users=max(0, users.count() - HOLDERS_SHOWN),
-            groups=role.groups.order_by("name")[:HOLDERS_SHOWN],
-            more_groups=max(0, role.groups.count() - HOLDERS_SHOWN),
+            use=use,
+            by_holder=self.by_holder,
+            segments=[] if role.is_root else self.segments(),
+            permissions=permissions_by_subject(role),
+            is_admin_role=any(each.permission == Permission.ADMIN for each in held),
+            unused=unused_names({each.permission for each in held} - {Permission.ADMIN.value}),
             may_change=self.caller.can(Permission.ADMIN),
             blocked=why_not_deleted(role),
+            reach=reach_of(role),
             **kwargs,
         )
+
+    def segments(self) -> list[tuple[str, str, None, bool]]:
+        """The two lists, as links."""
+        return [
+            ("By project", "?", None, not self.by_holder),
+            ("By holder", "?by=holder", None, self.by_holder),
+        ]
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", f"/api/admin/projects/roles/{self.role.pk}/access")
 
 
-SCOPES = {"root": "Everywhere", "project": "In the project", "environment": "In environments of the project"}
-
-
-def permissions_by_scope(role: Role) -> list[tuple[str, list[tuple[str, str]]]]:
-    """``[(scope, [(permission, environments or "")])]`` as display text."""
-    found: dict[str, dict[str, list[str]]] = {scope: {} for scope in SCOPES}
+def permissions_by_subject(role: Role) -> Subjects:
+    """``[(subject, [(name, sentence, environments or "")])]`` of the permissions that have an effect."""
+    places: dict[str, list[str]] = {}
     for held in permissions_of(role):
-        permission = Permission.__members__.get(held.permission)
-        if permission is None:
-            continue
-        places = found[permission.scope.value].setdefault(permission.display, [])
-        if permission.scope.value == "environment":
-            places.append(held.environment or "every environment")
-    return [
-        (SCOPES[scope], [(name, ", ".join(places)) for name, places in sorted(held_here.items())])
-        for scope, held_here in found.items()
-        if held_here
-    ]
+        places.setdefault(held.permission, []).append(held.environment or "")
+    found: Subjects = []
+    for subject, permissions in SUBJECTS.items():
+        lines = [
+            (name, sentence, _where(permission, places[permission]))
+            for permission, (name, sentence) in permissions.items()
+            if permission in places
+        ]
+        if lines:
+            found.append((subject, lines))
+    return found
+
+
+def _where(permission: Permission, environments: list[str]) -> str:
+    if permission.scope is not Scope.ENVIRONMENT:
+        return ""
+    return "all environments" if "" in environments else ", ".join(environments)

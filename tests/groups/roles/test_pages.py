@@ -1,9 +1,13 @@
 """/access/roles/: permissions and holders of a role, creating and deleting roles."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from groups.models import Grant, Group, Role, RolePermission
-from groups.permissions import BuiltIn
+from groups.models import Grant, Group, GroupMembership, Role, RolePermission, User
+from groups.permissions import BuiltIn, Permission
+from groups.roles.subjects import NOT_USED, SUBJECTS
 from tests.support.page_text import page_text
 
 
@@ -31,13 +35,13 @@ def test_a_role_shows_the_projects_that_use_it(browse, people, shop):
     lines = b"".join(answer.streaming_content).decode().splitlines()
     assert lines == ["Project,Users,Service accounts,Groups", "shop,1,1,1"]
     assert "/api/admin/projects/roles/5/access" in page.text
-    assert "Create feature flags" in page_text(page)
+    assert "Create flags Also by cloning and importing." in page_text(page)
 
 
 def test_a_root_role_shows_who_holds_it(browse, people):
     page = page_text(browse("admin").get(f"/access/roles/{BuiltIn.VIEWER.value}/"))
 
-    assert "Who has it everywhere viewer" in page
+    assert "viewer user everywhere" in page
     assert "Read-only access." in page
 
 
@@ -83,7 +87,7 @@ def test_changing_shows_what_is_held_and_replaces_it(browse, people, deployer):
     admin.post(address, {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
 
     assert (
-        'value="UPDATE_FEATURE_ENVIRONMENT production" aria-label="Enable/disable flags in production" checked'
+        'value="UPDATE_FEATURE_ENVIRONMENT production" aria-label="Switch flags in production" checked'
         in shown
     )
     assert held(deployer) == {("UPDATE_FEATURE", None)}
@@ -117,3 +121,89 @@ def test_a_reader_of_roles_looks_and_is_offered_no_change(browse, people, deploy
     assert "New project role" not in browser.get("/access/roles/").text
     assert "/edit/" not in browser.get(f"/access/roles/{deployer.pk}/").text
     assert browser.get(f"/access/roles/{deployer.pk}/delete/").status_code == 403
+
+
+def test_every_permission_is_offered_once_or_not_used():
+    offered_here = [permission for subject in SUBJECTS.values() for permission in subject]
+
+    assert len(offered_here) == len(set(offered_here))
+    assert set(offered_here) | NOT_USED == set(Permission) - {Permission.ADMIN}
+    assert not NOT_USED & set(offered_here)
+    for permissions in SUBJECTS.values():
+        assert len({permission.scope for permission in permissions}) == 1
+
+
+def test_what_is_called_not_used_is_checked_nowhere():
+    code = [path.read_text() for package in ("groups", "projects", "importer", "playground", "flagadmin")
+            for path in Path(package).rglob("*.py") if path.name not in ("permissions.py", "subjects.py")]  # fmt: skip
+
+    named = {name for name in NOT_USED if any(re.search(rf"Permission\.{name}\b", text) for text in code)}
+    assert named == set()
+
+
+def test_permissions_of_features_that_do_not_exist_here_are_kept_and_named(browse, people, deployer):
+    RolePermission.objects.create(
+        role=deployer, permission="APPROVE_CHANGE_REQUEST", environment_id="production"
+    )
+    RolePermission.objects.create(role=deployer, permission="PROJECT_CHANGE_REQUEST_READ")
+    admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
+
+    assert 'value="APPROVE_CHANGE_REQUEST' not in admin.get(f"{address}edit/").text
+    assert "Not used here, but kept: Approve/Reject change requests, View only" in page_text(
+        admin.get(address)
+    )
+    admin.post(f"{address}edit/", {"name": "Deployer", "permissions": ["UPDATE_FEATURE"]})
+    assert held(deployer) == {
+        ("UPDATE_FEATURE", None),
+        ("APPROVE_CHANGE_REQUEST", "production"),
+        ("PROJECT_CHANGE_REQUEST_READ", None),
+    }
+
+
+def test_holders_are_listed_with_where_and_since(browse, people, shop, deployer):
+    group = Group.objects.create(name="Release team")
+    Grant.objects.create(group=group, project=shop, role=deployer)
+    Grant.objects.create(user=people["service"], project=shop, role=deployer)
+    Grant.objects.create(user=people["member"], project=shop, role=deployer)
+    admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
+
+    page = page_text(admin.get(f"{address}?by=holder"))
+    assert "1 user 1 service account 1 group 1 project" in page
+    lines = b"".join(admin.get(f"{address}?by=holder&format=csv").streaming_content).decode().splitlines()
+    assert [line.split(",")[:3] for line in lines] == [
+        ["Held by", "Kind", "Where"],
+        ["member", "user", "shop"],
+        ["Release team", "group", "shop"],
+        ["service", "service account", "shop"],
+    ]
+    assert "Release team" in admin.get(f"{address}?by=holder&q=release").text
+    assert "service account</td>" not in admin.get(f"{address}?by=holder&q=release").text
+
+
+def test_what_deleting_would_take_away(browse, people, shop, deployer):
+    group = Group.objects.create(name="Release team")
+    GroupMembership.objects.create(group=group, user=people["outsider"])
+    GroupMembership.objects.create(group=group, user=people["viewer"])
+    Grant.objects.create(group=group, project=shop, role=deployer)
+    admin, address = browse("admin"), f"/access/roles/{deployer.pk}/"
+
+    told = (
+        "2 accounts have this role, directly or through a group. Without it, 1 of them would see no project."
+    )
+    assert told in page_text(admin.get(address))
+    assert told in page_text(admin.get(f"{address}delete/"))
+    GroupMembership.objects.filter(user=people["outsider"]).delete()
+    assert "All of them have other roles too." in page_text(admin.get(address))
+
+
+def test_many_holders_are_paged_and_asked_for_in_few_queries(
+    browse, people, shop, deployer, django_assert_max_num_queries
+):
+    users = User.objects.bulk_create(User(username=f"user-{number:04}") for number in range(1200))
+    Grant.objects.bulk_create(Grant(user=user, project=shop, role=deployer) for user in users)
+    admin = browse("admin")
+
+    with django_assert_max_num_queries(20):
+        page = admin.get(f"/access/roles/{deployer.pk}/?by=holder")
+    assert page.text.count("user-") < 120
+    assert "1–50 of 1,200" in page.text

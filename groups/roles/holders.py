@@ -1,0 +1,101 @@
+"""Who holds a role, where, and what they would lose without it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from flagadmin.errors import counted
+from groups.models import Grant, Group, Role, User
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A user, service account or group with the role in one project, or everywhere (``project`` None)."""
+
+    name: str
+    kind: str  # "user", "service account" or "group"
+    id: int
+    project: str | None
+    since: datetime | None
+
+    @property
+    def sort_name(self) -> str:
+        return self.name.casefold()
+
+    @property
+    def is_service(self) -> bool:
+        return self.kind == "service account"
+
+    @property
+    def is_group(self) -> bool:
+        return self.kind == "group"
+
+
+def holders_of(role: Role, text: str = "") -> list[Holder]:
+    """Direct holders whose name contains the text."""
+    wanted = text.casefold()
+    found = (*_root_holders(role), *_project_holders(role))
+    return [each for each in found if wanted in each.sort_name]
+
+
+def _root_holders(role: Role) -> Iterator[Holder]:
+    for pk, username, is_service in role.users.values_list("id", "username", "is_service"):
+        yield Holder(username, _kind(is_service), pk, None, None)
+    for pk, name in role.groups.values_list("id", "name"):
+        yield Holder(name, "group", pk, None, None)
+
+
+def _project_holders(role: Role) -> Iterator[Holder]:
+    grants = role.grants.values_list(
+        "project_id", "created_at", "user_id", "user__username", "user__is_service", "group_id", "group__name"
+    )
+    for project, since, user, username, is_service, group, group_name in grants:
+        if user is not None:
+            yield Holder(username, _kind(is_service), user, project, since)
+        else:
+            yield Holder(group_name, "group", group, project, since)
+
+
+def _kind(is_service: bool) -> str:
+    return "service account" if is_service else "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The accounts that have a role, directly or as members of groups, and those that have no other role."""
+
+    accounts: int
+    without_other: int
+
+    @property
+    def sentence(self) -> str:
+        """What revoking it from everybody would take away."""
+        if not self.accounts:
+            return "Nobody has this role, so nobody loses access."
+        has = "has" if self.accounts == 1 else "have"
+        told = f"{counted(self.accounts, 'account')} {has} this role, directly or through a group."
+        if not self.without_other:
+            return f"{told} All of them have other roles too."
+        return f"{told} Without it, {self.without_other:,} of them would see no project."
+
+
+def reach_of(role: Role) -> Reach:
+    accounts = _with_roles(Role.objects.filter(pk=role.pk))
+    others = _with_roles(Role.objects.exclude(pk=role.pk))
+    return Reach(accounts.count(), accounts.exclude(pk__in=others.values("pk")).count())
+
+
+def _with_roles(roles: QuerySet[Role]) -> QuerySet[User]:
+    """The accounts that hold one of these roles anywhere, directly or through a group."""
+    ids = roles.values("pk")
+    grants = Grant.objects.filter(role__in=ids)
+    groups = Group.objects.filter(
+        Q(root_role__in=ids) | Q(pk__in=grants.filter(group__isnull=False).values("group"))
+    )
+    return User.objects.filter(
+        Q(root_role__in=ids)
+        | Q(pk__in=grants.filter(user__isnull=False).values("user"))
+        | Q(pk__in=groups.filter(members__isnull=False).values("members"))
+    )
