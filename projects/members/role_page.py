@@ -16,6 +16,7 @@ from projects.console import project_url
 from projects.members.role_usage import role_usage
 
 Subjects = list[tuple[str, list[tuple[str, str, str]]]]
+ALL = "all environments"
 
 
 class UsedIn:
@@ -108,11 +109,16 @@ def permissions_by_subject(role: Role) -> Subjects:
         places.setdefault(held.permission, []).append(held.environment or "")
     found: Subjects = []
     for subject, permissions in SUBJECTS.items():
-        lines = [
+        lines: list[tuple[str, str, str]] = [
             (name, sentence, _where(permission, places[permission]))
             for permission, (name, sentence) in permissions.items()
             if permission in places
         ]
+        if {where for _, _, where in lines} == {ALL}:
+            subject, lines = (
+                "Flags in all environments",
+                [(name, sentence, "") for name, sentence, _ in lines],
+            )
         if lines:
             found.append((subject, lines))
     return found
@@ -121,4 +127,4 @@ def permissions_by_subject(role: Role) -> Subjects:
 def _where(permission: Permission, environments: list[str]) -> str:
     if permission.scope is not Scope.ENVIRONMENT:
         return ""
-    return "all environments" if "" in environments else ", ".join(environments)
+    return ALL if "" in environments else ", ".join(environments)
