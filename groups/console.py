@@ -1,6 +1,6 @@
 """Base classes of the console's pages. ``flagadmin/console/lists.py`` explains how to write a page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -110,6 +110,9 @@ class ListPage(ConsolePage):
         """The cells of one CSV line, one for each column."""
         return [getattr(row, column.key) for column in self.columns]
 
+    def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
+        return map(self.csv_cells, rows)
+
     def listing(self) -> Listing:
         filters = self.get_filters()
         values = {field.name: field.value(self.request.GET) for field in filters}
@@ -126,7 +129,7 @@ class ListPage(ConsolePage):
         listing = self.listing()
         if request.GET.get("format") == "csv":
             header = [column.label for column in self.columns]
-            return csv_response(self.csv_name, header, map(self.csv_cells, listing.all_rows))
+            return csv_response(self.csv_name, header, self.csv_lines(listing.all_rows))
         return self.render_to_response(self.get_context_data(listing=listing, **kwargs))
 
 

@@ -6,7 +6,14 @@ from projects.applications import detail_page as application
 from projects.applications import pages as applications
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
-from projects.flags import action_pages, archive_pages, copy_pages, form_pages, toggle_pages
+from projects.flags import (
+    action_pages,
+    archive_pages,
+    bulk_pages,
+    copy_pages,
+    form_pages,
+    toggle_pages,
+)
 from projects.flags import pages as flags
 from projects.members import pages as members
 from projects.members import role_page
@@ -46,6 +53,9 @@ urlpatterns = [
     path(f"{PROJECT}features/archive", archive_pages.ArchivePage.as_view(), name="flags-archive"),
     path(f"{PROJECT}features/revive", archive_pages.ReviveFlags.as_view(), name="flags-revive"),
     path(f"{PROJECT}features/delete", archive_pages.DeletePage.as_view(), name="flags-delete"),
+    path(f"{PROJECT}features/switch", bulk_pages.TogglePage.as_view(), name="flags-toggle"),
+    path(f"{PROJECT}features/stale", bulk_pages.Stale.as_view(), name="flags-stale"),
+    path(f"{PROJECT}features/tags", bulk_pages.TagsPage.as_view(), name="flags-tags"),
     path(FLAG, flags.FlagPage.as_view(), name="flag"),
     path(f"{FLAG}edit", form_pages.EditFlagPage.as_view(), name="flag-edit"),
     path(f"{FLAG}switch", toggle_pages.ToggleFlag.as_view(), name="flag-toggle"),

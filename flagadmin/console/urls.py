@@ -4,6 +4,7 @@ from django.conf import settings
 from django.urls import path
 
 from flagadmin.console.activity import ActivityPage
+from flagadmin.console.project_activity import ProjectActivityPage
 from flagadmin.console.search.page import SearchPage
 from flagadmin.console.start import StartPage, keep_theme
 from flagadmin.console.styleguide import StyleGuidePage
@@ -12,6 +13,7 @@ urlpatterns = [
     path("", StartPage.as_view(), name="start"),
     path("search/", SearchPage.as_view(), name="search"),
     path("theme/", keep_theme, name="theme"),
+    path("projects/<str:project_id>/activity/", ProjectActivityPage.as_view(), name="project-activity"),
     path("activity/", ActivityPage.as_view(), name="activity"),
 ]
 

@@ -19,8 +19,9 @@ from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
+from projects.flags.list_queries import MOST_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
-from projects.models import Dependency, Flag
+from projects.models import Dependency, Flag, Project
 
 MOST_LISTED = 20  # flags listed individually
 
@@ -50,12 +51,13 @@ def counted(names: Sequence[str]) -> str:
 
 
 class SelectedFlags(ConsolePage):
-    """Base page for the flags given as ``?name=…&name=…``, or for all flags with ``?all``.
+    """Base page for the flags given as ``?name=…&name=…``, for all flags with ``?all``, or for those of a list.
 
-    The form posts the same parameters.
+    ``matching`` is the query string of that list. The form posts the same parameters.
     """
 
     archived = False
+    permission = Permission.DELETE_FEATURE
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Redirects back with an error message if no flag is selected."""
@@ -68,14 +70,12 @@ class SelectedFlags(ConsolePage):
     def flags(self, given: QueryDict) -> list[Flag]:
         """The selected flags by name. Raises NotFound, NoAccess, NothingSelected."""
         project = access_project(self.caller, self.kwargs["project_id"])
-        self.caller.check(Permission.DELETE_FEATURE, project=project.pk)
-        found = Flag.objects.filter(project=project, archived_at__isnull=not self.archived).order_by("name")
+        self.check_permission(project.pk)
         self.all = "all" in given
-        if not self.all:
-            found = found.filter(name__in=given.getlist("name"))
-        if not found:
-            raise NothingSelected(self.archived)
-        return list(found)
+        return selected_flags(project, given, archived=self.archived)
+
+    def check_permission(self, project_id: str) -> None:
+        self.caller.check(self.permission, project=project_id)
 
     def crumbs(self) -> Crumbs:
         return project_crumbs(access_project(self.caller, self.kwargs["project_id"]))
@@ -92,11 +92,24 @@ class NothingSelected(ValidationError):
         super().__init__(f"Select {state} of this project first.")
 
 
+def selected_flags(project: Project, given: QueryDict, *, archived: bool = False) -> list[Flag]:
+    """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
+    found = Flag.objects.filter(project=project, archived_at__isnull=not archived).order_by("name")
+    if "matching" in given:
+        found = matching_flags(found, project, QueryDict(given["matching"]))
+        if found.count() > MOST_MATCHING:
+            raise ValidationError(f"Select at most {MOST_MATCHING} flags at once.")
+    elif "all" not in given:
+        found = found.filter(name__in=given.getlist("name"))
+    if not found:
+        raise NothingSelected(archived)
+    return list(found)
+
+
 class ArchivePage(SelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
-    If there are none, the flags are archived without confirmation. Archiving all flags of a project always
-    needs confirmation, and archives exactly the flags that the page counted.
+    Archiving all flags of a project archives exactly the flags that the page counted.
     """
 
     template_name = "flags/archive.html"
@@ -133,7 +146,7 @@ class ArchivePage(SelectedFlags):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
-        if "known" not in request.POST and (self.all or used_flags(flags) or self.dependants(flags)):
+        if "known" not in request.POST:
             return self.shown(flags)
         try:
             return self.archive(flags)
@@ -197,10 +210,9 @@ class DeletePage(SelectedFlags, ConfirmPage):
 
 class ReviveFlags(ActionPage):
     def act(self) -> str:
-        names = self.request.POST.getlist("name")
-        revived = revive_flags(self.kwargs["project_id"], names, caller=self.caller)
-        if not revived:
-            raise NothingSelected(archived=True)
+        project = access_project(self.caller, self.kwargs["project_id"])
+        names = [flag.name for flag in selected_flags(project, self.request.POST, archived=True)]
+        revived = revive_flags(project.pk, names, caller=self.caller)
         return f"Revived {counted([flag.name for flag in revived])}, switched off in every environment."
 
     def back(self) -> str:

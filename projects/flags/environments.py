@@ -45,11 +45,15 @@ def enable_flags(
     *,
     activate_disabled: bool = False,
     caller: Caller,
-) -> None:
-    """Turns on the active flags among ``names``, all or none of them; see ``enable_flag``."""
+) -> list[Flag]:
+    """Turns on the active flags among ``names``, all or none of them, and returns those that were off.
+
+    See ``enable_flag``.
+    """
     flags, place = _access_many(project_id, names, environment, caller=caller)
-    for flag in flags:
-        _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+    return [
+        flag for flag in flags if _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+    ]
 
 
 @transactional
@@ -60,11 +64,10 @@ def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller
 
 
 @transactional
-def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> None:
-    """Turns off the active flags among ``names``. Raises NotFound, NoAccess."""
+def disable_flags(project_id: str, names: Iterable[str], environment: str, *, caller: Caller) -> list[Flag]:
+    """Turns off the active flags among ``names`` and returns those that were on. Raises NotFound, NoAccess."""
     flags, place = _access_many(project_id, names, environment, caller=caller)
-    for flag in flags:
-        set_switch(flag, place, False, caller=caller)
+    return [flag for flag in flags if set_switch(flag, place, False, caller=caller)]
 
 
 def set_variants(
@@ -140,13 +143,13 @@ def _access_many(
     return active, project_environment(project_id, environment)
 
 
-def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> None:
+def _enable(flag: Flag, place: ProjectEnvironment, *, activate_disabled: bool, caller: Caller) -> bool:
     environment = place.environment_id
     if not has_enabled_strategy(flag, environment):
         activated = activate_disabled and _activate_strategies(flag, environment, caller=caller)
         if not activated:
             _add_default_strategy(flag, place, caller=caller)
-    set_switch(flag, place, True, caller=caller)
+    return set_switch(flag, place, True, caller=caller)
 
 
 def _add_default_strategy(flag: Flag, place: ProjectEnvironment, *, caller: Caller) -> None:

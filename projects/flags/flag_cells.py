@@ -101,6 +101,17 @@ def flag_cells(flags: Sequence[Flag]) -> list[FlagCells]:
     ]
 
 
+def texts_when_on(ids: Sequence[int], environment: str) -> dict[int, str | None]:
+    """What the cells of these flags would say if they were on; None without an enabled strategy. One query."""
+    strategies = _strategies(ids)
+    found: dict[int, str | None] = {}
+    for flag_id in ids:
+        count, share, conditional = strategies.get((flag_id, environment), _NONE)
+        cell = _cell(environment, False, True, count, share, conditional, None)
+        found[flag_id] = cell.text if count else None
+    return found
+
+
 def _cell(
     name: str,
     production: bool,

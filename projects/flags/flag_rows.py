@@ -1,16 +1,20 @@
-"""Rows for lists of flags in the console, with a toggle for each environment."""
+"""Rows for lists of flags in the console, with a cell and a toggle for each environment."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.console import flag_url
-from projects.flags.queries import flag_summaries
-from projects.models import Flag
+from projects.flags.flag_cells import PRODUCTION, Cell, flag_cells
+from projects.models import FavouriteFlag, Flag, FlagTag, FlagType
 
-PRODUCTION = "production"  # an environment type; the environment may have any name
+IDLE = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +32,62 @@ class Toggle:
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """A row in a list of flags."""
+    """A row in a list of flags. ``parents``: the flags that it depends on."""
 
     flag: Flag
     url: str
+    type_name: str
     favourite: bool
     tags: Sequence[str]
-    switches: Sequence[Toggle]
+    cells: Sequence[tuple[Cell, Toggle]]
+    parents: Sequence[str]
+    last_evaluated: datetime | None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it was evaluated, but not lately."""
+        return self.last_evaluated is not None and timezone.now() - self.last_evaluated > IDLE
 
 
 def flag_rows(flags: Sequence[Flag], *, caller: Caller) -> list[FlagRow]:
-    """One row per flag, in six queries for any number of flags."""
+    """One row per flag, in eight queries for any number of flags."""
+    ids = [flag.pk for flag in flags]
+    favourites = set(
+        FavouriteFlag.objects.filter(user=caller.id, flag__in=ids).values_list("flag_id", flat=True)
+    )
+    types, tags = dict(FlagType.objects.values_list("id", "name")), _tags(ids)
     return [
         FlagRow(
-            flag=flag,
-            url=flag_url(flag.project_id, flag.name),
-            favourite=summary["favorite"],
-            tags=[f"{tag['type']}:{tag['value']}" for tag in summary.get("tags", [])],
-            switches=[toggle_of(flag, place, caller=caller) for place in summary["environments"]],
+            flag=row.flag,
+            url=flag_url(row.flag.project_id, row.flag.name),
+            type_name=types.get(row.flag.type, row.flag.type),
+            favourite=row.flag.pk in favourites,
+            tags=tags[row.flag.pk],
+            cells=[(cell, _toggle(row.flag, cell, caller=caller)) for cell in row.cells],
+            parents=row.parents,
+            last_evaluated=row.last_evaluated,
         )
-        for flag, summary in zip(flags, flag_summaries(flags, caller=caller), strict=True)
+        for row in flag_cells(flags)
     ]
 
 
 def toggle_of(flag: Flag, place: dict[str, Any], *, caller: Caller) -> Toggle:
-    permission = Permission.UPDATE_FEATURE_ENVIRONMENT
-    may = caller.can(permission, project=flag.project_id, environment=place["name"])
-    return Toggle(place["name"], place["enabled"], flag.is_archived or not may, place["type"] == PRODUCTION)
+    locked = flag.is_archived or not may_toggle(caller, flag.project_id, place["name"])
+    return Toggle(place["name"], place["enabled"], locked, place["type"] == PRODUCTION)
+
+
+def may_toggle(caller: Caller, project_id: str, environment: str) -> bool:
+    return caller.can(Permission.UPDATE_FEATURE_ENVIRONMENT, project=project_id, environment=environment)
+
+
+def _toggle(flag: Flag, cell: Cell, *, caller: Caller) -> Toggle:
+    locked = flag.is_archived or not may_toggle(caller, flag.project_id, cell.environment)
+    return Toggle(cell.environment, cell.enabled, locked, cell.production)
+
+
+def _tags(ids: Sequence[int]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = FlagTag.objects.filter(flag__in=ids).order_by("tag_type", "value")
+    for flag_id, kind, value in rows.values_list("flag_id", "tag_type", "value"):
+        found[flag_id].append(f"{kind}:{value}")
+    return found

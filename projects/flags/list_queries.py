@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models import BooleanField, Count, FloatField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import RawSQL
+from django.http import QueryDict
 from django.utils import timezone
 
 from flagadmin.console.lists import Column, Filter
@@ -19,6 +20,7 @@ from projects.flags.search import FlagFilter
 from projects.flags.search_conditions import in_status, text_query
 from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
 
+MOST_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
 SEEN = (
     ("1", "In the last 24 hours"),
     ("not-7", "Not in the last 7 days"),
@@ -26,7 +28,7 @@ SEEN = (
     ("not-90", "Not in the last 90 days"),
     ("never", "Never"),
 )
-STALE = (("active", "Active"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
+STALE = (("active", "Not stale"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
 STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
 
 # One query per environment sorts by these: the flag is off (-1), or the largest share of its strategies.
@@ -66,18 +68,15 @@ def list_columns(environments: Sequence[str]) -> tuple[Column, ...]:
 
 def list_filters(project: Project, environments: Sequence[str]) -> tuple[Filter, ...]:
     """Text, type, tag, stale, last evaluated, and the state in each environment. Three queries."""
-    here = Flag.objects.filter(project=project)
-    types = {
-        *FlagType.objects.values_list("id", flat=True),
-        *here.order_by().values_list("type", flat=True).distinct(),
-    }
+    here = Flag.objects.filter(project=project).order_by().values_list("type", flat=True).distinct()
+    types = {name: name for name in here} | dict(FlagType.objects.values_list("id", "name"))
     pairs = FlagTag.objects.filter(flag__project=project).order_by("tag_type", "value")
     tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
     return (
         Filter("q", "Name, description or tag"),
-        Filter("type", "Type", [(name, name) for name in sorted(types)]),
+        Filter("type", "Type", sorted(types.items())),
         Filter("tag", "Tag", [(tag, tag) for tag in tags]),
-        Filter("state", "State", STALE),
+        Filter("state", "Lifetime", STALE),
         Filter("seen", "Last evaluated", SEEN),
         *(Filter(in_environment(name), name, STATES) for name in environments),
     )
@@ -100,6 +99,18 @@ def filter_flags(
         if state := values.get(in_environment(environment)):
             flags = flags.filter(_STATES[state](environment))
     return flags
+
+
+def matching_flags(flags: QuerySet[Flag], project: Project, query: QueryDict) -> QuerySet[Flag]:
+    """The flags of the list with this query string, on all its pages. Raises ValidationError."""
+    environments = environment_names(project)
+    filters = list_filters(project, environments)
+    return filter_flags(flags, {field.name: field.value(query) for field in filters}, environments)
+
+
+def environment_names(project: Project) -> list[str]:
+    """The names of the environments that the project uses, in their order."""
+    return list(project.environments.order_by("sort_order", "name").values_list("name", flat=True))
 
 
 def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:

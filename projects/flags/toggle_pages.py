@@ -34,7 +34,7 @@ class ToggleFlag(ActionPage):
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
         given = request.POST if request.method == "POST" else request.GET
-        self.environment = given.get("environment", "")
+        self.environment = given.get("environment", request.GET.get("environment", ""))
         self.turned = "on" if given.get("enabled") == "on" else "off"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -1,36 +1,38 @@
-"""/projects/ID/: the active or archived flags of a project, with a toggle for each environment."""
+"""/projects/ID/: the active or archived flags of a project, with a cell and a toggle for each environment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
-from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, QuerySet
 
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.console.lists import Column, Filter, Listing, curl_for
 from groups.console import Crumbs, ListPage
-from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import PROJECTS, allowed, api_path, project_url
-from projects.flags.flag_rows import flag_rows
-from projects.flags.search import FlagFilter
-from projects.flags.search_conditions import text_query
-from projects.models import (
-    FavouriteFlag,
-    FavouriteProject,
-    Flag,
-    FlagEnvironment,
-    FlagTag,
-    FlagType,
-    ProjectApplication,
+from projects.console import PROJECTS, api_path
+from projects.flags.filter_chips import filter_chips, set_chips
+from projects.flags.flag_cells import flag_cells
+from projects.flags.flag_rows import flag_rows, may_toggle
+from projects.flags.list_queries import (
+    MOST_MATCHING,
+    environment_names,
+    filter_flags,
+    list_columns,
+    list_filters,
+    sortable,
 )
-from projects.projects.actions import SETTINGS_PERMISSIONS
-from projects.projects.queries import flag_counts, member_counts
+from projects.models import FavouriteFlag, Flag
+from projects.project_head import project_head
 
-NAME, TYPE = Column("name", "Flag", by=("name",)), Column("type", "Type", by=("type",))
-CREATED = Column("created", "Created", by=("created_at",))
-MOST_SWITCHES = 150  # on one page
-ARCHIVED = Column("archived", "Archived", by=("archived_at",))
+ARCHIVED_COLUMNS = (
+    Column("name", "Flag", by=("name",)),
+    Column("type", "Type", by=("type", "name")),
+    Column("archived", "Archived", by=("archived_at", "name")),
+)
+ARCHIVED_FILTERS = ("q", "type", "tag")  # the filters that archived flags have too
+MOST_CELLS = 150  # on one page
+CSV_FLAGS = 1000  # flags read together for a CSV file
 
 
 class ProjectPage(ListPage):
@@ -40,14 +42,12 @@ class ProjectPage(ListPage):
         super().setup(*args, **kwargs)
         self.archived = self.request.GET.get("show") == "archived"
 
-    def listing(self) -> Any:
+    def listing(self) -> Listing:
         self.project = access_project(self.caller, self.kwargs["project_id"])
-        environments = self.project.environments.order_by("sort_order", "name")
-        self.environments = list(environments.values_list("name", flat=True))
+        self.environments = environment_names(self.project)
         self.csv_name = f"{self.project.pk}-flags"
-        switches = [Column(f"in-{name}", name) for name in self.environments]
-        self.per_page = min(50, max(10, MOST_SWITCHES // max(1, len(self.environments))))
-        self.columns = (NAME, TYPE, ARCHIVED) if self.archived else (NAME, TYPE, *switches, CREATED)
+        self.per_page = min(50, max(10, MOST_CELLS // max(1, len(self.environments))))
+        self.columns = ARCHIVED_COLUMNS if self.archived else list_columns(self.environments)
         return super().listing()
 
     def get_title(self) -> str:
@@ -57,61 +57,80 @@ class ProjectPage(ListPage):
         return (PROJECTS,)
 
     def get_filters(self) -> Sequence[Filter]:
-        here = Flag.objects.filter(project=self.project)
-        in_use = here.order_by().values_list("type", flat=True).distinct()
-        types = {*FlagType.objects.values_list("id", flat=True), *in_use}
-        pairs = FlagTag.objects.filter(flag__project=self.project).order_by("tag_type", "value")
-        tags = [f"{kind}:{value}" for kind, value in pairs.values_list("tag_type", "value").distinct()]
-        return (
-            Filter("q", "Name, description or tag"),
-            Filter("type", "Type", [(name, name) for name in sorted(types)]),
-            Filter("tag", "Tag", [(tag, tag) for tag in tags]),
-            Filter("state", "State", [("active", "in work"), ("stale", "stale")]),
-        )
+        filters = list_filters(self.project, self.environments)
+        return [field for field in filters if not self.archived or field.name in ARCHIVED_FILTERS]
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
-        mine = FavouriteFlag.objects.filter(user=self.caller.id, flag=OuterRef("pk"))
         flags = Flag.objects.filter(project=self.project, archived_at__isnull=not self.archived)
-        if values["q"]:
-            flags = flags.filter(text_query(values["q"]))
-        for name, operator in (("type", "IS"), ("tag", "INCLUDE"), ("state", "IS")):
-            if values[name]:
-                flags = flags.filter(FlagFilter.base_filters[name].condition(operator, [values[name]]))
-        on = FlagEnvironment.objects.filter(flag=OuterRef("pk"), enabled=True).values("environment_id")
-        found = flags.annotate(favourite=Exists(mine), on_in=ArraySubquery(on))
-        return found.order_by("-favourite", "name")
+        flags = filter_flags(flags, values, self.environments)
+        sort = self.request.GET.get("sort", "")
+        if sort.removeprefix("-") in {column.key for column in self.columns}:
+            return sortable(flags, self.environments, sort)
+        mine = FavouriteFlag.objects.filter(user=self.caller.id, flag=OuterRef("pk"))
+        return flags.annotate(favourite=Exists(mine)).order_by("-favourite", "name")
 
-    def csv_cells(self, row: Any) -> Sequence[Any]:
+    def csv_lines(self, rows: Any) -> Iterable[Sequence[Any]]:
         if self.archived:
-            return (row.name, row.type, row.archived_at)
-        switches = ["on" if name in row.on_in else "off" for name in self.environments]
-        return (row.name, row.type, *switches, row.created_at)
+            return ((flag.name, flag.type, flag.archived_at) for flag in rows)
+        return self._active_lines(rows)
+
+    def _active_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+        flags = rows.iterator(CSV_FLAGS)
+        while part := list(islice(flags, CSV_FLAGS)):
+            for row in flag_cells(part):
+                flag, texts = row.flag, [cell.text for cell in row.cells]
+                stale = "yes" if flag.stale else "no"
+                yield (flag.name, flag.type, *texts, row.last_evaluated, stale, flag.created_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        project, caller = self.project, self.caller
+        listing = kwargs["listing"]
+        head = project_head(self.project, "project", caller=self.caller)
+        rows = flag_rows(list(listing.rows), caller=self.caller)
+        toggled = [name for name in self.environments if may_toggle(self.caller, self.project.pk, name)]
+        may = head["may"]
         return super().get_context_data(
-            project=project,
-            url=project_url(project.pk),
+            **head,
             archived=self.archived,
-            rows=flag_rows(list(kwargs["listing"].rows), caller=caller),
-            environments=self.environments,
-            counts=flag_counts([project.pk])[project.pk],
-            members=member_counts([project.pk]).get(project.pk, 0),
-            applications=ProjectApplication.objects.filter(project_id=project.pk).count(),
-            favourite=FavouriteProject.objects.filter(user=caller.id, project=project).exists(),
-            may={
-                **allowed(
-                    caller,
-                    project.pk,
-                    create=Permission.CREATE_FEATURE,
-                    archive=Permission.DELETE_FEATURE,
-                    revive=Permission.UPDATE_FEATURE,
-                    delete=Permission.DELETE_PROJECT,
-                ),
-                "settings": any(caller.can(p, project=project.pk) for p in SETTINGS_PERMISSIONS),
-            },
+            rows=rows,
+            places=[cell for cell, _ in rows[0].cells] if rows else (),
+            segments=self.segments(listing, head["counts"]),
+            stale_shown=self.request.GET.get("state") == "stale",
+            kept=[
+                *listing.kept,
+                *((field.name, value) for field, value in listing.filters if value and field.name != "q"),
+            ],
+            search=next((value for field, value in listing.filters if field.name == "q"), ""),
+            set_chips=[chip for chip in set_chips(listing) if chip.value != "Stale"],
+            chips=filter_chips(listing),
+            toggled=toggled,
+            selectable=may["edit"] or may["archive"] or bool(toggled),
+            matching=self.matching(listing),
             **kwargs,
         )
+
+    def segments(self, listing: Listing, counts: dict[str, int]) -> list[tuple[str, str, int, bool]]:
+        stale = not self.archived and self.request.GET.get("state") == "stale"
+        own = dict.fromkeys(key for key in self.request.GET if key not in ARCHIVED_FILTERS)
+        return [
+            (
+                "Active",
+                listing.url(show=None, state=None),
+                counts["featureCount"],
+                not self.archived and not stale,
+            ),
+            ("Stale", listing.url(show=None, state="stale"), counts["staleFeatureCount"], stale),
+            (
+                "Archived",
+                listing.url(**{**own, "show": "archived"}),
+                counts["archivedFeatureCount"],
+                self.archived,
+            ),
+        ]
+
+    def matching(self, listing: Listing) -> str:
+        """The query string that selects all flags of the list, "" if they are on one page or too many."""
+        several = listing.page.has_other_pages() and listing.total <= MOST_MATCHING
+        return self.request.GET.urlencode() or "q=" if several else ""
 
     def curl(self) -> str:
         if self.archived:

@@ -12,7 +12,7 @@ SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no scr
 @SCRIPT
 def test_the_list_is_searched_sorted_and_narrowed_and_the_address_keeps_it(visit, script):
     page = visit("viewer", "/projects/checkout/", script=script)
-    page.get_by_role("link", name="2 applications").click()
+    page.get_by_role("link", name="Applications 2").click()
     names = page.locator("tbody th")
     expect(names).to_have_text(["ios-app", "web-shop"])
     expect(page.get_by_role("row", name="web-shop")).to_contain_text(

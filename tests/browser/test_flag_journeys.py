@@ -32,7 +32,7 @@ def test_explain_edit_and_see_it_on(visit, script):
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_a_flag_is_created_switched_on_archived_and_revived(visit, script):
     page = visit("admin", "/projects/checkout/", script=script)
-    page.get_by_role("button", name="New flag").click()
+    page.get_by_role("link", name="New flag").click()
     page.get_by_label("Name").fill("tip-jar")
     page.get_by_role("button", name="Create flag").click()
     expect(page.get_by_text("Created flag tip-jar, switched off in every environment.")).to_be_visible()
@@ -122,15 +122,13 @@ def test_the_switch_in_the_list_replaces_its_row_alone(visit):
     expect(toggle).to_have_attribute("aria-checked", was)
 
 
-def test_what_needs_selected_flags_is_off_without_any(visit):
+def test_the_bar_for_selected_flags_is_there_while_some_are(visit):
     page = visit("admin", "/projects/checkout/")
-    archive = page.get_by_role("button", name="Archive selected")
-    expect(archive).to_be_disabled()
-    expect(page.get_by_text("Select flags first")).to_be_visible()
+    bar = page.get_by_role("form", name="Selected flags")
+    expect(bar).to_be_hidden()
     page.get_by_label("Select gift-cards").check()
-    expect(archive).to_be_enabled()
-    expect(page.get_by_text("Select flags first")).to_be_hidden()
-    page.get_by_label("Select gift-cards").uncheck()
-    expect(archive).to_be_disabled()
-    page.get_by_label("All on this page").check()
-    expect(archive).to_be_enabled()
+    expect(bar).to_contain_text("1 selected")
+    page.get_by_role("button", name="Clear selection").click()
+    expect(bar).to_be_hidden()
+    page.get_by_label("Select all on this page").check()
+    expect(bar).to_contain_text(f"{page.locator('tbody tr').count()} selected")

@@ -8,6 +8,7 @@
 //   data-check-all="name" a checkbox that ticks all checkboxes of this name in its form
 //   data-import="12"      a button that imports so many flags less those ticked to be excluded (data-exclude="create")
 //   data-carry            a list whose ticks go along to its other pages
+//   data-bulk="name"      a form that tells the number of ticked checkboxes of this name
 //   data-needs="name"     a button that is off until a checkbox of this name in its form is ticked
 //   data-tidy             a form whose empty fields stay out of the address
 //   data-live             a form of filters that apply while one types (includes/live.html)
@@ -314,7 +315,21 @@ document.addEventListener("change", ({ target }) => {
   carryTicks();
 });
 
+function countTicked(bar) {
+  const boxes = [...bar.elements].filter((box) => box.name === bar.dataset.bulk);
+  const ticked = boxes.filter((box) => box.checked).length;
+  const count = find("[data-bulk-count]", bar);
+  const { matching } = bar.elements;
+  count.textContent = matching?.checked ? matching.dataset.count : ticked.toLocaleString("en");
+  count.hidden = false;
+  const all = [...bar.elements].find((box) => box.dataset.checkAll);
+  all.checked = ticked === boxes.length;
+  all.indeterminate = ticked > 0 && !all.checked;
+}
+addEventListener("reset", () => setTimeout(updateNeeds));
+
 function updateNeeds() {
+  for (const bar of document.querySelectorAll("[data-bulk]")) countTicked(bar);
   for (const button of document.querySelectorAll("[data-needs]"))
     button.disabled = ![...button.form.elements].some((box) => box.name === button.dataset.needs && box.checked);
 }

@@ -196,7 +196,9 @@ def test_all_are_confirmed_though_nobody_asks_for_them(browse, active):
 
 
 def test_the_chosen_ones_are_archived(browse, active):
-    answer = browse("owner").post(ARCHIVE, {"name": "portal-banner", "next": URL}, follow=True)
+    answer = browse("owner").post(
+        ARCHIVE, {"name": "portal-banner", "next": URL, "known": "yes"}, follow=True
+    )
 
     assert "1 flag is still active." in page_text(answer)
     assert archived() == ["portal-banner", "portal-export", "portal-login"]

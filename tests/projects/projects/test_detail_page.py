@@ -38,7 +38,7 @@ def test_active_and_archived_flags_are_listed_apart(browse, flags):
 
     assert names(browse("reader")) == ["cart", "search"]
     assert names(browse("reader"), "show=archived") == ["old"]
-    assert "Archived 1" in browse("reader").get("/projects/shop/").text
+    assert "Active 2Stale 1Archived 1" in page_text(browse("reader").get("/projects/shop/"))
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,14 @@ def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
     assert answer["HX-Redirect"] == "/projects/shop/features/cart/"
 
 
-def test_flags_that_nobody_asks_for_are_archived_at_once(browse, flags):
-    answer = browse("member").post("/projects/shop/features/archive", {"name": ["cart", "search"]})
+def test_flags_are_archived_after_a_page_that_says_who_uses_them(browse, flags):
+    given = {"name": ["cart", "search"]}
 
+    asked = page_text(browse("member").post("/projects/shop/features/archive", given))
+    assert "No application has evaluated them." in asked
+    assert archived() == []
+
+    answer = browse("member").post("/projects/shop/features/archive", {**given, "known": "yes"})
     assert answer["Location"] == "/projects/shop/"
     assert archived() == ["cart", "search"]
 

@@ -1,0 +1,34 @@
+"""/projects/ID/activity/: the activity of one project, as a tab of its pages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.activity import ActivityPage
+from flagadmin.console.lists import Filter
+from groups.console import Crumbs
+from projects.access import access_project
+from projects.console import project_crumbs
+from projects.project_head import project_head
+
+
+class ProjectActivityPage(ActivityPage):
+    def listing(self) -> Any:
+        self.project = access_project(self.caller, self.kwargs["project_id"])
+        self.csv_name = f"{self.project.pk}-activity"
+        return super().listing()
+
+    def crumbs(self) -> Crumbs:
+        return project_crumbs(self.project)
+
+    def get_filters(self) -> Sequence[Filter]:
+        return [field for field in super().get_filters() if field.name != "project"]
+
+    def rows(self, values: dict[str, str]) -> QuerySet[AuditEvent]:
+        return super().rows(values | {"project": self.project.pk})
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        head = project_head(self.project, "project-activity", caller=self.caller)
+        return super().get_context_data(**head, parent="projects/base.html", **kwargs)

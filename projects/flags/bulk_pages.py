@@ -1,0 +1,199 @@
+"""Console pages that turn the selected flags on or off in an environment, tag them, and mark them as stale."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.template.loader import render_to_string
+
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError
+from groups.permissions import Permission
+from projects.access import access_project
+from projects.console import ActionPage, api_path, project_url
+from projects.flags.actions import set_stale
+from projects.flags.archive_pages import MOST_LISTED, SelectedFlags, counted, selected_flags
+from projects.flags.environments import disable_flags, enable_flags
+from projects.flags.flag_cells import PRODUCTION, flag_cells, texts_when_on
+from projects.flags.tags import change_tags_of_many
+from projects.flags.toggle import project_environment
+from projects.flags.usage import users_of
+from projects.models import Flag, FlagTag, TagType
+
+MOST_UNDONE = 100  # flags in the form of an Undo button
+DEFAULT_ADDED = "On with the default strategy, which is added"
+
+
+class TogglePage(SelectedFlags):
+    """Says what turning the flags on or off changes for each of them, then does it."""
+
+    template_name = "flags/toggle_many.html"
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
+        given = request.POST if "enabled" in request.POST else request.GET
+        self.turned = "on" if given.get("enabled") == "on" else "off"
+        self.environment = request.POST.get("environment", request.GET.get("environment", ""))
+
+    def check_permission(self, project_id: str) -> None:
+        project_environment(project_id, self.environment)
+        permission = Permission.UPDATE_FEATURE_ENVIRONMENT
+        self.caller.check(permission, project=project_id, environment=self.environment)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.shown(self.flags(request.GET))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        try:
+            if "confirmed" not in request.POST and self.changes(flags):
+                return self.shown(flags)
+            self.turn(flags)
+        except AppError as error:
+            return self.shown(flags, status=error.status, refusal=error)
+        return HttpResponseRedirect(self.back())
+
+    def turn(self, flags: Sequence[Flag]) -> None:
+        change = enable_flags if self.turned == "on" else disable_flags
+        project_id, names = self.kwargs["project_id"], [flag.name for flag in flags]
+        changed = [flag.name for flag in change(project_id, names, self.environment, caller=self.caller)]
+        if not changed:
+            messages.info(self.request, f"{self.these(names)} already {self.turned} in {self.environment}.")
+            return
+        undo = {"environment": self.environment, "enabled": "off" if self.turned == "on" else "on"}
+        done = f"Turned {self.turned} {counted(changed)} in {self.environment}."
+        tell(self, done, "flags-toggle", changed, {**undo, "confirmed": "yes", "next": self.back()})
+
+    def these(self, names: Sequence[str]) -> str:
+        return f"{names[0]} is" if len(names) == 1 else f"These {len(names):,} flags are"
+
+    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        self.names = [flag.name for flag in flags]
+        changes = self.changes(flags)
+        self.title = f"Turn {self.turned} {counted(self.names)} in {self.environment}"
+        users = self.users([flag for flag, _, _ in changes])
+        context = self.get_context_data(
+            names=self.names,
+            changes=changes,
+            unchanged=len(flags) - len(changes),
+            users=users[:MOST_LISTED],
+            more_users=max(len(users) - MOST_LISTED, 0),
+            environment=self.environment,
+            production=project_environment(flags[0].project_id, self.environment).environment.type
+            == PRODUCTION,
+            turned=self.turned,
+            button=f"Turn {self.turned} {counted([flag.name for flag, _, _ in changes])} in {self.environment}",
+            back=self.back(),
+            **more,
+        )
+        return self.render_to_response(context, status=status)
+
+    def changes(self, flags: Sequence[Flag]) -> list[tuple[Flag, str, str]]:
+        """The flags that are not in that state yet, with what they say before and after."""
+        cells = [
+            (row.flag, next(cell for cell in row.cells if cell.environment == self.environment))
+            for row in flag_cells(flags)
+        ]
+        changing = [(flag, cell) for flag, cell in cells if cell.enabled != (self.turned == "on")]
+        if self.turned == "off":
+            return [(flag, cell.text, "Off") for flag, cell in changing]
+        texts = texts_when_on([flag.pk for flag, _ in changing], self.environment)
+        return [(flag, "Off", texts[flag.pk] or DEFAULT_ADDED) for flag, _ in changing]
+
+    def users(self, flags: Sequence[Flag]) -> list[tuple[str, Any]]:
+        """The flags that applications evaluate in this environment, each with its most recent user."""
+        names = {flag.pk: flag.name for flag in flags}
+        found = []
+        for pk, users in users_of(names).items():
+            here = [user for user in users if user.environment == self.environment]
+            if here:
+                found.append((names[pk], here[0]))
+        return sorted(found, key=lambda pair: pair[1].last_used_at, reverse=True)
+
+    def curl(self) -> str:
+        path = f"{api_path(self.kwargs['project_id'])}/bulk_features/environments"
+        address = f"{path}/{quote(self.environment, '')}/{self.turned}"
+        return curl_for(self.request, "POST", address, {"features": self.names})
+
+
+class TagsPage(SelectedFlags):
+    """Adds a tag to the flags, or removes one from them."""
+
+    template_name = "flags/tag_many.html"
+    permission = Permission.UPDATE_FEATURE
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return self.shown(self.flags(request.GET))
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flags = self.flags(request.POST)
+        if request.POST.get("do") not in ("add", "remove"):
+            return self.shown(flags)
+        try:
+            self.change(flags)
+        except AppError as error:
+            return self.shown(flags, status=error.status, refusal=error)
+        return HttpResponseRedirect(self.back())
+
+    def change(self, flags: Sequence[Flag]) -> None:
+        tag = (self.request.POST.get("type", ""), self.request.POST.get("value", "").strip())
+        removes = self.request.POST["do"] == "remove"
+        add, remove = ([], [tag]) if removes else ([tag], [])
+        names = [flag.name for flag in flags]
+        change_tags_of_many(self.kwargs["project_id"], names, add, remove, caller=self.caller)
+        verb, joint = ("Removed", "from") if removes else ("Added", "to")
+        messages.success(self.request, f"{verb} the tag {':'.join(tag)} {joint} {counted(names)}.")
+
+    def shown(self, flags: Sequence[Flag], *, status: int = 200, **more: Any) -> HttpResponseBase:
+        self.names = [flag.name for flag in flags]
+        self.title = f"Tag {counted(self.names)}"
+        present = FlagTag.objects.filter(flag__in=flags).order_by("tag_type", "value")
+        context = self.get_context_data(
+            names=self.names,
+            types=TagType.objects.values_list("name", flat=True),
+            present=[
+                ":".join(tag) for tag in present.values_list("tag_type_id", "value").distinct()[:MOST_LISTED]
+            ],
+            entered={name: self.request.POST.get(name, "") for name in ("type", "value")},
+            back=self.back(),
+            **more,
+        )
+        return self.render_to_response(context, status=status)
+
+    def curl(self) -> str:
+        body = {
+            "features": self.names,
+            "tags": {"addedTags": [{"type": "simple", "value": "shop"}], "removedTags": []},
+        }
+        return curl_for(self.request, "PUT", f"{api_path(self.kwargs['project_id'])}/tags", body)
+
+
+class Stale(ActionPage):
+    """Marks the flags as stale, or as not stale."""
+
+    def act(self) -> str:
+        project = access_project(self.caller, self.kwargs["project_id"])
+        names = [flag.name for flag in selected_flags(project, self.request.POST)]
+        stale = self.request.POST.get("stale") == "yes"
+        changed = [flag.name for flag in set_stale(project.pk, names, stale, caller=self.caller)]
+        self.changed = changed
+        self.undo = {"stale": "no" if stale else "yes", "next": self.address()}
+        return f"Marked {counted(changed)} as {'stale' if stale else 'not stale'}." if changed else ""
+
+    def tell(self, done: str) -> None:
+        if done:
+            tell(self, done, "flags-stale", self.changed, self.undo)
+
+    def back(self) -> str:
+        return project_url(self.kwargs["project_id"])
+
+
+def tell(page: Any, done: str, url_name: str, names: Sequence[str], undo: dict[str, str]) -> None:
+    """Adds a message with an Undo button, or without one if it concerns very many flags."""
+    if len(names) <= MOST_UNDONE:
+        url = project_url(page.kwargs["project_id"], url_name)
+        context = {"done": done, "url": url, "names": names, "undo": undo}
+        done = render_to_string("flags/undo.html", context, page.request)
+    messages.success(page.request, done)

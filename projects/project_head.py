@@ -1,0 +1,58 @@
+"""The head of a project's console pages: name, favourite, actions and tabs (templates/projects/base.html)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.console import allowed, project_url
+from projects.flags.list_queries import environment_names
+from projects.models import FavouriteProject, Project, ProjectApplication
+from projects.projects.actions import SETTINGS_PERMISSIONS
+from projects.projects.queries import flag_counts, member_counts
+
+Tab = tuple[str, str, int | None, bool]
+"""Label, URL, count, and whether it is the current one."""
+
+
+def project_head(project: Project, tab: str, *, caller: Caller) -> dict[str, Any]:
+    """The template variables of the head. ``tab`` is the URL name of the current tab. Five queries."""
+    may = {
+        **allowed(
+            caller,
+            project.pk,
+            create=Permission.CREATE_FEATURE,
+            edit=Permission.UPDATE_FEATURE,
+            archive=Permission.DELETE_FEATURE,
+            delete=Permission.DELETE_PROJECT,
+        ),
+        "settings": any(caller.can(p, project=project.pk) for p in SETTINGS_PERMISSIONS),
+    }
+    counts = flag_counts([project.pk])[project.pk]
+    return {
+        "project": project,
+        "url": project_url(project.pk),
+        "counts": counts,
+        "environments": environment_names(project),
+        "favourite": FavouriteProject.objects.filter(user=caller.id, project=project).exists(),
+        "may": may,
+        "tabs": _tabs(project, tab, counts["featureCount"], may),
+    }
+
+
+def _tabs(project: Project, current: str, flags: int, may: dict[str, bool]) -> Sequence[Tab]:
+    tabs: list[tuple[str, str, int | None]] = [
+        ("Flags", "project", flags),
+        (
+            "Applications",
+            "project-applications",
+            ProjectApplication.objects.filter(project_id=project.pk).count(),
+        ),
+        ("Access", "project-access", member_counts([project.pk]).get(project.pk, 0)),
+        ("Activity", "project-activity", None),
+    ]
+    if may["settings"]:
+        tabs.append(("Settings", "project-settings", None))
+    elif may["delete"]:
+        tabs.append(("Settings", "project-delete", None))
+    return [(label, project_url(project.pk, name), count, name == current) for label, name, count in tabs]

@@ -1,0 +1,129 @@
+"""The pages that change the flags selected in a project's list: turn on or off, tag, mark as stale."""
+
+import re
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from projects.models import Flag, FlagEnvironment, FlagTag
+from tests.support.flags import make_flag, switch_on
+from tests.support.page_text import page_text
+
+BULK = "/projects/shop/features"
+TWO = {"name": ["cart", "search"]}
+
+
+@pytest.fixture
+def flags(shop):
+    return [make_flag("cart", type="kill-switch"), make_flag("search", stale=True)]
+
+
+def on_in(environment: str) -> list[str]:
+    rows = FlagEnvironment.objects.filter(environment=environment, enabled=True)
+    return sorted(rows.values_list("flag__name", flat=True))
+
+
+def turn(browser, on: str, environment: str = "production", **given):
+    return browser.post(
+        f"{BULK}/switch", {"environment": environment, "enabled": on, **TWO, **given}, follow=True
+    )
+
+
+def test_turning_on_says_for_each_flag_what_changes_and_then_does_it(browse, flags):
+    switch_on(flags[1], "production")
+    member = browse("member")
+
+    page = page_text(turn(member, "on"))
+    assert "Turn on 2 flags in production" in page
+    assert "1 is already on and stays as it is." in page
+    assert "cartOffOn with the default strategy, which is added" in page
+    assert on_in("production") == ["search"]
+
+    assert "Turned on flag cart in production." in page_text(turn(member, "on", confirmed="yes"))
+    assert on_in("production") == ["cart", "search"]
+    assert AuditEvent.objects.filter(type="feature-environment-enabled", feature="cart").count() == 1
+
+
+def test_what_was_turned_on_together_is_undone_together(browse, flags):
+    switch_on(flags[1], "production")
+    told = turn(browse("member"), "on", confirmed="yes").text
+    form = told[told.index(f'action="{BULK}/switch"') :]
+    undo = re.findall(r'name="(\w+)" value="([^"]*)"', form[: form.index("Undo")])
+
+    assert [value for name, value in undo if name == "name"] == ["cart"]
+    browse("member").post(f"{BULK}/switch", dict(undo))
+    assert on_in("production") == ["search"]
+
+
+def test_nothing_to_change_is_told_without_a_page(browse, flags):
+    answer = turn(browse("member"), "off")
+    assert "These 2 flags are already off in production." in page_text(answer)
+
+
+def test_flags_are_turned_off(browse, flags):
+    for flag in flags:
+        switch_on(flag, "development")
+    turn(browse("member"), "off", "development", confirmed="yes")
+    assert on_in("development") == []
+
+
+def test_who_may_not_change_flags_is_told_which_permission_is_missing(browse, flags):
+    reader = browse("reader")
+    answers = [
+        turn(reader, "on", confirmed="yes"),
+        reader.post(f"{BULK}/tags", {**TWO, "do": "add", "type": "simple", "value": "shop"}),
+        reader.post(f"{BULK}/stale", {**TWO, "stale": "yes"}),
+    ]
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert not on_in("production")
+    assert Flag.objects.filter(stale=True).count() == 1
+
+
+@pytest.mark.parametrize("address", ["switch?environment=production&enabled=on", "tags", "stale", "revive"])
+def test_selecting_nothing_is_told(browse, flags, address):
+    answer = browse("member").post(f"{BULK}/{address}", {}, follow=True)
+    assert re.search("Select an (active|archived) flag of this project first.", page_text(answer))
+
+
+def test_an_environment_that_is_not_there(browse, flags):
+    assert turn(browse("member"), "on", "nosuch").status_code == 404
+
+
+def test_tags_are_added_and_removed(browse, flags):
+    member, tag = browse("member"), {"type": "simple", "value": "shop"}
+
+    assert "Tag 2 flags" in page_text(member.post(f"{BULK}/tags", TWO))
+    member.post(f"{BULK}/tags", {**TWO, **tag, "do": "add"})
+    assert FlagTag.objects.filter(value="shop").count() == 2
+    assert "Tags they have now: simple:shop" in page_text(member.post(f"{BULK}/tags", TWO))
+    member.post(f"{BULK}/tags", {**TWO, **tag, "do": "remove"})
+    assert FlagTag.objects.filter(value="shop").count() == 0
+
+
+def test_a_tag_that_is_refused_keeps_what_was_entered(browse, flags):
+    given = {**TWO, "do": "add", "type": "simple", "value": "x"}
+    answer = browse("member").post(f"{BULK}/tags", given)
+    assert answer.status_code == 400
+    assert 'value="x"' in answer.text
+
+
+def test_flags_are_marked_as_stale_and_not(browse, flags):
+    answer = browse("member").post(f"{BULK}/stale", {**TWO, "stale": "yes"}, follow=True)
+    assert "Marked flag cart as stale." in page_text(answer)
+    browse("member").post(f"{BULK}/stale", {**TWO, "stale": "no"})
+    assert Flag.objects.filter(stale=True).count() == 0
+
+
+def test_all_flags_of_a_filtered_list_are_selected_by_its_query(browse, flags):
+    for number in range(60):
+        make_flag(f"promo-{number}")
+    query = "q=promo&in-production=off&sort=-name&page=2"
+    page = browse("member").get(f"/projects/shop/?{query}").text
+    assert "All 60 matching" in page
+
+    shown = page_text(turn(browse("member"), "on", name=[], matching=query))
+    assert "Turn on 60 flags in production" in shown
+
+    browse("member").post(f"{BULK}/stale", {"matching": query, "stale": "yes"})
+    assert Flag.objects.filter(stale=True, name__startswith="promo").count() == 60
+    assert not Flag.objects.get(name="cart").stale
