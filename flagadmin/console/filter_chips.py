@@ -20,10 +20,14 @@ class SetChip:
 
 @dataclass(frozen=True, slots=True)
 class FreeChip:
-    """A filter that can be set: by the links (label, URL), or by typing if there are none."""
+    """A filter that can be set: by the links (label, URL), or by typing if there are none.
+
+    A chip of several filters has ``groups`` of links, each with the filter's label.
+    """
 
     field: Filter
     links: Sequence[tuple[str, str]]
+    groups: Sequence[tuple[str, Sequence[tuple[str, str]]]] = ()
 
 
 def set_chips(listing: Listing, *, cleared: Sequence[str] = ()) -> list[SetChip]:
@@ -38,14 +42,19 @@ def set_chips(listing: Listing, *, cleared: Sequence[str] = ()) -> list[SetChip]
 
 def free_chips(listing: Listing, names: Sequence[str], *, cleared: Sequence[str] = ()) -> list[FreeChip]:
     """The filters of these names that are not set."""
-    others: dict[str, str | None] = dict.fromkeys(cleared)
     return [
-        FreeChip(
-            field,
-            []
-            if field.is_typed
-            else [(text, listing.url(**others, **{field.name: key})) for key, text in field.options or ()],
-        )
+        FreeChip(field, [] if field.is_typed else _links(field, listing, cleared))
         for field, value in listing.filters
         if field.name in names and not value and (field.options is None or field.options)
     ]
+
+
+def joint_chip(label: str, listing: Listing, names: Sequence[str]) -> FreeChip:
+    """One chip for the filters of these names that are not set."""
+    fields = [field for field, value in listing.filters if field.name in names and not value]
+    return FreeChip(Filter("", label), (), [(field.label, _links(field, listing, ())) for field in fields])
+
+
+def _links(field: Filter, listing: Listing, cleared: Sequence[str]) -> list[tuple[str, str]]:
+    others: dict[str, str | None] = dict.fromkeys(cleared)
+    return [(text, listing.url(**others, **{field.name: key})) for key, text in field.options or ()]

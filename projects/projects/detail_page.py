@@ -7,17 +7,18 @@ from urllib.parse import quote
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from flagadmin.console.filter_chips import FreeChip, free_chips, joint_chip, set_chips
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.console import PROJECTS, api_path
-from projects.flags.filter_chips import filter_chips, set_chips
 from projects.flags.flag_cells import flag_cells
 from projects.flags.flag_rows import flag_rows, may_toggle
 from projects.flags.list_queries import (
     MOST_MATCHING,
     environment_names,
     filter_flags,
+    in_environment,
     list_columns,
     list_filters,
     sortable,
@@ -99,14 +100,19 @@ class ProjectPage(ListPage):
                 *listing.kept,
                 *((field.name, value) for field, value in listing.filters if value and field.name != "q"),
             ],
-            search=next((value for field, value in listing.filters if field.name == "q"), ""),
+            search=self.request.GET.get("q", "").strip(),
             set_chips=[chip for chip in set_chips(listing) if chip.value != "Stale"],
-            chips=filter_chips(listing),
+            free_chips=self.free_chips(listing),
             toggled=toggled,
             selectable=may["edit"] or may["archive"] or bool(toggled),
             matching=self.matching(listing),
             **kwargs,
         )
+
+    def free_chips(self, listing: Listing) -> list[FreeChip]:
+        chips = free_chips(listing, ("type", "tag", "seen"))
+        state = joint_chip("State", listing, ["state", *map(in_environment, self.environments)])
+        return [*chips, state] if state.groups else chips
 
     def segments(self, listing: Listing, counts: dict[str, int]) -> list[tuple[str, str, int, bool]]:
         stale = not self.archived and self.request.GET.get("state") == "stale"
