@@ -96,7 +96,7 @@ def selected_flags(project: Project, given: QueryDict, *, archived: bool = False
     """The flags that a form selects, by name. Raises NothingSelected, and ValidationError for too many."""
     found = Flag.objects.filter(project=project, archived_at__isnull=not archived).order_by("name")
     if "matching" in given:
-        found = matching_flags(found, project, QueryDict(given["matching"]))
+        found = matching_flags(found, project, QueryDict(str(given["matching"])))
         if found.count() > MOST_MATCHING:
             raise ValidationError(f"Select at most {MOST_MATCHING} flags at once.")
     elif "all" not in given:
