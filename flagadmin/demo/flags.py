@@ -4,7 +4,20 @@ For user 42 in production, there is one flag for each reason: off because of its
 parent, undecided until an SDK evaluates it, and on with a variant.
 """
 
-from flagadmin.demo.definitions import DemoFlag, everyone, off, on, rollout, strategy, variant, when
+from collections.abc import Iterator
+from dataclasses import replace
+
+from flagadmin.demo.definitions import (
+    DemoEnvironment,
+    DemoFlag,
+    everyone,
+    off,
+    on,
+    rollout,
+    strategy,
+    variant,
+    when,
+)
 
 DEFAULT = [
     DemoFlag(
@@ -94,6 +107,7 @@ CHECKOUT = [
             everyone(where=[when("cartTotal", "NUM_LT", "30"), when("cartTotal", "NUM_GT", "0")]),
             everyone(where=[when("cartTotal", "NUM_EQ", "0")], disabled=True, title="Empty carts too"),
         ),
+        stale=True,
     ),
     DemoFlag(
         name="fraud-check-v3",
@@ -330,3 +344,24 @@ CONTEXT_FIELDS = {
 }
 
 VISITOR = {"userId": "42", "plan": "pro", "appVersion": "4.5.1", "country": "NO", "region": "eu"}
+
+
+def tried_in_development() -> Iterator[DemoFlag]:
+    """The checkout's flags for the import that awaits review: one is new and two differ, the others are the same."""
+    changes: dict[str, DemoEnvironment] = {
+        "apple-pay": on(
+            everyone(
+                where=[when("appVersion", "SEMVER_GT", "5.0.0"), when("country", "IN", "US", "DE", "NO")],
+            )
+        ),
+        "checkout-redesign": on(rollout(25)),
+    }
+    for flag in CHECKOUT:
+        if not flag.archived:
+            yield replace(flag, production=changes.get(flag.name, flag.production))
+    yield DemoFlag(
+        name="pay-by-link",
+        description="A payment link by mail for abandoned carts.",
+        production=on(rollout(5)),
+        tags=("payments",),
+    )

@@ -1,11 +1,15 @@
 """Loads the demo data through the actions and the import. Running it again does not change existing data."""
 
 import secrets
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from datetime import datetime, timedelta
 
+import orjson
 from django.utils import timezone
 
+from flagadmin.demo import story
+from flagadmin.demo.clock import at
 from flagadmin.demo.definitions import DemoFlag, import_body
 from flagadmin.demo.flags import (
     CONTEXT_FIELDS,
@@ -14,8 +18,10 @@ from flagadmin.demo.flags import (
     PROJECTS,
     SEGMENTS,
     STRATEGY_TYPES,
+    tried_in_development,
 )
-from flagadmin.demo.people import ACCOUNTS, ADMIN, GROUPS, USAGE
+from flagadmin.demo.people import ACCOUNTS, ADMIN, FAVOURITE_FLAGS, FAVOURITE_PROJECT, GROUPS
+from flagadmin.demo.usage import report_usage
 from groups.access import Caller
 from groups.groups.actions import NewGroup, create_group
 from groups.login.passwords import change_password
@@ -25,30 +31,52 @@ from groups.people.personal_tokens import create_personal_token, delete_personal
 from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
-from projects.applications.store_report import store_report
-from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
+from importer.runs import create_run
 from projects.context_fields.actions import create_context_field
-from projects.models import ContextField, Environment, Flag, Project, Segment, StrategyType
+from projects.models import (
+    ContextField,
+    Environment,
+    FavouriteFlag,
+    FavouriteProject,
+    Flag,
+    Project,
+    Segment,
+    StrategyType,
+)
 from projects.projects.actions import create_project
 from projects.segments.actions import create_segment
 from projects.strategies.strategy_types import create_strategy_type
 from projects.tokens.actions import NewToken, create_token
 
 KEY_NAME = "demo"
+DEFAULT = "default"  # the project that every installation has
+BEGAN = timedelta(days=210)
+EXPIRING = "web-shop in production"
 
 
 def load_demo() -> User:
-    """Creates whatever demo data is missing. Returns the demo's admin."""
-    caller = Caller.system()
-    admin = _accounts(caller)
-    _vocabulary(caller)
-    for project_id, (name, description) in PROJECTS.items():
-        if not Project.objects.filter(id=project_id).exists():
-            create_project({"id": project_id, "name": name, "description": description}, caller=caller)
-    _flags(caller)
-    _groups(caller)
-    _tokens(caller)
-    store_report(_usage())
+    """Creates whatever demo data is missing. Returns the demo's admin.
+
+    The first time, its changes are spread over the weeks before now.
+    """
+    now = timezone.now()
+    caller, is_new = Caller.system(), not Project.objects.filter(id__in=PROJECTS).exclude(id=DEFAULT).exists()
+    with at(now - BEGAN) if is_new else nullcontext():
+        admin = _accounts(caller)
+        _vocabulary(caller)
+        for project_id, (name, description) in PROJECTS.items():
+            if not Project.objects.filter(id=project_id).exists():
+                create_project({"id": project_id, "name": name, "description": description}, caller=caller)
+        _groups(caller)
+        _tokens(now, caller)
+    if is_new:
+        _first_imports(now)
+        story.tell(now, lambda caller: _import("storefront", "production", FLAGS["storefront"], caller))
+        _favourites(admin)
+    else:
+        _missing_flags()
+    _pending_import(admin)
+    report_usage(now)
     return admin
 
 
@@ -101,14 +129,32 @@ def _vocabulary(caller: Caller) -> None:
             )
 
 
-def _flags(caller: Caller) -> None:
-    segments = dict(Segment.objects.filter(name__in=SEGMENTS).values_list("name", "id"))
+def _first_imports(now: datetime) -> None:
+    """Each project's flags as they were at first, one import for each environment."""
+    pipeline = story.acting(User.objects.get(username=story.IMPORTER))
+    for number, (project, flags) in enumerate(
+        sorted(FLAGS.items(), key=lambda item: -story.imported(item[0]))
+    ):
+        for environment in ENVIRONMENTS:
+            moment = now - story.imported(project) + timedelta(minutes=7 * number)
+            with at(moment, f"demo-{project}-{environment}"):
+                _import(project, environment, map(story.earlier, flags), pipeline)
+
+
+def _missing_flags() -> None:
     for project, flags in FLAGS.items():
         for environment in Environment.objects.filter(name__in=ENVIRONMENTS).values_list("name", flat=True):
-            missing = list(_not_here(flags, environment))
-            if missing:
-                body = import_body(project, environment, missing, segments)
-                run_import(read_body(body), caller=caller, source=ImportRun.Source.COMMAND)
+            if missing := list(_not_here(flags, environment)):
+                _import(project, environment, missing, Caller.system())
+
+
+def _import(project: str, environment: str, flags: Iterable[DemoFlag], caller: Caller) -> None:
+    body = import_body(project, environment, flags, _segment_ids())
+    run_import(read_body(body), caller=caller, source=ImportRun.Source.API)
+
+
+def _segment_ids() -> dict[str, int]:
+    return dict(Segment.objects.filter(name__in=SEGMENTS).values_list("name", "id"))
 
 
 def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
@@ -116,6 +162,22 @@ def _not_here(flags: list[DemoFlag], environment: str) -> Iterator[DemoFlag]:
     there = set(Flag.objects.filter(strategies__environment=environment).values_list("name", flat=True))
     archived = set(Flag.objects.exclude(archived_at=None).values_list("name", flat=True))
     return (flag for flag in flags if flag.name not in there | archived)
+
+
+def _favourites(admin: User) -> None:
+    flags = Flag.objects.filter(name__in=FAVOURITE_FLAGS)
+    FavouriteFlag.objects.bulk_create([FavouriteFlag(user=admin, flag=flag) for flag in flags])
+    FavouriteProject.objects.create(user=admin, project_id=FAVOURITE_PROJECT)
+
+
+def _pending_import(admin: User) -> None:
+    """What development has, on its way into production: it awaits the admin's review for a day."""
+    if ImportRun.objects.filter(state=ImportRun.State.PENDING).exists():
+        return
+    body = import_body("checkout", "production", [*tried_in_development()], _segment_ids())
+    for entry in body["data"]["featureEnvironments"]:
+        entry["environment"] = "development"
+    create_run(orjson.dumps(body), caller=Caller(user=admin), file_name="checkout-development.json")
 
 
 def _groups(caller: Caller) -> None:
@@ -131,24 +193,17 @@ def _groups(caller: Caller) -> None:
             Grant.objects.create(role=Role.objects.get(name=role), project_id=project, group=made)
 
 
-def _tokens(caller: Caller) -> None:
+def _tokens(now: datetime, caller: Caller) -> None:
     for project in ("storefront", "legacy-portal"):
         for environment in ("development", "production"):
             name = f"{project} in {environment}"
             if not ApiToken.objects.filter(name=name).exists():
                 new = NewToken(name=name, kind="backend", projects=(project,), environment=environment)
                 create_token(new, caller=caller)
-
-
-def _usage() -> UsageReport:
-    now, report = timezone.now(), UsageReport()
-    for use in USAGE:
-        for number in range(1, use.instances + 1):
-            place = InstanceKey(use.application, f"{use.application}-{number}", use.environment)
-            report.add_instance(place, Instance(sdk_version=use.sdk, sdk_type="backend"))
-        for flag in use.flags:
-            at = now - timedelta(minutes=use.minutes_ago)
-            report.add_count(
-                FlagUse(use.application, flag, use.environment), at, Count(yes=12, no=5), now=now
-            )
-    return report
+    if not ApiToken.objects.filter(name=EXPIRING).exists():
+        soon = now + timedelta(days=6, hours=4)
+        new = NewToken(
+            name=EXPIRING, kind="backend", projects=("storefront",), environment="production", expires_at=soon
+        )
+        create_token(new, caller=caller)
+        ApiToken.objects.filter(name=EXPIRING).update(seen_at=now - timedelta(seconds=40))

@@ -48,18 +48,43 @@ class DemoUsage:
     minutes_ago: int = 3
 
 
+WEB = ("search-v2", "dark-theme", "one-click-pay", "checkout-redesign", "recommendations", "returns-portal")
+APP = ("apple-pay", "one-click-pay", "gift-cards", "buy-now-button")
+
 USAGE = [
     DemoUsage(
-        "web-shop", "production", "unleash-node-sdk:6.12.1", ("search-v2", "dark-theme", "one-click-pay"), 4
+        "web-shop", "production", "unleash-node-sdk:6.12.1", (*WEB, "buy-now-button", "gift-cards"), 6, 1
     ),
-    DemoUsage("web-shop", "development", "unleash-node-sdk:6.11.0", ("search-v2", "dark-theme"), 1, 70),
+    DemoUsage("web-shop", "production", "unleash-node-sdk:6.11.0", (), 2, 2),
+    DemoUsage("web-shop", "development", "unleash-node-sdk:6.11.0", WEB, 1, 70),
+    DemoUsage("ios-app", "production", "unleash-ios-sdk:2.3.0", APP, 5, 9),
+    DemoUsage("ios-app", "production", "unleash-ios-sdk:2.1.4", APP, 2, 9),
+    DemoUsage("ios-app", "development", "unleash-ios-sdk:2.4.0-beta.1", APP, 1, 200),
     DemoUsage(
-        "ios-app", "production", "unleash-ios-sdk:2.3.0", ("apple-pay", "one-click-pay", "gift-cards"), 3, 9
+        "search-api",
+        "production",
+        "unleash-python-sdk:6.9.1",
+        ("search-v2", "recommendations", "size-guide"),
+        6,
+        1,
     ),
-    DemoUsage("search-api", "production", "unleash-python-sdk:6.9.1", ("search-v2", "recommendations"), 6, 1),
     DemoUsage("search-api", "production", "unleash-python-sdk:6.2.0", ("search-v2",), 1, 600),
-    DemoUsage("job-runner", "production", "unleash-go-sdk:5.1.0", ("new-scheduler", "api-rate-limits"), 2, 5),
+    DemoUsage(
+        "job-runner",
+        "production",
+        "unleash-go-sdk:5.1.0",
+        ("new-scheduler", "api-rate-limits", "request-tracing", "read-replica", "batch-exports"),
+        3,
+        2,
+    ),
+    DemoUsage("job-runner", "production", "unleash-go-sdk:3.9.0", ("batch-exports",), 1, 15),
+    DemoUsage(
+        "job-runner", "development", "unleash-go-sdk:5.1.0", ("new-scheduler", "api-rate-limits"), 1, 45
+    ),
     DemoUsage(
         "portal-web", "production", "unleash-java-sdk:10.2.2", ("portal-read-only", "portal-banner"), 1, 3
     ),
 ]
+
+FAVOURITE_FLAGS = ("checkout-redesign", "one-click-pay", "search-v2", "maintenance-banner")
+FAVOURITE_PROJECT = "checkout"

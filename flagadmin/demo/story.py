@@ -1,0 +1,157 @@
+"""What people did with the demo's flags in the last weeks, up to the state in ``flags.py``."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from flagadmin.demo.clock import at
+from flagadmin.demo.definitions import (
+    DemoEnvironment,
+    DemoFlag,
+    Document,
+    everyone,
+    on,
+    rollout,
+    variant,
+    when,
+)
+from flagadmin.demo.flags import FLAGS
+from groups.access import EVERYTHING, Caller
+from groups.models import User
+from projects.flags.archive import archive_flags
+from projects.flags.dependencies import add_dependency
+from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.tags import change_tags
+from projects.models import Strategy
+from projects.strategies.actions import update_strategy
+
+IMPORTER = "ci-pipeline"
+PORTAL = "legacy-portal"
+
+# Flags as the first import brought them, where people changed something since.
+_EARLIER: dict[str, DemoEnvironment] = {
+    "checkout-redesign": on(rollout(5)),
+    "one-click-pay": on(rollout(50)),
+    "dark-theme": on(
+        rollout(
+            25,
+            where=[when("plan", "IN", "pro", "enterprise"), when("appVersion", "SEMVER_GT", "4.2.0")],
+        )
+    ),
+    "buy-now-button": on(
+        rollout(
+            100,
+            variants=[
+                variant("buy-now", 900, payload=("string", "Buy now")),
+                variant("order", 100, payload=("string", "Order")),
+            ],
+        )
+    ),
+    "search-v2": on(
+        rollout(
+            40,
+            where=[when("country", "NOT_IN", "US")],
+            variants=[
+                variant("ranker-a", 500, payload=("json", '{"model": "a"}')),
+                variant("ranker-b", 500, payload=("json", '{"model": "b"}')),
+            ],
+        )
+    ),
+    "partner-links": on(
+        everyone(where=[when("campaign", "STR_STARTS_WITH", "affiliate-")]),
+        everyone(where=[when("campaign", "STR_CONTAINS", "affiliate")]),
+    ),
+}
+_ARCHIVED_SINCE = ("portal-export", "portal-login")
+_LATE_PARENT = "gift-cards"
+
+
+def imported(project: str) -> timedelta:
+    """How long before now the project's flags were imported first."""
+    return timedelta(days=200) if project == PORTAL else timedelta(days=37, hours=3)
+
+
+def earlier(flag: DemoFlag) -> DemoFlag:
+    """The flag as it was imported first."""
+    changed: Document = {"production": _EARLIER.get(flag.name, flag.production)}
+    if flag.name in _ARCHIVED_SINCE:
+        changed["archived"] = False
+    if flag.name == _LATE_PARENT:
+        changed["parents"] = ()
+    return replace(flag, **changed)
+
+
+class Step(NamedTuple):
+    """``ago``: how long before now ``person`` did this."""
+
+    ago: timedelta
+    person: str
+    act: Callable[[Caller], object]
+
+
+def acting(user: User) -> Caller:
+    """Somebody who may do anything, such as what they no longer may."""
+    return Caller(user=user, rights=EVERYTHING)
+
+
+def tell(now: datetime, import_storefront: Callable[[Caller], object]) -> None:
+    """Does every step as its person, at its time."""
+    users = User.objects.in_bulk(field_name="username")
+    for ago, person, act in sorted(_steps(import_storefront), key=lambda step: -step.ago):
+        with at(now - ago):
+            act(acting(users[person]))
+
+
+def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
+    shop = "checkout"
+    day, hour, minute = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+    yield Step(28 * day, "aisha", _ramp(shop, "checkout-redesign", "7"))
+    yield Step(21 * day, "aisha", _ramp(shop, "checkout-redesign", "10"))
+    yield Step(
+        14 * day, "maria", lambda caller: change_tags("search-v2", [("simple", "ranking")], caller=caller)
+    )
+    yield Step(9 * day, "lukas", _ramp(shop, "one-click-pay", "75"))
+    yield Step(3 * day, "maria", _switch("maintenance-banner", enable_flag))
+    yield Step(3 * day - 25 * minute, "maria", _switch("maintenance-banner", disable_flag))
+    yield Step(
+        day + 20 * minute, "maria", lambda caller: archive_flags(PORTAL, _ARCHIVED_SINCE, caller=caller)
+    )
+    yield Step(day, "lukas", _ramp(shop, "one-click-pay", "100"))
+    yield Step(day - 40 * minute, "lukas", _gift_cards)
+    yield Step(3 * hour, "aisha", _split_evenly)
+    yield Step(hour, IMPORTER, import_storefront)
+    yield Step(18 * minute, "maria", _ramp("storefront", "dark-theme", "50"))
+
+
+def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object]:
+    def act(caller: Caller) -> object:
+        strategy = _strategy(flag)
+        parameters = strategy.parameters | {"rollout": percentage}
+        return update_strategy(
+            project, flag, "production", str(strategy.pk), {"parameters": parameters}, caller=caller
+        )
+
+    return act
+
+
+def _switch(flag: str, turn: Callable[..., object]) -> Callable[[Caller], object]:
+    return lambda caller: turn("default", flag, "production", caller=caller)
+
+
+def _gift_cards(caller: Caller) -> None:
+    flag = next(flag for flag in FLAGS["checkout"] if flag.name == _LATE_PARENT)
+    for parent in flag.parents:
+        add_dependency("checkout", flag.name, parent, caller=caller)
+
+
+def _split_evenly(caller: Caller) -> object:
+    strategy = _strategy("buy-now-button")
+    variants = [each | {"weight": 500} for each in strategy.variants]
+    return update_strategy(
+        "checkout", "buy-now-button", "production", str(strategy.pk), {"variants": variants}, caller=caller
+    )
+
+
+def _strategy(flag: str) -> Strategy:
+    return Strategy.objects.get(flag__name=flag, environment="production")

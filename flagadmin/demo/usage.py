@@ -1,0 +1,123 @@
+"""Usage of the demo's flags: now, by hour and by day. The numbers depend on names and times only."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
+from zlib import crc32
+
+from flagadmin.demo.definitions import Document
+from flagadmin.demo.flags import FLAGS
+from flagadmin.demo.people import USAGE, DemoUsage
+from projects.applications.store_report import store_report
+from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
+from projects.applications.usage_sums import refresh_totals
+from projects.models import Flag, FlagLastSeen, UsageDay, UsageHour
+
+HOURS, DAYS = 26, 30
+# Calls by hour of the day (UTC), in per cent of the busiest.
+_BY_HOUR = (22, 16, 12, 10, 9, 12, 21, 38, 58, 74, 83, 88, 92, 89, 86, 90, 95, 100, 98, 87, 72, 56, 42, 30)
+_CALLS = 400  # of an instance in the busiest hour
+_FLAGS = {flag.name: flag for flags in FLAGS.values() for flag in flags}
+_LONG_AGO = {("small-cart-hint", "production"): timedelta(days=41)}
+
+
+def report_usage(now: datetime) -> None:
+    """Brings the instances online. Hours and days without numbers get theirs."""
+    report = _online(now)
+    known = set(UsageHour.objects.order_by().values_list("hour", flat=True).distinct())
+    for use in USAGE:
+        for back in range(1, HOURS + 1):
+            hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=back)
+            if hour not in known and use.minutes_ago < back * 60:
+                _add_hour(report, use, hour, now)
+    store_report(report, now=now)
+    ids = dict(Flag.objects.filter(name__in=_FLAGS).values_list("name", "id"))
+    if not UsageDay.objects.exists():
+        UsageDay.objects.bulk_create(list(_days(now, ids)))
+    for (flag, environment), ago in _LONG_AGO.items():
+        place = {"flag_id": ids[flag], "environment": environment}
+        FlagLastSeen.objects.get_or_create(**place, defaults={"seen_at": now - ago})
+    refresh_totals(now=now)
+
+
+def _online(now: datetime) -> UsageReport:
+    report = UsageReport()
+    for use in USAGE:
+        version = use.sdk.rpartition(":")[2]
+        for number in range(1, use.instances + 1):
+            place = InstanceKey(use.application, f"{use.application}-{version}-{number}", use.environment)
+            report.add_instance(place, Instance(sdk_version=use.sdk, sdk_type="backend"))
+        for flag in use.flags:
+            count = _count(flag, use.environment, 17)
+            at = now - timedelta(minutes=use.minutes_ago)
+            report.add_count(FlagUse(use.application, flag, use.environment), at, count, now=now)
+    return report
+
+
+def _add_hour(report: UsageReport, use: DemoUsage, hour: datetime, now: datetime) -> None:
+    for flag in use.flags:
+        calls = _calls(use, flag, hour) * _BY_HOUR[hour.hour] // 100
+        report.add_count(
+            FlagUse(use.application, flag, use.environment),
+            hour,
+            _count(flag, use.environment, calls),
+            now=now,
+        )
+
+
+def _days(now: datetime, ids: dict[str, int]) -> Iterator[UsageDay]:
+    """The days before those that the hours cover."""
+    sums: dict[tuple[str, str, datetime], int] = {}
+    today = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
+    for use in USAGE:
+        for flag in use.flags:
+            for back in range(2, DAYS + 1):
+                day = today - timedelta(days=back)
+                weekend = 0.55 if day.weekday() > 4 else 1.0
+                grown = 1 - back / 90
+                calls = round(_calls(use, flag, day) * sum(_BY_HOUR) / 100 * weekend * grown)
+                key = (flag, use.environment, day)
+                sums[key] = sums.get(key, 0) + calls
+    for (flag, environment, day), calls in sums.items():
+        count = _count(flag, environment, calls)
+        yield UsageDay(
+            flag_id=ids[flag],
+            environment=environment,
+            day=day.date(),
+            yes=count.yes,
+            no=count.no,
+            variants=count.variants,
+        )
+
+
+def _calls(use: DemoUsage, flag: str, at: datetime) -> int:
+    noise = 85 + crc32(f"{flag} {use.application} {at:%Y%m%d%H}".encode()) % 31
+    return max(1, use.instances * _CALLS * noise // 100)
+
+
+def _count(flag: str, environment: str, calls: int) -> Count:
+    """How many of the calls were on, and the variants they got."""
+    place = getattr(_FLAGS[flag], environment)
+    if not place.enabled:
+        return Count(no=calls)
+    strategies = [each for each in place.strategies if not each.get("disabled")]
+    share = max((_share(each) for each in strategies), default=100)
+    yes = round(calls * share / 100)
+    variants: list[Document] = place.variants or next(
+        (each["variants"] for each in strategies if each.get("variants")), []
+    )
+    return Count(yes=yes, no=calls - yes, variants=_split(variants, yes))
+
+
+def _share(strategy: Document) -> int:
+    parameters = strategy["parameters"]
+    share = int(parameters.get("rollout", parameters.get("percentage", 100)))
+    return share if not strategy["constraints"] and not strategy["segments"] else share * 2 // 3
+
+
+def _split(variants: list[Document], calls: int) -> dict[str, int]:
+    """By weight, a little off, as measured numbers are."""
+    total = sum(variant["weight"] for variant in variants)
+    return {
+        variant["name"]: round(calls * variant["weight"] / total * (98 + 4 * (place % 2)) / 100)
+        for place, variant in enumerate(variants)
+    }
