@@ -32,7 +32,8 @@ OPEN_ATTENTION = 5  # more of it unfolds
 NO_CHANGES = [
     event.value
     for event in EventType
-    if event.startswith("user-log") or event.endswith(("-favorited", "-unfavorited"))
+    if event.startswith(("user-log", "user-password", "pat-"))
+    or event.endswith(("-favorited", "-unfavorited"))
 ]
 
 

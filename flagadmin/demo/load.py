@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 from django.utils import timezone
 
+from flagadmin.db.transactions import transactional
 from flagadmin.demo import story
 from flagadmin.demo.clock import at
 from flagadmin.demo.definitions import DemoFlag, import_body
@@ -54,8 +55,9 @@ BEGAN = timedelta(days=210)
 EXPIRING = "web-shop in production"
 
 
+@transactional
 def load_demo() -> User:
-    """Creates whatever demo data is missing. Returns the demo's admin.
+    """Creates whatever demo data is missing, or nothing if it fails. Returns the demo's admin.
 
     The first time, its changes are spread over the weeks before now.
     """
@@ -71,7 +73,7 @@ def load_demo() -> User:
         _tokens(now, caller)
     if is_new:
         _first_imports(now)
-        story.tell(now, lambda caller: _import("storefront", "production", FLAGS["storefront"], caller))
+        story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
         _favourites(admin)
     else:
         _missing_flags()

@@ -43,7 +43,7 @@ _EARLIER: dict[str, DemoEnvironment] = {
         rollout(
             100,
             variants=[
-                variant("buy-now", 900, payload=("string", "Buy now")),
+                variant("buy-now", 900, kind="fix", payload=("string", "Buy now")),
                 variant("order", 100, payload=("string", "Order")),
             ],
         )
@@ -64,7 +64,13 @@ _EARLIER: dict[str, DemoEnvironment] = {
     ),
 }
 _ARCHIVED_SINCE = ("portal-export", "portal-login")
+_RAMPED_TODAY = "dark-theme"
 _LATE_PARENT = "gift-cards"
+
+
+def second_import() -> list[DemoFlag]:
+    """The storefront's flags as the pipeline imported them an hour ago."""
+    return [earlier(flag) if flag.name == _RAMPED_TODAY else flag for flag in FLAGS["storefront"]]
 
 
 def imported(project: str) -> timedelta:
@@ -109,7 +115,7 @@ def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
     yield Step(28 * day, "aisha", _ramp(shop, "checkout-redesign", "7"))
     yield Step(21 * day, "aisha", _ramp(shop, "checkout-redesign", "10"))
     yield Step(
-        14 * day, "maria", lambda caller: change_tags("search-v2", [("simple", "ranking")], caller=caller)
+        14 * day, "maria", lambda caller: change_tags("api-rate-limits", [("simple", "quota")], caller=caller)
     )
     yield Step(9 * day, "lukas", _ramp(shop, "one-click-pay", "75"))
     yield Step(3 * day, "maria", _switch("maintenance-banner", enable_flag))
@@ -121,7 +127,7 @@ def _steps(import_storefront: Callable[[Caller], object]) -> Iterator[Step]:
     yield Step(day - 40 * minute, "lukas", _gift_cards)
     yield Step(3 * hour, "aisha", _split_evenly)
     yield Step(hour, IMPORTER, import_storefront)
-    yield Step(18 * minute, "maria", _ramp("storefront", "dark-theme", "50"))
+    yield Step(18 * minute, "maria", _ramp("storefront", _RAMPED_TODAY, "50"))
 
 
 def _ramp(project: str, flag: str, percentage: str) -> Callable[[Caller], object]:
@@ -147,7 +153,7 @@ def _gift_cards(caller: Caller) -> None:
 
 def _split_evenly(caller: Caller) -> object:
     strategy = _strategy("buy-now-button")
-    variants = [each | {"weight": 500} for each in strategy.variants]
+    variants = [each | {"weight": 500, "weightType": "variable"} for each in strategy.variants]
     return update_strategy(
         "checkout", "buy-now-button", "production", str(strategy.pk), {"variants": variants}, caller=caller
     )

@@ -84,6 +84,19 @@ class GroupedChange:
         return self.rows[0].fields if len(self.rows) == 1 else ()
 
     @property
+    def project(self) -> str | None:
+        """The project, if it is the same one for all."""
+        projects = {row.event.project for row in self.rows} or {self.event.project}
+        return next(iter(projects)) if len(projects) == 1 else None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the sentence says everything, so that rows and fields would repeat it."""
+        if any(part.mark for part in self.sentence):
+            return True
+        return self.number <= NAMED and not self.pills and not any(row.fields for row in self.rows)
+
+    @property
     def is_import(self) -> bool:
         return self.event.type == E.FEATURES_IMPORTED
 

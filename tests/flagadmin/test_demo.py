@@ -1,13 +1,22 @@
 """`manage.py demo` loads its data once, with a flag for each reason for a result."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from flagadmin.audit.models import AuditEvent
-from flagadmin.demo.flags import FLAGS, VISITOR
+from flagadmin.console.attention import needs_attention
+from flagadmin.demo.definitions import import_body
+from flagadmin.demo.flags import ENVIRONMENTS, FLAGS, VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
+from groups.access import Caller
 from groups.models import Group, User
+from importer.body.schemas import read_body
+from importer.plan.build import plan_import
 from playground.engine.operators import OPERATORS
-from projects.models import Environment, Flag, Segment, Strategy
+from projects.flags.evaluations import evaluations_by_day, evaluations_by_hour, installation_usage
+from projects.models import Environment, FavouriteFlag, Flag, Segment, Strategy
 from tests.support.cast import client
 
 pytestmark = pytest.mark.django_db
@@ -40,6 +49,38 @@ def test_a_second_run_leaves_added_environments_alone(admin):
     Environment.objects.create(name="canary", type="test")
     load_demo()
     assert not Strategy.objects.filter(environment="canary").exists()
+
+
+def test_every_page_has_something_to_show(admin):
+    caller, now = Caller(user=admin), timezone.now()
+    kinds = {item.kind for item in needs_attention(caller)}
+    assert kinds == {"import", "token", "stale", "overdue", "sdk"}
+    assert installation_usage(caller).evaluations > 100_000
+    flag = Flag.objects.get(name="search-v2")
+    by_day = evaluations_by_day(flag.pk, ["production"])["production"]
+    assert all(count.yes for count in by_day.counts[:-1])
+    assert set(by_day.variants) == {"ranker-a", "ranker-b"}
+    assert (
+        sum(1 for count in evaluations_by_hour(flag.pk, ["production"])["production"].counts if count.yes)
+        > 22
+    )
+    assert FavouriteFlag.objects.filter(user=admin).count() == 4
+    assert len({event.created_at.date() for event in AuditEvent.objects.all()}) > 8
+    yesterday = now.date() - timedelta(days=1)
+    assert AuditEvent.objects.filter(created_at__date=yesterday, type="feature-strategy-update").exists()
+
+
+def test_the_past_leads_to_the_flags_as_they_are_defined(admin):
+    for project, flags in FLAGS.items():
+        for environment in ENVIRONMENTS:
+            body = read_body(import_body(project, environment, flags, story_segments()))
+            counts = plan_import(body, caller=Caller.system()).counts
+            assert not counts.get("create"), project
+            assert counts.get("change", 0) == (1 if project == "platform" else 0), project  # a tag was added
+
+
+def story_segments():
+    return dict(Segment.objects.values_list("name", "id"))
 
 
 def test_one_flag_of_each_reason(admin):
