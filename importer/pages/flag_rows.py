@@ -14,7 +14,7 @@ State = ImportRun.State
 ACTIONS = {
     "create": ("new", "plus"),
     "change": ("changed", "info"),
-    "same": ("the same", "off"),
+    "same": ("the same", ""),
     "skip": ("skipped", "warn"),
     "refuse": ("blocked", "error"),
 }

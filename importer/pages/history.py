@@ -1,6 +1,6 @@
 """/imports/: past imports, and the user's own pending ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.models import Q
@@ -52,14 +52,19 @@ class HistoryPage(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         rows = [
-            (run, counts_text(run), STATES[run.state], MARKS.get(run.state, "plain"))
+            (run, list(counts_of(run)), STATES[run.state], MARKS.get(run.state, "plain"))
             for run in kwargs["listing"].rows
         ]
         return super().get_context_data(runs=rows, **kwargs)
 
 
+def counts_of(run: ImportRun) -> Iterator[tuple[int, str, str]]:
+    """The number of flags for each result that there is, with its label and the class of its pill."""
+    for key, (label, mark) in ACTIONS.items():
+        if run.counts.get(key):
+            yield run.counts[key], label, mark
+
+
 def counts_text(run: ImportRun) -> str:
     """The number of flags for each result: ``3 new, 1 changed``."""
-    return ", ".join(
-        f"{run.counts[key]:,} {label}" for key, (label, _) in ACTIONS.items() if run.counts.get(key)
-    )
+    return ", ".join(f"{number:,} {label}" for number, label, _ in counts_of(run))

@@ -17,7 +17,8 @@ from groups.permissions import Permission
 from importer.apply.undo import undo_import
 from importer.isolation import run_isolated
 from importer.models import ImportRun
-from importer.pages.flag_rows import ACTIONS, FlagRow, csv_rows, listing_of
+from importer.pages.flag_rows import FlagRow, csv_rows, listing_of
+from importer.pages.history import counts_of
 from importer.pages.preview import preview_context
 from importer.pages.upload import STEPS
 from importer.runs import access_run, check, confirm, run_document
@@ -83,7 +84,7 @@ class RunPage(ConsolePage):
             run=self.run,
             is_pending=is_pending,
             steps=STEPS,
-            counts=[(self.run.counts.get(action, 0), *label) for action, label in ACTIONS.items()],
+            counts=list(counts_of(self.run)),
             written=self.run.counts.get("create", 0) + self.run.counts.get("change", 0),
             progress=run_document(self.run),
             may_undo=may_update,

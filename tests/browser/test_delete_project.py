@@ -24,8 +24,7 @@ def test_the_blockers_are_archived_and_the_project_is_deleted_by_typing_its_id(v
         "2 flags are still active. Archive them first; the project can be deleted after that."
     )
     row = page.get_by_role("row", name="portal-read-only")
-    expect(row).to_contain_text("portal-read-only was evaluated by portal-web")
-    expect(row).to_contain_text(re.compile(r"\d+\sminutes ago\. Once archived, applications get"))
+    expect(row).to_contain_text(re.compile(r"portal-web, \d+\sminutes ago"))
     expect(red).to_be_disabled()
     expect(page.locator("#blocked")).to_have_text("2 flags are still active.")
 
