@@ -11,7 +11,7 @@ from django.http import HttpRequest, QueryDict
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
-from flagadmin.edit_conflicts import Expected, fingerprint
+from flagadmin.edit_conflicts import Expected, check_expected, fingerprint
 from flagadmin.errors import AppError, EditConflict, clipped
 
 MOST_EVENTS = 10
@@ -114,6 +114,10 @@ class EditConflictMixin:
         else:
             last = last_event(self.events())
             self.version = FormVersion(fingerprint(self.current_document()), last)
+
+    def check_version(self) -> None:
+        """Raises EditConflict. The action checks again, under the lock."""
+        check_expected(self.version.expected, self.current_document())
 
     def show_conflict(self, error: AppError) -> None:
         if isinstance(error, EditConflict):

@@ -5,6 +5,7 @@
     {% evaluation_chart hours "Evaluations in production, last 24 hours" %}
     {% share_bar 50 %}
     {% variant_split_chart weights measured "Variants in production" %}
+    {% variant_weights weights %}
     {% adoption_chart versions "SDK versions" %}
 """
 
@@ -37,6 +38,12 @@ def variant_split_chart(
 ) -> dict[str, Any]:
     """Two bars: variants by configured weight, and by how often SDKs reported them."""
     return {"chart": charts.variant_split(weights, measured), "title": title, "id": _id(title)}
+
+
+@register.inclusion_tag("charts/variant_weights.html")
+def variant_weights(weights: Mapping[str, float]) -> dict[str, Any]:
+    """One bar of variants by weight, with a legend."""
+    return {"slices": charts.slices(weights)}
 
 
 @register.inclusion_tag("charts/adoption.html")

@@ -5,7 +5,7 @@ values are added to those that people read most.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
 from typing import Any
@@ -17,6 +17,7 @@ from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import template_of
 from projects.console import flag_url, project_url
 from projects.history import diff
+from projects.models import Segment
 from projects.sentences import strategy_summary
 
 MOST_FIELDS, MOST_LETTERS = 12, 250
@@ -192,10 +193,11 @@ _LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit"
 
 def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
     """The fields that changed, shortened to what a page can show."""
-    found = [
-        FieldChange(change.field, _short(change.before), _short(change.after))
-        for change in _CHANGES.get(event.type, _of_documents)(event, names)
-    ]
+    return _shown(_CHANGES.get(event.type, _of_documents)(event, names))
+
+
+def _shown(changes: Iterable[FieldChange]) -> list[FieldChange]:
+    found = [FieldChange(change.field, _short(change.before), _short(change.after)) for change in changes]
     if (more := len(found) - MOST_FIELDS) > 1:
         found[MOST_FIELDS:] = [FieldChange(f"{more:,} more", None, "")]
     return found
@@ -241,6 +243,18 @@ def _of_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
         yield from map(_field_change, diff.strategy_diff(before, after, names.segments))
     else:
         yield FieldChange("Strategy", _summary(before, names), _summary(after, names))
+
+
+def strategy_changes(before: Document, after: Document) -> list[FieldChange]:
+    """The differences of two strategies, shortened to what a page can show."""
+    ids = {*before["segments"], *after["segments"]}
+    segments = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
+    if before["name"] == after["name"]:
+        found = [_field_change(change) for change in diff.strategy_diff(before, after, segments)]
+    else:
+        names = Names({}, segments)
+        found = [FieldChange("Strategy", _summary(before, names), _summary(after, names))]
+    return _shown([change for change in found if (change.before or "") != (change.after or "")])
 
 
 def _summary(strategy: Any, names: Names) -> str | None:

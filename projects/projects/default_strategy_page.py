@@ -53,8 +53,7 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
 
     def sentences_now(self) -> list[Summary | str]:
         self.configured = project_environment(self.project_id, self.environment).default_strategy
-        defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
-        return strategy_sentences(default_strategy_document(self.configured, defaults))
+        return strategy_sentences(default_strategy_document(self.configured, self.defaults))
 
     @property
     def locked(self) -> bool:
@@ -64,15 +63,25 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         archived = self.project.archived_at is not None
         return "This project is archived and read-only." if archived else super().why_locked()
 
+    @property
+    def kept(self) -> Document:
+        """The configured strategy, or else one that is on for everyone."""
+        return strategy_document(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
+
+    @property
+    def defaults(self) -> StrategyDefaults:
+        return StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
+
     def stored_document(self) -> Document:
-        """The configured strategy, one that is on for everyone, or an empty one of the type just chosen."""
-        defaults = StrategyDefaults(flag="", stickiness=self.project.default_stickiness)
-        configured = self.configured or {"name": FLEXIBLE_ROLLOUT}
-        name = self.request.POST.get("name") or configured["name"]
-        return strategy_document(configured if name == configured["name"] else {"name": name}, defaults)
+        """The configured strategy, or an empty one of the type just chosen."""
+        name = self.request.POST.get("name") or self.kept["name"]
+        return self.kept if name == self.kept["name"] else strategy_document({"name": name}, self.defaults)
 
     def check(self, document: Document) -> None:
         checked_strategy(self.project, document)
+
+    def needs_confirmation(self, document: Document) -> bool:
+        return False  # it changes no flag
 
     def save(self, document: Document) -> str:
         set_default_strategy(

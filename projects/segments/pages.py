@@ -1,6 +1,5 @@
 """/segments/: the list of segments, and the pages that create, edit and delete one."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +26,9 @@ from projects.segments import actions
 from projects.segments.documents import segment_document
 from projects.sentences import Summary, constraint_sentence, shortened
 from projects.strategies.constraint_forms import (
-    NEW,
+    MOST_OFFERED,
     ConstraintFields,
+    change_rows,
     constraint_rows,
     given_constraints,
     operator_choices,
@@ -104,6 +104,7 @@ class SegmentForm(ConsolePage):
 
     template_name = "segments/segment.html"
     restores = True
+    stored: dict[str, Any] = {"constraints": ()}  # the segment before editing
     button = "Create segment"
     title = "New segment"
 
@@ -136,12 +137,9 @@ class SegmentForm(ConsolePage):
         self.find()
         self.read(request)
         do = request.POST.get("do", "save")
-        if do == "add-constraint":
-            self.segment.constraints.append(dict(NEW))
-        elif found := re.fullmatch(r"remove-constraint-(\d{1,4})", do):
-            del self.segment.constraints[int(found[1]) : int(found[1]) + 1]
-        elif do == "save":
+        if do == "save":
             return self.try_to_save()
+        change_rows(self.segment.constraints, do, self.stored["constraints"])
         return self.render_to_response(self.get_context_data())
 
     def refused(self, error: AppError) -> None:
@@ -151,7 +149,7 @@ class SegmentForm(ConsolePage):
         self.segment.name = request.POST.get("name", "").strip()
         self.segment.description = request.POST.get("description", "").strip() or None
         self.segment.project_id = request.POST.get("project") or None
-        self.segment.constraints = given_constraints(request.POST)
+        self.segment.constraints = given_constraints(request.POST, self.stored["constraints"])
 
     def try_to_save(self) -> HttpResponseBase:
         rows = self.segment.constraints
@@ -178,7 +176,7 @@ class SegmentForm(ConsolePage):
         return super().get_context_data(
             segment=self.segment,
             rows=constraint_rows(self.segment.constraints, constraint_fields, by_place["constraints"]),
-            fields=constraint_fields.names,
+            fields=constraint_fields.names[:MOST_OFFERED],
             operators=operator_choices(),
             projects=list(dict.fromkeys([*self.projects(), *filter(None, [self.segment.project_id])])),
             summary=conditions_summary(stored_constraints(self.segment.constraints)),

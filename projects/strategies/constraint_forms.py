@@ -2,7 +2,7 @@
 
 The inputs of a row are named ``c-N-…``; hidden inputs ``c`` list the numbers. Values that the operator does
 not read are kept while the form is being filled in, so that changing the operator loses nothing. They are not
-saved.
+saved. Long values stay on the server (``kept_values.py``): a row has ``c-N-kept`` in place of its values.
 """
 
 import json
@@ -18,13 +18,19 @@ from playground.engine.coercion import objects_of, strings_of, text_of
 from playground.engine.literals import constraint_number
 from playground.engine.operators import OPERATORS
 from projects.models import ContextField
-from projects.strategies.constraint_rules import PARTIAL
+from projects.strategies.constraint_rules import PARTIAL, shortened
+from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.known_names import usable
+from projects.strategies.operator_help import HELP
 from projects.strategies.value_list import read_values, values_text
 
 Document = dict[str, Any]
 LOCAL_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
-NEW = {"contextName": "", "operator": "IN", "values": []}
+_BUTTON = re.compile(r"(remove-constraint|show-values)-(\d{1,4})")
+NEW = {"contextName": "", "operator": "IN", "values": [], "kept": False}
+MOST_OFFERED = 200  # context fields offered by name; others can be typed
+MOST_CHOICES = 24  # legal values shown as checkboxes or options
+MOST_SHOWN = 3  # values of a long list
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +50,11 @@ class ConstraintFields:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRow:
-    """A row of the form. ``kind`` is the input: list, checks, select, number, time or text.
+    """A row of the form. ``kind`` is the input: list, checks, select, number, time, text or kept.
 
     ``options`` are (value, selected) pairs. ``was`` has the displayed values as JSON, so that an input that was
-    not edited returns exactly these.
+    not edited returns exactly these. A row of kind "kept" shows the values ``first`` and the number ``more``;
+    ``kept`` is the reference to all of them.
     """
 
     number: int
@@ -59,6 +66,10 @@ class ConstraintRow:
     was: str
     options: Sequence[tuple[str, bool]]
     hint: str
+    help: str
+    kept: str
+    first: Sequence[str]
+    more: int
     inverted: bool
     may_invert: bool
     case_insensitive: bool
@@ -74,12 +85,25 @@ def operator_choices() -> list[tuple[str, str]]:
     ]
 
 
-def given_constraints(given: QueryDict) -> list[Document]:
-    """The constraints of a submitted form, in order, each with both ``values`` and ``value``."""
-    return [_given(given, f"c-{number}-") for number in given.getlist("c")]
+def given_constraints(given: QueryDict, stored: Any) -> list[Document]:
+    """The constraints of a submitted form, in order, each with both ``values`` and ``value``.
+
+    ``stored`` are the constraints whose values rows may refer to.
+    """
+    lists = (_selected(constraint) for constraint in objects_of(stored))
+    kept = KeptValues(values for values in lists if is_long(values))
+    return [_given(given, f"c-{number}-", kept) for number in given.getlist("c")]
 
 
-def _given(given: QueryDict, prefix: str) -> Document:
+def _given(given: QueryDict, prefix: str, kept: KeptValues) -> Document:
+    if referred := given.get(f"{prefix}kept"):
+        values = kept.get(referred)
+        own = {"values": values or [], "value": "", "kept": values is not None, "lost": values is None}
+        return _entered(given, prefix) | own
+    return _entered(given, prefix)
+
+
+def _entered(given: QueryDict, prefix: str) -> Document:
     shown = _shown(given.get(f"{prefix}was", ""))
     place = {value: index for index, value in enumerate(shown)}
     ticked = sorted(given.getlist(f"{prefix}choice"), key=lambda value: place.get(value, len(place)))
@@ -90,7 +114,35 @@ def _given(given: QueryDict, prefix: str) -> Document:
         "value": _value(given.get(f"{prefix}value", ""), shown[0] if shown else ""),
         "inverted": f"{prefix}inverted" in given,
         "caseInsensitive": f"{prefix}case" in given,
+        "kept": False,
     }
+
+
+def change_rows(rows: list[Document], do: str, stored: Any) -> None:
+    """Does what a button of the rows is for: adds or removes one, or puts the long values of one into the form."""
+    if do == "add-constraint":
+        rows.append(dict(NEW))
+    elif (found := _BUTTON.fullmatch(do)) and int(found[2]) < len(rows):
+        if found[1] == "remove-constraint":
+            del rows[int(found[2])]
+        else:
+            _show_values(rows, int(found[2]), stored)
+
+
+def _show_values(rows: list[Document], index: int, stored: Any) -> None:
+    """Puts the values of one row into the form. Other rows whose values are as stored are shortened again."""
+    known = [_selected(constraint) for constraint in objects_of(stored)]
+    for place, row in enumerate(rows):
+        row["kept"] = place != index and (row["kept"] or _selected(row) in known) and is_long(_selected(row))
+
+
+def _selected(constraint: Mapping[str, Any]) -> list[str]:
+    """The values that the operator reads; for the other kind of operator, what these would become."""
+    values, value = strings_of(constraint.get("values")), text_of(constraint.get("value"))
+    operator = OPERATORS.get(text_of(constraint.get("operator")), OPERATORS["IN"])
+    if operator.takes == "values":
+        return values or ([value] if value else [])
+    return [value or (values[0] if values else "")]
 
 
 def _shown(text: str) -> list[str]:
@@ -151,30 +203,38 @@ def _row(
 ) -> ConstraintRow:
     field, name = text_of(document.get("contextName")), text_of(document.get("operator"))
     operator = OPERATORS.get(name, OPERATORS["IN"])
-    values, value = strings_of(document.get("values")), text_of(document.get("value"))
-    if operator.takes == "values":
-        values = values or ([value] if value else [])
-    else:
-        value = value or (values[0] if values else "")
+    selected = _selected(document)
+    value = "" if operator.takes == "values" else selected[0]
     legal = [] if operator.family in PARTIAL else available.legal.get(field, [])
-    kind = _kind(operator.takes, operator.family, value, bool(legal))
-    selected = values if operator.takes == "values" else [value]
+    options = list(dict.fromkeys([*legal, *filter(None, selected)])) if legal else []
+    if kept := is_long(selected) and document.get("kept", True):
+        kind = "kept"
+    else:
+        kind = _kind(operator.takes, operator.family, value, _can_choose(options))
     return ConstraintRow(
         number=number,
         field=field,
         operator=name,
         kind=kind,
-        values=values_text(values),
+        values=values_text(selected) if kind == "list" else "",
         value=(local_time(value) or "") if kind == "time" else value,
-        was=json.dumps(selected),
-        options=[(text, text in selected) for text in dict.fromkeys([*legal, *filter(None, selected)])],
+        was="" if kept else json.dumps(selected),
+        options=[(text, text in selected) for text in options] if kind in ("checks", "select") else [],
         hint=HINTS.get(operator.family, ""),
+        help=HELP.get(name, ""),
+        kept=reference(selected) if kept else "",
+        first=[shortened(text, 40) for text in selected[:MOST_SHOWN]] if kept else [],
+        more=max(len(selected) - MOST_SHOWN, 0),
         inverted=bool(document.get("inverted")),
         may_invert=name != "REGEX",
         case_insensitive=bool(document.get("caseInsensitive")),
         may_fold=_folds(operator.family),
-        errors=errors,
+        errors=[LOST, *errors] if document.get("lost") else errors,
     )
+
+
+def _can_choose(options: Sequence[str]) -> bool:
+    return 0 < len(options) <= MOST_CHOICES and not is_long(options)
 
 
 HINTS = {
@@ -185,10 +245,10 @@ HINTS = {
 }
 
 
-def _kind(takes: str, family: str, value: str, has_legal: bool) -> str:
+def _kind(takes: str, family: str, value: str, may_choose: bool) -> str:
     if takes == "values":
-        return "checks" if has_legal else "list"
-    if has_legal:
+        return "checks" if may_choose else "list"
+    if may_choose:
         return "select"
     if family == "number" and (not value or constraint_number(value) is not None):
         return "number"

@@ -4,29 +4,35 @@ Every button submits the whole form and names its action in ``do``. Only "save" 
 """
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from flagadmin.errors import AppError, NotFound, Problem, ValidationError
 from groups.console import ConsolePage
 from groups.permissions import Permission
-from projects.models import Segment, StrategyType
+from projects.flags.flag_rows import PRODUCTION
+from projects.history.descriptions import FieldChange, strategy_changes
+from projects.models import Environment, Segment, StrategyType
 from projects.sentences import Summary, strategy_summary, variants_sentence
-from projects.strategies.constraint_forms import NEW, ConstraintFields, operator_choices, stored_constraints
+from projects.strategies.constraint_forms import (
+    MOST_OFFERED,
+    ConstraintFields,
+    change_rows,
+    operator_choices,
+    stored_constraints,
+)
 from projects.strategies.forms import carried_parameters, given_strategy, strategy_inputs, was_left
 from projects.strategies.rules import strategy_warnings
-from projects.strategies.variant_forms import NEW as NEW_VARIANT
-from projects.strategies.variant_forms import in_percent
+from projects.strategies.variant_forms import change_variants, in_percent
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
 Document = dict[str, Any]
-_REMOVE = re.compile(r"remove-(constraint|variant)-(\d{1,4})")
 
 
 class StrategyEditor(ConsolePage):
@@ -47,6 +53,8 @@ class StrategyEditor(ConsolePage):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.problems: list[Problem] = []
         self.refusal: AppError | None = None
+        self.opened = ""  # the parameter whose long value is to be in the form
+        self.asking = ""  # what the page asks to confirm: "save" or "delete"
         return super().dispatch(request, *args, **kwargs)
 
     def find(self) -> None:
@@ -66,6 +74,11 @@ class StrategyEditor(ConsolePage):
         raise NotImplementedError
 
     @property
+    def kept(self) -> Document:
+        """The strategy whose long values the form refers to."""
+        return self.stored
+
+    @property
     def locked(self) -> bool:
         here = {"project": self.project_id, "environment": self.environment}
         return not any(self.caller.can(permission, **here) for permission in self.permissions)
@@ -81,7 +94,9 @@ class StrategyEditor(ConsolePage):
             messages.success(request, self.remove())
             return HttpResponseRedirect(self.home)
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
-        self.document, self.problems = given_strategy(request.POST, self.stored)
+        self.document, self.problems = given_strategy(
+            request.POST, self.project_id, stored=self.stored, kept=self.kept
+        )
         do = request.POST.get("do", "save")
         if do == "save":
             return self.try_to_save()
@@ -93,6 +108,11 @@ class StrategyEditor(ConsolePage):
         self.problems += strategy_warnings(document, "")
         if not self.problems:
             try:
+                if self.needs_confirmation(document):
+                    self.check(document)
+                    self.check_version()
+                    self.asking = "save"
+                    return self.render_to_response(self.get_context_data())
                 messages.success(self.request, self.save(document))
                 return HttpResponseRedirect(self.back())
             except NotFound:
@@ -101,6 +121,23 @@ class StrategyEditor(ConsolePage):
                 self.refused(error)
         status = self.refusal.status if self.refusal else 400
         return self.render_to_response(self.get_context_data(), status=status)
+
+    def needs_confirmation(self, document: Document) -> bool:
+        """Whether to show what changes first: of a flag in a production environment."""
+        return self.is_production and "confirmed" not in self.request.POST
+
+    def check_version(self) -> None:
+        """Raises EditConflict if the strategy has changed since the form was rendered."""
+
+    @cached_property
+    def is_production(self) -> bool:
+        return Environment.objects.filter(name=self.environment, type=PRODUCTION).exists()
+
+    def changes(self, document: Document) -> list[FieldChange]:
+        """The differences of the form to the stored strategy."""
+        stored = self.stored | {"constraints": stored_constraints(self.stored["constraints"])}
+        variants = variants_document(document["variants"], self.stored["variants"])
+        return strategy_changes(stored, document | {"variants": variants})
 
     def refused(self, error: AppError) -> None:
         """Called when the action raises an error. The form shows the error."""
@@ -111,14 +148,13 @@ class StrategyEditor(ConsolePage):
         return self.document | {"constraints": stored_constraints(self.document["constraints"])}
 
     def change_rows(self, do: str) -> None:
-        if do == "add-constraint":
-            self.document["constraints"].append(dict(NEW))
-        elif do == "add-variant":
-            self.document["variants"].append(dict(NEW_VARIANT))
-        elif found := _REMOVE.fullmatch(do):
-            rows = self.document[f"{found[1]}s"]
-            if int(found[2]) < len(rows):
-                del rows[int(found[2])]
+        if do == "ask-delete":
+            self.asking = "delete"
+        elif do.startswith("show-parameter-"):
+            self.opened = do.removeprefix("show-parameter-")
+        else:
+            change_variants(self.document["variants"], do)
+            change_rows(self.document["constraints"], do, self.kept["constraints"])
 
     def back(self) -> str:
         """The URL of the playground if the user came from there, otherwise ``home``."""
@@ -148,9 +184,16 @@ class StrategyEditor(ConsolePage):
         return left is None or was_left(problem, left.split("\n"))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        inputs = strategy_inputs(self.project_id, self.document, stored=self.stored, problems=self.problems)
+        inputs = strategy_inputs(
+            self.project_id,
+            self.document,
+            stored=self.stored,
+            kept=self.kept,
+            problems=self.problems,
+            opened=self.opened,
+        )
         document = self.new_document()
-        names = {segment.pk: segment.name for segment, _ in inputs.segments}
+        names = {segment.pk: segment.name for segment in inputs.segments}
         return super().get_context_data(
             inputs=inputs,
             summary=strategy_summary(document, segments=names),
@@ -161,7 +204,11 @@ class StrategyEditor(ConsolePage):
             carried=json.dumps(carried_parameters(self.request.POST)),
             refusal=self.refusal if self.refusal and not self.refusal.details else None,
             operators=operator_choices(),
-            fields=ConstraintFields.of(self.project_id).names,
+            fields=ConstraintFields.of(self.project_id).names[:MOST_OFFERED],
+            changes=self.changes(document),
+            asking=self.asking,
+            is_production=self.is_production,
+            home=self.home,
             payload_types=PAYLOAD_TYPES,
             environment=self.environment,
             locked=self.why_locked() if self.locked else "",

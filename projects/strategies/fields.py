@@ -33,6 +33,11 @@ def as_given(value: Any) -> Any:
     return value
 
 
+def _is_disabled(form: Mapping[str, Any]) -> bool:
+    """From a switch "enabled"; browsers send nothing for one that is off, but its companion "switch"."""
+    return "disabled" in form or ("switch" in form and "enabled" not in form)
+
+
 FIELDS = (
     StrategyField(member="name", column="name"),
     StrategyField(
@@ -41,7 +46,7 @@ FIELDS = (
         stored=as_given,
         entered=lambda form: form.get("title", "").strip() or None,
     ),
-    StrategyField(member="disabled", column="disabled", stored=bool, entered=lambda form: "disabled" in form),
+    StrategyField(member="disabled", column="disabled", stored=bool, entered=_is_disabled),
     StrategyField(member="sortOrder", column="sort_order", stored=as_given),
     StrategyField(member="parameters", column="parameters", is_json=True),
     StrategyField(member="constraints", column="constraints", is_json=True),

@@ -14,32 +14,62 @@ from playground.engine.coercion import mapping_of
 from playground.engine.strategies import STRATEGIES
 from projects.models import ContextField, Segment, StrategyType
 from projects.strategies.constraint_forms import (
+    MOST_OFFERED,
     ConstraintFields,
     ConstraintRow,
     constraint_rows,
     given_constraints,
 )
+from projects.strategies.constraint_rules import shortened
 from projects.strategies.fields import FIELDS
+from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.known_names import usable
-from projects.strategies.variant_forms import VariantRow, given_variants, variant_rows
+from projects.strategies.variant_forms import VariantRows, given_variants, variant_rows
 from projects.strategies.variant_rules import variants_document
 
 Document = dict[str, Any]
+SHOWN = 100  # characters of a long value
+ROOM = 16  # per cent of a slider's width that a label takes
 STICKINESS = ("default", "userId", "sessionId", "random")
 _PLACE = re.compile(r"(constraints|variants)\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """The input of a parameter. ``kind``: percentage, number, list, boolean, stickiness or string."""
+    """The input of a parameter. ``kind``: percentage, number, list, boolean, stickiness, string or kept.
+
+    ``saved`` is the stored value. ``kept`` is the reference to a long one that is not in the form.
+    """
 
     name: str
     label: str
     kind: str
     value: str
+    saved: str
+    kept: str
     hint: str
     options: Sequence[str]
     errors: Sequence[str]
+
+    @property
+    def marks(self) -> list[tuple[float, str, str]]:
+        """The labels below the slider of a percentage: (position, text, anchor); the saved one comes first."""
+        saved = _number(self.saved)
+        marks = [] if saved is None else [(saved, f"{saved:g} % saved", _anchor(saved))]
+        ends = (number for number in (0, 25, 50, 75, 100) if saved is None or abs(number - saved) > ROOM)
+        return marks + [(number, f"{number} %", _anchor(number)) for number in ends]
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 100 else None
+
+
+def _anchor(position: float) -> str:
+    return "start" if position < ROOM / 2 else "end" if position > 100 - ROOM / 2 else "middle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +80,64 @@ class StrategyInputs:
     type_title: str
     parameters: Sequence[Parameter]
     constraints: Sequence[ConstraintRow]
-    segments: Sequence[tuple[Segment, bool]]
-    variants: Sequence[VariantRow]
+    segments: Sequence[Segment]
+    other_segments: Sequence[str]
+    variants: VariantRows
     variants_stickiness: str
     stickiness: Sequence[str]
     errors: Sequence[str]
 
+    @property
+    def is_rollout(self) -> bool:
+        return any(parameter.kind == "percentage" for parameter in self.parameters)
 
-def given_strategy(given: QueryDict, stored: Document) -> tuple[Document, list[Problem]]:
-    """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values."""
+
+def given_strategy(
+    given: QueryDict, project_id: str, *, stored: Document, kept: Document
+) -> tuple[Document, list[Problem]]:
+    """The strategy of a submitted form, and the problems found. Constraint rows keep all of their values.
+
+    ``kept`` is the strategy whose long values the form may refer to.
+    """
     name = given.get("name") or stored["name"]
-    variants, problems = given_variants(given, stored.get("variants"))
+    variants, problems = given_variants(given, kept.get("variants"))
+    segments, unknown = _given_segments(given, project_id)
+    parameters, lost = _given_parameters(
+        given, name, stored.get("parameters") or {}, kept.get("parameters") or {}
+    )
     document = {
         **{field.member: field.entered(given) for field in FIELDS if field.entered},
         "name": name,
-        "parameters": _given_parameters(given, name, stored.get("parameters") or {}),
-        "constraints": given_constraints(given),
-        "segments": [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19],
+        "parameters": parameters,
+        "constraints": given_constraints(given, kept.get("constraints")),
+        "segments": segments,
         "variants": variants,
     }
-    return document, problems
+    return document, [*problems, *unknown, *lost]
 
 
-def _given_parameters(given: QueryDict, name: str, stored: Mapping[str, Any]) -> Document:
+def _given_segments(given: QueryDict, project_id: str) -> tuple[list[int], list[Problem]]:
+    """The ids of the segments that were left ticked, and of the one whose name was entered."""
+    ids = [int(text) for text in given.getlist("segment") if text.isdecimal() and len(text) < 19]
+    if not (name := given.get("segment-name", "").strip()):
+        return ids, []
+    found = usable(Segment.objects.filter(name=name), project_id).values_list("pk", flat=True).first()
+    if found is None:
+        return ids, [Problem("segments", f"segment {shortened(name)} not found")]
+    return list(dict.fromkeys([*ids, found])), []
+
+
+def _given_parameters(
+    given: QueryDict, name: str, stored: Mapping[str, Any], kept: Mapping[str, Any]
+) -> tuple[Document, list[Problem]]:
     """The stored parameters updated from the form. Parameters without an input keep their values.
 
     After a change of type, parameters with the same meaning keep the values entered for the previous type.
     """
     is_new_type = given.get("was-name", name) != name
-    typed = _same_meaning(carried_parameters(given)) if is_new_type else _typed(given)
+    typed, lost = _looked_up(carried_parameters(given) if is_new_type else _typed(given), kept)
+    if is_new_type:
+        typed = _same_meaning(typed)
     parameters = dict(stored)
     for parameter, kind in parameter_kinds(name):
         if kind == "boolean" and not is_new_type:
@@ -86,11 +145,24 @@ def _given_parameters(given: QueryDict, name: str, stored: Mapping[str, Any]) ->
         else:
             text = typed.get(parameter, parameters.get(parameter, "") if is_new_type else "")
             parameters[parameter] = _list(text, parameters.get(parameter)) if kind == "list" else text
-    return parameters
+    return parameters, lost
 
 
 def _typed(given: QueryDict) -> dict[str, str]:
+    """The entered parameters. ``kept-NAME`` is the reference to the long value of one."""
     return {name[2:]: given.get(name, "").strip() for name in given if name.startswith("p-")}
+
+
+def _looked_up(typed: Mapping[str, str], stored: Mapping[str, Any]) -> tuple[dict[str, str], list[Problem]]:
+    """The parameters with stored values in place of references, and problems for those that have changed."""
+    found, lost = {}, []
+    for name, text in typed.items():
+        parameter = name.removeprefix("kept-")
+        value = text if name == parameter else KeptValues([stored.get(parameter)]).get(text)
+        found[parameter] = "" if value is None else str(value)
+        if value is None:
+            lost.append(Problem(f"parameters.{parameter}", LOST))
+    return found, lost
 
 
 def carried_parameters(given: QueryDict) -> dict[str, str]:
@@ -99,8 +171,14 @@ def carried_parameters(given: QueryDict) -> dict[str, str]:
         before = json.loads(given.get("carried", ""))
     except (ValueError, RecursionError):
         before = {}
-    texts = {key: value for key, value in mapping_of(before).items() if isinstance(value, str)}
-    return texts | _IMPLIED.get(given.get("was-name", ""), {}) | _typed(given)
+    typed = _typed(given)
+    replaced = {name.removeprefix("kept-") for name in typed}
+    texts = {
+        key: value
+        for key, value in mapping_of(before).items()
+        if isinstance(value, str) and key.removeprefix("kept-") not in replaced
+    }
+    return texts | _IMPLIED.get(given.get("was-name", ""), {}) | typed
 
 
 def _same_meaning(typed: Mapping[str, str]) -> dict[str, str]:
@@ -157,24 +235,35 @@ _HINTS = {
 
 
 def strategy_inputs(
-    project_id: str, document: Document, *, stored: Document, problems: Iterable[Problem] = ()
+    project_id: str,
+    document: Document,
+    *,
+    stored: Document,
+    kept: Document,
+    problems: Iterable[Problem] = (),
+    opened: str = "",
 ) -> StrategyInputs:
-    """The template context of a strategy. Problems are shown beside the inputs that their paths name."""
+    """The template context of a strategy. Problems are shown beside the inputs that their paths name.
+
+    ``kept`` is the strategy whose long values the form may refer to. ``opened`` is the parameter whose long
+    value the user wants to edit.
+    """
     by_place, by_parameter, others = sorted_problems(problems)
     sticky = stickiness_choices(project_id)
     kind = StrategyType.objects.filter(pk=document["name"]).first()
-    selected = set(document["segments"])
-    usable_segments = usable(Segment.objects.all(), project_id).order_by("name")
+    selected = Segment.objects.in_bulk(document["segments"])
+    others_segments = usable(Segment.objects.exclude(pk__in=selected), project_id).order_by("name")
     variants = document["variants"]
     return StrategyInputs(
         document=document,
         type_title=(kind.title if kind else "") or document["name"],
-        parameters=_parameters(document, sticky, by_parameter),
+        parameters=_parameters(document, kept["parameters"], sticky, by_parameter, opened),
         constraints=constraint_rows(
             document["constraints"], ConstraintFields.of(project_id), by_place["constraints"]
         ),
-        segments=[(segment, segment.pk in selected) for segment in usable_segments],
-        variants=variant_rows(shared(variants, stored["variants"]), by_place["variants"]),
+        segments=[selected[pk] for pk in dict.fromkeys(document["segments"]) if pk in selected],
+        other_segments=list(others_segments.values_list("name", flat=True)[:MOST_OFFERED]),
+        variants=variant_rows(shared(variants, stored["variants"]), kept["variants"], by_place["variants"]),
         variants_stickiness=variants[0].get("stickiness", "default") if variants else "default",
         stickiness=sticky,
         errors=others,
@@ -188,16 +277,29 @@ def shared(variants: Sequence[Document], stored: Sequence[Document]) -> list[Doc
 
 
 def _parameters(
-    document: Document, sticky: Sequence[str], errors: Mapping[str, Sequence[str]]
+    document: Document,
+    stored: Mapping[str, Any],
+    sticky: Sequence[str],
+    errors: Mapping[str, Sequence[str]],
+    opened: str,
 ) -> list[Parameter]:
     found = []
     for name, kind in parameter_kinds(document["name"]):
-        value = str(document["parameters"].get(name, ""))
-        if kind == "list":
-            value = "\n".join(_items(value))
-        options = list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else []
+        value, saved = str(document["parameters"].get(name, "")), str(stored.get(name, ""))
+        kept = reference(value) if value == saved and is_long([value]) and name != opened else ""
+        shown = "\n".join(_items(value)) if kind == "list" else value
         found.append(
-            Parameter(name, _LABELS.get(name, name), kind, value, _HINTS.get(name, ""), options, errors[name])
+            Parameter(
+                name=name,
+                label=_LABELS.get(name, name),
+                kind="kept" if kept else kind,
+                value=f"{value[:SHOWN]}…" if kept else shown,
+                saved=saved,
+                kept=kept,
+                hint=_HINTS.get(name, ""),
+                options=list(dict.fromkeys([*sticky, value or "default"])) if kind == "stickiness" else [],
+                errors=errors[name],
+            )
         )
     return found
 

@@ -1,9 +1,11 @@
 """The pages that add and edit a strategy of a flag: …/strategies/new and …/strategies/edit."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.functional import cached_property
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
@@ -15,8 +17,9 @@ from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
+from projects.flags.usage import users_of
 from projects.history.queries import readable_events
-from projects.models import FlagEnvironment, Strategy
+from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.sentences import Summary
 from projects.strategies.actions import (
     access_strategy,
@@ -28,6 +31,8 @@ from projects.strategies.actions import (
 )
 from projects.strategies.editor import Document, StrategyEditor, strategy_sentences, type_choices
 from projects.strategies.rules import StrategyDefaults, default_strategy_document, strategy_document
+
+MOST_COPIES = 30  # environments to copy a strategy to
 
 
 class StrategyPage(StrategyEditor):
@@ -49,8 +54,22 @@ class StrategyPage(StrategyEditor):
     def check(self, document: Document) -> None:
         checked_strategy(self.flag, document)
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        users = []
+        if self.asking == "save":
+            found = users_of([self.flag.pk]).get(self.flag.pk, [])
+            users = sorted({user.application for user in found if user.environment == self.environment})
+        return super().get_context_data(flag=self.flag, users=users, **kwargs)
+
     def crumbs(self) -> Crumbs:
         return flag_crumbs(self.flag)
+
+    def strategies(self) -> list[str]:
+        """The ids of the flag's strategies in the environment, in order."""
+        rows = Strategy.objects.filter(flag=self.flag, environment=self.environment)
+        return [
+            str(pk) for pk in rows.order_by("sort_order", "created_at", "pk").values_list("pk", flat=True)
+        ]
 
     def api_address(self) -> str:
         return f"{api_path(self.project_id, self.flag.name)}/environments/{self.environment}/strategies"
@@ -100,15 +119,34 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         return there.filter(enabled=True).exists()
 
     def get_title(self) -> str:
-        return f"Strategy of {self.flag.name} in {self.environment}"
+        number = self.strategies().index(str(self.strategy.pk)) + 1
+        return f"Strategy {number} in {self.environment}"
+
+    def needs_confirmation(self, document: Document) -> bool:
+        return super().needs_confirmation(document) and bool(self.changes(document))
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            button="Save strategy",
+            button=f"Save to {self.environment}",
+            copies=self.copies(),
             delete_button="Delete strategy",
             deletion=self.what_goes() if self.may_delete else "",
             **kwargs,
         )
+
+    def copies(self) -> list[tuple[str, str]]:
+        """The other environments in which the caller may add a copy, each with the URL of its form."""
+        rows = ProjectEnvironment.objects.filter(project=self.project_id).exclude(
+            environment=self.environment
+        )
+        names = rows.order_by("environment").values_list("environment", flat=True)
+        create, address = Permission.CREATE_FEATURE_STRATEGY, flag_url(*self.place[:2], "strategy-new")
+        copy = {"copy": self.strategy.pk, "from": self.environment}
+        return [
+            (name, f"{address}?{urlencode({'environmentId': name} | copy)}")
+            for name in names[:MOST_COPIES]
+            if self.caller.can(create, project=self.project_id, environment=name)
+        ]
 
     def what_goes(self) -> str:
         """Describes what deleting the strategy does to the flag in the environment."""
@@ -125,17 +163,29 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
 
 
 class NewStrategyPage(StrategyPage):
+    """``?copy=ID&from=ENVIRONMENT`` begins with a copy of that strategy of the flag."""
+
     permissions = (Permission.CREATE_FEATURE_STRATEGY,)
 
-    def stored_document(self) -> Document:
-        """The default strategy of the project environment, or an empty strategy of the chosen type."""
-        defaults = StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
+    @cached_property
+    def kept(self) -> Document:
+        """The strategy to copy, or else the default strategy of the project environment."""
+        if copied := self.request.GET.get("copy"):
+            strategy = access_strategy(self.flag, self.request.GET.get("from", ""), copied)
+            return strategy_documents([strategy])[0]
         place = project_environment(self.project_id, self.environment)
+        return default_strategy_document(place.default_strategy, self.defaults)
+
+    @property
+    def defaults(self) -> StrategyDefaults:
+        return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
+
+    def stored_document(self) -> Document:
+        """What the form begins with, or an empty strategy of the chosen type."""
         name = self.request.POST.get("name") or self.request.GET.get("name")
-        default = default_strategy_document(place.default_strategy, defaults)
-        if name and name != default["name"]:
-            return strategy_document({"name": name}, defaults)
-        return default
+        if name and name != self.kept["name"]:
+            return strategy_document({"name": name}, self.defaults)
+        return self.kept
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.find()
@@ -147,10 +197,11 @@ class NewStrategyPage(StrategyPage):
         return f"Added a strategy to {self.flag.name} in {self.environment}."
 
     def get_title(self) -> str:
-        return f"New strategy of {self.flag.name} in {self.environment}"
+        return f"New strategy in {self.environment}"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(button="Add strategy", types=type_choices(), **kwargs)
+        button = f"Add to {self.environment}"
+        return super().get_context_data(button=button, types=type_choices(), is_new=True, **kwargs)
 
     def curl(self) -> str:
         body = {key: self.stored[key] for key in ("name", "parameters", "constraints", "segments")}

@@ -1,5 +1,10 @@
-"""Reads and renders the variant rows of a form, with weights in percent. Inputs are named ``v-N-…``."""
+"""Reads and renders the variant rows of a form, with weights in percent. Inputs are named ``v-N-…``.
 
+A form has rows for the first ``MOST_ROWS`` variants, and a reference ``v-rest`` to the stored others; a long
+payload is referred to by ``v-N-kept`` (``kept_values.py``).
+"""
+
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +14,23 @@ from django.http import QueryDict
 from flagadmin.errors import Problem
 from playground.engine.coercion import mapping_of, objects_of, text_of, weight_of
 from projects.sentences import percent
+from projects.strategies.constraint_rules import shortened
+from projects.strategies.kept_values import LOST, KeptValues, is_long, reference
 from projects.strategies.variant_rules import variants_problems
 
 Document = dict[str, Any]
-NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": ""}
+NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
+MOST_ROWS = 30
+_BUTTON = re.compile(r"(remove-variant|show-payload)-(\d{1,4})")
+SHOWN = 100  # characters of a long payload
 
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
     """A row of the form.
 
-    ``was`` is the stored name, "" for a new variant; ``kept`` describes stored overrides.
+    ``was`` is the stored name, "" for a new variant; ``kept`` refers to a long payload, of which ``payload``
+    is then the beginning; ``overrides`` describes stored overrides.
     """
 
     number: int
@@ -30,7 +41,22 @@ class VariantRow:
     payload: str
     was: str
     kept: str
+    overrides: str
     errors: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRows:
+    """The rows of a form. ``number`` stored variants have no row; ``reference`` stands for them."""
+
+    rows: Sequence[VariantRow]
+    number: int
+    reference: str
+    weights: Mapping[str, float]
+    errors: Sequence[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.number)
 
 
 def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[Problem]]:
@@ -45,25 +71,65 @@ def given_variants(given: QueryDict, stored: Any) -> tuple[list[Document], list[
         )
         if weight is None:
             problems.append(Problem(f"variants[{index}].weight", "Enter a percentage from 0 to 100."))
-        found.append(_variant(given, prefix, weight or 0, fixed, before))
-    return found, problems
+        variant, is_lost = _variant(given, prefix, weight or 0, fixed, before)
+        problems += [Problem(f"variants[{index}].payload", LOST)] if is_lost else []
+        found.append(variant)
+    rest, is_lost = _rest(given, objects_of(stored))
+    problems += [Problem("variants", LOST)] if is_lost else []
+    return found + rest, problems
+
+
+def _rest(given: QueryDict, stored: Sequence[Mapping[str, Any]]) -> tuple[list[Document], bool]:
+    """The stored variants without a row, and whether they have changed."""
+    number, _, wanted = given.get("v-rest", "").partition(".")
+    if not wanted:
+        return [], False
+    variants = stored[-int(number) :] if number.isdecimal() and 0 < len(number) < 9 else []
+    if not variants or reference(variants) != wanted:
+        return [], True
+    stickiness = given.get("variants-stickiness") or "default"
+    return [dict(v) | {"was": v["name"], "rest": True, "stickiness": stickiness} for v in variants], False
+
+
+def change_variants(variants: list[Document], do: str) -> None:
+    """Does what a button of the rows is for."""
+    rows = [variant for variant in variants if not variant.get("rest")]
+    if do == "add-variant":
+        variants.insert(len(rows), dict(NEW))
+    elif do == "show-variants":
+        for variant in variants[len(rows) : len(rows) + MOST_ROWS]:
+            variant["rest"] = False
+    elif (found := _BUTTON.fullmatch(do)) and int(found[2]) < len(rows):
+        if found[1] == "remove-variant":
+            del variants[int(found[2])]
+        else:
+            variants[int(found[2])]["open"] = True
 
 
 def _variant(
     given: QueryDict, prefix: str, weight: int, fixed: bool, before: Mapping[str, Mapping[str, Any]]
-) -> Document:
+) -> tuple[Document, bool]:
+    """The variant, and whether its payload is no longer stored."""
     variant: Document = {
         "name": given.get(f"{prefix}name", "").strip(),
         "weight": weight,
         "weightType": "fix" if fixed else "variable",
         "stickiness": given.get("variants-stickiness") or "default",
         "was": given.get(f"{prefix}was", ""),
+        "rest": False,
     }
+    text: str | None = given.get(f"{prefix}payload", "")
+    if wanted := given.get(f"{prefix}kept"):
+        text = KeptValues(mapping_of(other.get("payload")).get("value") for other in before.values()).get(
+            wanted
+        )
+    else:
+        variant["open"] = True
     if kind := given.get(f"{prefix}payload-type"):
-        variant["payload"] = {"type": kind, "value": given.get(f"{prefix}payload", "")}
+        variant["payload"] = {"type": kind, "value": text or ""}
     if overrides := before.get(variant["was"], {}).get("overrides"):
         variant["overrides"] = overrides
-    return variant
+    return variant, text is None
 
 
 def _stored_weight(given: QueryDict, prefix: str, before: Mapping[str, Mapping[str, Any]]) -> int:
@@ -86,26 +152,42 @@ def in_percent(problems: Iterable[Problem], variants: Sequence[Document]) -> lis
     return [*others, *variants_problems(variants, "variants", in_percent=True)]
 
 
-def variant_rows(variants: Any, errors: Mapping[int, Sequence[str]] | None = None) -> list[VariantRow]:
+def variant_rows(
+    variants: Any, stored: Any, errors: Mapping[int, Sequence[str]] | None = None
+) -> VariantRows:
     """Rows for the template, from stored or submitted variants. ``errors`` are keyed by row index."""
-    return [
-        _row(number, variant, (errors or {}).get(number, ()))
-        for number, variant in enumerate(objects_of(variants))
-    ]
+    found, told = objects_of(variants), errors or {}
+    rows, rest = [], []
+    for number, variant in enumerate(found):
+        if variant.get("rest", number >= MOST_ROWS):
+            rest.append(number)
+        else:
+            rows.append(_row(number, variant, told.get(number, ())))
+    weights = {row.name: weight_of(found[row.number].get("weight")) for row in rows}
+    others = {f"{len(rest):,} more": sum(weight_of(found[number].get("weight")) for number in rest)}
+    return VariantRows(
+        rows=rows,
+        number=len(rest),
+        reference=f"{len(rest)}.{reference(objects_of(stored)[-len(rest) :])}" if rest else "",
+        weights=weights | others if rest else weights,
+        errors=[text for number in rest for text in told.get(number, ())],
+    )
 
 
 def _row(number: int, variant: Mapping[str, Any], errors: Sequence[str]) -> VariantRow:
     payload = mapping_of(variant.get("payload"))
-    name = text_of(variant.get("name"))
+    name, text = text_of(variant.get("name")), text_of(payload.get("value"))
+    kept = is_long([text]) and not variant.get("open")
     return VariantRow(
         number=number,
         name=name,
         percent=percent(weight_of(variant.get("weight"))),
         fixed=variant.get("weightType") == "fix",
         payload_type=text_of(payload.get("type")),
-        payload=text_of(payload.get("value")),
+        payload=f"{text[:SHOWN]}…" if kept else text,
         was=text_of(variant["was"]) if "was" in variant else name,
-        kept="; ".join(_override(item) for item in objects_of(variant.get("overrides"))),
+        kept=reference(text) if kept else "",
+        overrides=shortened("; ".join(_override(item) for item in objects_of(variant.get("overrides"))), 200),
         errors=errors,
     )
 

@@ -1,6 +1,5 @@
 """…/variants?environmentId=…: the page that edits a flag's environment variants."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices
-from projects.strategies.variant_forms import NEW, given_variants, in_percent, variant_rows
+from projects.strategies.variant_forms import change_variants, given_variants, in_percent, variant_rows
 from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 
 
@@ -61,10 +60,7 @@ class VariantsPage(EditConflictMixin, ConsolePage):
         do = request.POST.get("do", "save")
         if do == "save" and not self.problems:
             return self.save()
-        if do == "add-variant":
-            self.variants.append(dict(NEW))
-        elif found := re.fullmatch(r"remove-variant-(\d{1,4})", do):
-            del self.variants[int(found[1]) : int(found[1]) + 1]
+        change_variants(self.variants, do)
         return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
 
     def save(self) -> HttpResponseBase:
@@ -100,7 +96,7 @@ class VariantsPage(EditConflictMixin, ConsolePage):
             "variants_stickiness": first.get("stickiness", "default"),
         }
         return super().get_context_data(
-            rows=variant_rows(shared(self.variants, self.stored), by_place["variants"]),
+            rows=variant_rows(shared(self.variants, self.stored), self.stored, by_place["variants"]),
             inputs=inputs,
             payload_types=PAYLOAD_TYPES,
             sentence=variants_summary(variants_document(self.variants, self.stored)),

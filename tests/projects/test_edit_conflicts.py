@@ -37,7 +37,7 @@ def shown(response):
 class Strategy:
     who = "member"
     first, second, third = (
-        {"p-rollout": share, "p-stickiness": "userId", "title": "Ours", "disabled": "on"}
+        {"p-rollout": share, "p-stickiness": "userId", "title": "Ours", "disabled": "on", "confirmed": "yes"}
         for share in ("10", "20", "30")
     )
     told = "admin changed a strategy of cart in production"

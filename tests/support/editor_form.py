@@ -19,7 +19,7 @@ class Form(HTMLParser):
         name, value = given.get("name"), given.get("value") or ""
         if tag == "form":
             self.inside = given.get("id") == "editor"
-        elif not self.inside:
+        elif not self.inside and given.get("form") != "editor":
             return
         elif (
             tag == "input" and name and (given.get("type") not in ("checkbox", "radio") or "checked" in given)

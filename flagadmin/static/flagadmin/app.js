@@ -15,6 +15,8 @@
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
 //   data-open="#id"       a button that opens a dialog
+//   data-modal            a dialog that is open when the page comes
+//   data-slider="#id"     a slider of this number field
 //   data-time="minute"    a time that is shown in the browser's zone
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
@@ -25,6 +27,7 @@ function show(root = document) {
   for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open]"))
     hidden.hidden = false;
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
+  for (const slider of root.querySelectorAll("[data-slider]")) startSlider(slider);
   for (const time of root.querySelectorAll("time[data-time]")) showInZone(time);
 }
 
@@ -140,6 +143,15 @@ function showChips(area) {
   }
 }
 
+// The number field is what the form sends; it may hold what the slider cannot, such as 33.3.
+function startSlider(slider) {
+  const field = find(slider.dataset.slider);
+  const tell = () => slider.setAttribute("aria-valuetext", `${field.value} %`);
+  slider.closest("[hidden]").hidden = false;
+  slider.addEventListener("input", () => { field.value = slider.value; tell(); });
+  field.addEventListener("input", () => { slider.value = field.value || 0; tell(); });
+}
+
 function focusFirstError() {
   find("[data-first-error], main [aria-invalid=true]")?.focus();
 }
@@ -207,6 +219,7 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const { add, checkAll, open } = button.dataset;
   if (open) {
+    event.preventDefault(); // without the script, such a button may send its form
     closeMenus();
     find(open).showModal();
   }
@@ -486,6 +499,10 @@ document.addEventListener("htmx:afterSettle", showResults);
 document.addEventListener("htmx:afterSettle", updateNeeds);
 addEventListener("pageshow", updateNeeds); // after the browser has put back what was ticked
 show();
+for (const dialog of document.querySelectorAll("dialog[data-modal]")) {
+  dialog.open = false;
+  dialog.showModal();
+}
 if (find("#palette")) startPalette(find("#palette"));
 countExcluded();
 themeDocs();

@@ -102,7 +102,7 @@ def test_stored_values_survive_saving_a_title(browse, cart):
     address = f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy.pk}"
     sent = Form(browse("member").get(address).text).sent
 
-    answer = browse("member").post(address, sent | {"title": "New"})
+    answer = browse("member").post(address, sent | {"title": "New", "confirmed": "yes"})
 
     assert answer.status_code == 302
     strategy.refresh_from_db()
@@ -122,7 +122,7 @@ def test_values_between_commas_are_several(browse, cart):
     }
 
     page = browse("member").post(address, sent | {"do": "refresh"})
-    browse("member").post(address, sent)
+    browse("member").post(address, sent | {"confirmed": "yes"})
 
     assert "city is one of Oslo, Bergen" in page.text
     assert cart.strategies.get().constraints[0]["values"] == ["Oslo", "Bergen"]

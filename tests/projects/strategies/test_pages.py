@@ -43,8 +43,14 @@ def address(strategy):
 
 
 def form(*constraints, **fields):
-    """What a browser sends: a rollout, and these constraints as {field, operator, values, value, …}."""
-    sent = {"p-rollout": "25", "p-stickiness": "userId", "p-groupId": "cart", "c": []} | fields
+    """What a browser sends: a rollout, and these constraints as {field, operator, values, value, …}; confirmed."""
+    sent = {
+        "confirmed": "yes",
+        "p-rollout": "25",
+        "p-stickiness": "userId",
+        "p-groupId": "cart",
+        "c": [],
+    } | fields
     for number, constraint in enumerate(constraints):
         sent["c"].append(str(number))
         sent |= {f"c-{number}-{key}": value for key, value in constraint.items()}
@@ -306,7 +312,8 @@ def test_another_type_has_its_own_parameters(browse, cart):
 
     page = browser.post(new, {"name": "remoteAddress", "was-name": "flexibleRollout", "do": "refresh"})
     browser.post(
-        new, {"name": "remoteAddress", "was-name": "remoteAddress", "p-IPs": "10.0.0.1\r\n10.2.0.0/16"}
+        new,
+        form(**{"name": "remoteAddress", "was-name": "remoteAddress", "p-IPs": "10.0.0.1\r\n10.2.0.0/16"}),
     )
 
     assert 'name="p-IPs"' in page.text

@@ -1,0 +1,34 @@
+"""Keeps long stored values out of forms, so that their pages stay small.
+
+In place of the values, a form has a reference: the fingerprint of what is stored. Submitting the form looks
+the values up again. If they were changed meanwhile, the reference finds nothing, and the form cannot be saved
+with it. A button of the form replaces the reference with the values, to edit them.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.utils.html import escape
+
+from flagadmin.edit_conflicts import fingerprint
+
+LONG = 1_000
+"""Characters of HTML. Values up to this length are always in the form."""
+
+LOST = "The stored values have changed since you opened this page. Reload it, or enter other values."
+reference = fingerprint
+
+
+def is_long(texts: Iterable[str]) -> bool:
+    return sum(len(escape(text)) for text in texts) > LONG
+
+
+class KeptValues:
+    """Finds stored values by their reference."""
+
+    def __init__(self, stored: Iterable[Any]) -> None:
+        self._stored = list(stored)
+
+    def get(self, wanted: str) -> Any:
+        """The values, None if they are no longer stored."""
+        return next((values for values in self._stored if reference(values) == wanted), None)
