@@ -238,9 +238,11 @@ class EditSegment(EditConflictMixin, SegmentForm):
         return f"Segment {self.stored['name']}"
 
     def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
+        uses = paged_uses(self.request, segment_uses(self.segment.pk, self.caller))
         return super().get_context_data(
             problems=problems,
-            uses=paged_uses(self.request, segment_uses(self.segment.pk, self.caller)),
+            uses=uses,
+            used=uses.total,
             may_delete=self.may(Permission.DELETE_SEGMENT),
             **kwargs,
         )

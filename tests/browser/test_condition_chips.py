@@ -14,10 +14,10 @@ NEW = "/projects/checkout/features/checkout-redesign/strategies/new?environmentI
 def editor(visit):
     """A new strategy with a condition on city."""
     page = visit("admin", NEW)
-    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_role("button", name="Add condition").click()
     page.get_by_label("Context field of condition 1").fill("city")
     page.get_by_label("Operator of condition 1").select_option("IN")
-    expect(page.locator("#preview")).to_contain_text("city")
+    expect(page.locator("#sentence")).to_contain_text("city")
     return page
 
 
@@ -27,7 +27,8 @@ def chips(page):
 
 def save(page):
     """The values that are stored."""
-    page.get_by_role("button", name="Add strategy").first.click()
+    page.get_by_role("button", name="Add to production…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Add to production").click()
     expect(page.get_by_text("Added a strategy to checkout-redesign in production.")).to_be_visible()
     return Strategy.objects.get(constraints__0__contextName="city").constraints[0]["values"]
 
@@ -35,7 +36,7 @@ def save(page):
 def test_commas_and_enter_make_chips_and_what_is_shown_is_saved(editor):
     values = editor.get_by_label("Values of condition 1")
     values.press_sequentially("US, DE")
-    expect(editor.locator("#preview")).to_contain_text("city is one of US, DE")
+    expect(editor.locator("#sentence")).to_contain_text("city is one of US, DE")
     values.press("Enter")
     values.press_sequentially('"Paris, Texas"')
     values.press("Enter")
@@ -63,13 +64,13 @@ def test_pasted_lines_are_chips_and_one_can_be_taken_away(editor):
 def test_what_is_typed_while_the_form_is_redrawn_stays(editor):
     values = editor.get_by_label("Values of condition 1")
     values.press_sequentially("Oslo,")
-    expect(editor.locator("#preview")).to_contain_text("city is one of Oslo")
+    expect(editor.locator("#sentence")).to_contain_text("city is one of Oslo")
     held = []
     editor.route("**/strategies/new?*", lambda route: held.append(route), times=1)
     editor.get_by_label("Operator of condition 1").select_option("NOT_IN")
     values.press_sequentially("Bergen,Tr")
     held[0].continue_()
-    expect(editor.locator("#preview")).to_contain_text("city is none of Oslo")
+    expect(editor.locator("#sentence")).to_contain_text("city is none of Oslo")
     values.press_sequentially("ondheim")
     values.press("Enter")
 
@@ -91,7 +92,7 @@ def test_a_problem_is_shown_on_leaving_its_field(visit):
     faults = page.locator("#preview .fault")
     rollout = page.get_by_label("Rollout percentage")
     rollout.fill("150")
-    expect(page.locator("#preview")).to_contain_text("150 %")
+    expect(page.locator("#sentence")).to_contain_text("150 %")
     expect(faults).to_have_count(0)
 
     rollout.press("Tab")

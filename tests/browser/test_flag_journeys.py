@@ -17,13 +17,14 @@ def test_explain_edit_and_see_it_on(visit, script):
 
     page.get_by_role("link", name="edit strategy 1 of dark-theme").click()
     page.wait_for_url(EDITOR)
-    expect(page.locator("#preview")).to_contain_text(
+    expect(page.locator("#sentence")).to_contain_text(
         "On for 50 % by userId, where plan is one of pro, enterprise."
     )
     page.get_by_label("Rollout percentage").fill("60")
     if script:
-        expect(page.locator("#preview")).to_contain_text("On for 60 % by userId")
-    page.get_by_role("button", name="Save strategy").first.click()
+        expect(page.locator("#sentence")).to_contain_text("On for 60 % by userId")
+    page.get_by_role("button", name="Save to production…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
 
     expect(page.get_by_text("Changed a strategy of dark-theme in production.")).to_be_visible()
     expect(page.locator(".verdict .pill").first).to_have_text("On")
@@ -61,15 +62,16 @@ def test_a_condition_is_added_with_the_input_of_its_operator(visit, script):
     page = visit("admin", "/projects/checkout/features/checkout-redesign/", script=script)
     page.get_by_role("link", name="Edit strategy 1 in production").click()
     page.wait_for_url(EDITOR)
-    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_role("button", name="Add condition").click()
     page.get_by_label("Context field of condition 1").fill("country")
     page.get_by_label("Operator of condition 1").select_option("NOT_IN")
     if not script:
         page.get_by_role("button", name="Update inputs").click()
     page.get_by_label("DE", exact=True).check()
     if script:
-        expect(page.locator("#preview")).to_contain_text("where country is none of DE")
-    page.get_by_role("button", name="Save strategy").first.click()
+        expect(page.locator("#sentence")).to_contain_text("where country is none of DE")
+    page.get_by_role("button", name="Save to production…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
 
     expect(page.get_by_text("On for 10 % by userId, where country is none of DE.")).to_be_visible()
 
@@ -78,7 +80,7 @@ def test_a_slow_answer_still_brings_the_inputs_of_an_operator(visit):
     page = visit("admin", "/projects/checkout/features/checkout-redesign/")
     page.get_by_role("link", name="Edit strategy 1 in production").click()
     page.wait_for_url(EDITOR)
-    page.get_by_role("button", name="Add a condition").click()
+    page.get_by_role("button", name="Add condition").click()
     field = page.get_by_label("Context field of condition 1")
     expect(field).to_be_visible()
     stop_clock(page)

@@ -1,0 +1,126 @@
+"""Browser tests of the strategy editor: the slider, what changes, the confirmation in production, long values."""
+
+import pytest
+from playwright.sync_api import expect
+
+from projects.models import Strategy
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.journeys import Clicks
+from tests.support.scenery import constraint
+
+pytestmark = pytest.mark.usefixtures("scenery")
+FLAG = "/projects/checkout/features/checkout-redesign/"
+
+
+def strategy():
+    return Strategy.objects.get(flag__name="checkout-redesign", environment="production")
+
+
+def address():
+    return f"{FLAG}strategies/edit?environmentId=production&strategyId={strategy().pk}"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_a_rollout_in_production_is_raised_in_three_clicks(visit, script):
+    page = visit("admin", FLAG, script=script)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
+    page.get_by_label("Rollout percentage").fill("60")
+    clicks.on(page.get_by_role("button", name="Save to production…"))
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("10 %")
+    expect(dialog).to_contain_text("60 %")
+    assert strategy().parameters["rollout"] == "10"
+    clicks.on(dialog.get_by_role("button", name="Save to production"))
+
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+    assert strategy().parameters["rollout"] == "60"
+    assert clicks.count == 3
+
+
+def test_the_slider_and_the_number_field_move_each_other(visit):
+    page = visit("admin", address())
+    slider, field = page.get_by_role("slider", name="Rollout"), page.get_by_label("Rollout percentage")
+    expect(slider).to_have_value("10")
+    expect(page.locator(".slider svg")).to_contain_text("10 % saved")
+
+    slider.press("ArrowRight")
+
+    expect(field).to_have_value("11")
+    expect(slider).to_have_attribute("aria-valuetext", "11 %")
+    expect(page.locator("#changes")).to_have_text("1 unsaved change")
+    field.fill("33.3")
+    expect(slider).to_have_attribute("aria-valuetext", "33.3 %")
+    expect(page.locator("#sentence")).to_contain_text("On for 33.3 %")
+
+
+def test_cancelling_the_confirmation_keeps_what_was_entered(visit, check_accessible):
+    page = visit("admin", address())
+    page.get_by_label("Title").fill("Half")
+    page.get_by_role("switch", name="Enabled").uncheck(force=True)
+    expect(page.locator("#changes")).to_have_text("2 unsaved changes")
+    page.get_by_role("button", name="Save to production…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Save to production")).to_be_focused()
+    check_accessible(page)
+
+    dialog.get_by_role("button", name="Cancel").click()
+
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_label("Title")).to_have_value("Half")
+    expect(page.get_by_role("switch", name="Enabled")).not_to_be_checked()
+    assert not strategy().disabled
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_long_values_are_edited_on_demand_and_otherwise_kept(visit, check_accessible, script):
+    values = [f"{number:03}{'v' * 97}" for number in range(250)]
+    Strategy.objects.filter(pk=strategy().pk).update(
+        constraints=[constraint("town", "IN", *values), constraint("city", "IN", *values[:200])]
+    )
+    page = visit("admin", address(), script=script)
+    expect(page.get_by_text("247 more")).to_be_visible()
+    if script:
+        check_accessible(page)
+        make_narrow(page)
+        fits(page)
+
+    page.get_by_role("button", name="Edit values of condition 2").click()
+    if script:
+        page.get_by_label("Values of condition 2").press_sequentially("Oslo,")
+    else:
+        area = page.get_by_label("Values of condition 2")
+        area.fill(f"{area.input_value()}\nOslo")
+    page.get_by_role("button", name="Save to production…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save to production").click()
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+
+    kept, changed = strategy().constraints
+    assert kept["values"] == values
+    assert changed["values"] == [*values[:200], "Oslo"]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_deleting_says_first_what_it_does(visit, script):
+    page = visit("admin", address(), script=script)
+    page.locator("summary", has_text="More").click()
+    page.get_by_role("button", name="Delete strategy…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This cannot be undone.")
+
+    dialog.get_by_role("button", name="Delete strategy").click()
+
+    expect(page.get_by_text("Deleted a strategy of checkout-redesign in production.")).to_be_visible()
+    assert not Strategy.objects.filter(flag__name="checkout-redesign", environment="production").exists()
+
+
+def test_a_strategy_is_copied_to_another_environment(visit):
+    page = visit("admin", address())
+    page.locator("summary", has_text="More").click()
+    page.get_by_role("link", name="Copy to development").click()
+    expect(page.get_by_label("Rollout percentage")).to_have_value("10")
+
+    page.get_by_role("button", name="Add to development").first.click()
+
+    expect(page.get_by_text("Added a strategy to checkout-redesign in development.")).to_be_visible()
