@@ -68,6 +68,7 @@ function writeValue(value) {
 
 // The text area stays what the form sends, with what is being typed as its last line.
 function showChips(area) {
+  if (area.hidden) return; // they were shown before
   const values = readValues(area.value);
   const box = document.createElement("div");
   const input = document.createElement("input");
