@@ -24,8 +24,8 @@ from importer.runs import access_run, body_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.pages.form import make_form, read_form_options
-from playground.pages.query import PlaygroundQuery, read_query
-from playground.pages.tables import Matrix
+from playground.pages.matrix import Matrix
+from playground.pages.query import Label, PlaygroundQuery, read_query
 from playground.response.snapshot import compile_playground
 from playground.snapshot_cache import snapshot
 
@@ -82,7 +82,7 @@ def as_if_imported(
     compiled = compile_playground(planned.flags, planned.segments, environment=run.environment).snapshot
     present = snapshot([run.project], run.environment).snapshot
     evaluations = _evaluations(query, present, compiled)
-    matrix = Matrix(evaluations, ["Now", "After the import"], given, only_differences=True)
+    matrix = Matrix(evaluations, [Label.of("Now"), Label.of("After the import")], given)
     used = frozenset(name for one in (present, compiled) for name in one.columns.fields())
     if given.get("format") == "csv":
         return AsIfImported(used, header=matrix.csv_header(), rows=list(matrix.csv_rows()))

@@ -22,6 +22,12 @@ ShareOfCalls = float | None
 """The share of calls on which a flag is on; None if every call has the same result."""
 
 
+def drawn_flags(evaluation: Evaluation) -> set[int]:
+    """The positions of the flags whose result may be random for this context."""
+    drawing, values = evaluation.snapshot.drawing, evaluation.values
+    return set().union(*(flags for column, flags in drawing.items() if values[column] is None))
+
+
 def state_over_calls(
     evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome
 ) -> tuple[State, ShareOfCalls]:

@@ -57,6 +57,10 @@ class FlagOutcome(NamedTuple):
     """Parents that are not as the flag needs them."""
 
 
+RESULT: Final = 0
+ON: Final = 1
+"""Where a plain outcome has these fields."""
+
 PlainOutcome = tuple[bool | None, bool, int, int, int, list[StrategyOutcome], tuple[Unmet, ...]]
 """The fields of a FlagOutcome."""
 

@@ -62,6 +62,22 @@ class Snapshot:
         """The positions of the flags that depend on others."""
         return [position for position, flag in enumerate(self.flags) if flag.parents]
 
+    @cached_property
+    def drawing(self) -> dict[int, set[int]]:
+        """The flags whose result may be random, by the column whose value a rollout lacks, and their children."""
+        drawing: dict[int, set[int]] = {}
+        for position, flag in enumerate(self.flags):
+            for strategy in flag.strategies:
+                if strategy.rollout is not None and strategy.rollout.draws:
+                    drawing.setdefault(strategy.rollout.column, set()).add(position)
+        for positions in drawing.values():
+            positions.update(
+                child
+                for child in self.children
+                if any(self.positions.get(parent.name) in positions for parent in self.flags[child].parents)
+            )
+        return drawing
+
     def only(self, name: str) -> Snapshot:
         """A snapshot of only this flag and its parents; empty if the name is unknown."""
         if name not in self.positions:

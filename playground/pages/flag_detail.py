@@ -26,7 +26,7 @@ from projects.console import flag_url
 from projects.models import StrategyType
 
 MOST_PARENTS = 20
-FEW_CONDITIONS, MOST_CONDITIONS = 6, 180  # conditions shown: in a table of flags, and for one flag
+MOST_CONDITIONS = 180  # shown for one flag
 
 
 @dataclass(frozen=True, slots=True)

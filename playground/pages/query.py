@@ -17,7 +17,7 @@ The compare page has two queries in one URL, with prefixes (``a.environment``). 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -199,10 +199,23 @@ def local_time(text: str) -> str:
         return ""
 
 
-def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """A label for each column, naming what differs: "production · userId 42".
+class Label(NamedTuple):
+    """What tells a column from the others: its environment, and the context's fields that vary."""
 
-    The label of a single column is its environment.
+    environment: str
+    context: str
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> "Label":
+        """A label in words of its own."""
+        return cls("", text, text)
+
+
+def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Label]:
+    """A label for each column; its text is what differs: "production · userId 42".
+
+    The text of a single column is its environment.
     """
     environments = {environment for environment, _ in columns}
     contexts = [flat(context) for _, context in columns]
@@ -213,7 +226,7 @@ def labels(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     ]
     found = []
     for (environment, _), context in zip(columns, contexts, strict=True):
+        words = " · ".join(f"{name} {context[name]}" if name in context else f"no {name}" for name in varying)
         parts = [environment] if len(environments) > 1 or not varying else []
-        parts += [f"{name} {context[name]}" if name in context else f"no {name}" for name in varying]
-        found.append(" · ".join(parts))
+        found.append(Label(environment, words, " · ".join(filter(None, [*parts, words]))))
     return found

@@ -1,18 +1,17 @@
-"""Tables of results: one evaluation flag by flag, or several side by side. Counts include all flags."""
+"""The table of one evaluation, flag by flag. Counts include all flags."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from django.http import QueryDict
 
 from flagadmin.console.lists import Column, Filter, Listing
-from playground.engine.chance import state_over_calls
+from playground.engine.chance import drawn_flags, state_over_calls
 from playground.engine.evaluator import Evaluation
-from playground.engine.flags import CompiledFlag
-from playground.engine.outcomes import FlagOutcome
+from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, state_of, variant_name
 from playground.engine.reasons import Reasons
 
 PER_PAGE = 50
@@ -38,33 +37,39 @@ class Row(NamedTuple):
         return self.share or WORDS[self.result]
 
 
-class Cell(NamedTuple):
-    result: str
-    share: str
-    variant: str | None
-    reason: str
-    words: str
+Found = tuple[str, str | None, str]
+"""The result of a flag, its variant, and on how many calls it is on: the last three fields of a Row, plain."""
+
+_ON: Final = (State.ON.value, None, "")
+_OFF: Final = (State.OFF.value, None, "")
 
 
-class Pairing(NamedTuple):
-    """A flag's results in several evaluations. None where an evaluation does not contain the flag."""
-
-    name: str
-    project: str
-    differs: bool
-    rows: list[Row | None]
+def found_in(evaluation: Evaluation) -> list[Found]:
+    """What was found for every flag, in the order of the snapshot. Most flags take the short ways."""
+    drawn = drawn_flags(evaluation)
+    found: list[Found] = []
+    for position, (flag, outcome) in enumerate(
+        zip(evaluation.snapshot.flags, evaluation.outcomes, strict=True)
+    ):
+        if position in drawn:
+            state, share = state_over_calls(evaluation, flag, FlagOutcome(*outcome))
+            if share is not None:
+                found.append((state.value, None, share_of_calls(share)))
+                continue
+        elif not flag.enabled or outcome[RESULT] is False:
+            found.append(_OFF)
+            continue
+        else:
+            state = State.ON if outcome[ON] else state_of(flag, outcome)
+        variant = variant_name(flag, outcome)
+        found.append(_ON if state is State.ON and variant is None else (state.value, variant, ""))
+    return found
 
 
 def rows_of(evaluation: Evaluation) -> list[Row]:
     """Every flag's result, sorted by name."""
-    return [_row(evaluation, flag, outcome) for flag, outcome in evaluation.pairs()]
-
-
-def _row(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> Row:
-    state, share = state_over_calls(evaluation, flag, outcome)
-    if share is not None:
-        return Row(flag.name, flag.project, state.value, None, share_of_calls(share))
-    return Row(flag.name, flag.project, state.value, evaluation.variant(flag, outcome))
+    found = zip(evaluation.snapshot.flags, found_in(evaluation), strict=True)
+    return [Row(flag.name, flag.project, *each) for flag, each in found]
 
 
 def share_of_calls(share: float) -> str:
@@ -165,85 +170,3 @@ class Results:
     def csv_rows(self) -> Iterator[list[str | None]]:
         for row in self.listing.all_rows:
             yield [row.name, row.project, row.words, row.variant, self.reason(row)]
-
-
-class Matrix:
-    """Several evaluations side by side; flags whose results differ come first."""
-
-    def __init__(
-        self,
-        evaluations: Sequence[Evaluation],
-        labels: Sequence[str],
-        given: QueryDict,
-        *,
-        only_differences: bool = False,
-    ) -> None:
-        self.labels = labels
-        self.evaluations = evaluations
-        self.reasons = [Reasons(evaluation) for evaluation in evaluations]
-        tables = [rows_of(evaluation) for evaluation in evaluations]
-        self.heads = [
-            (label, Counter(row.result for row in table)) for label, table in zip(labels, tables, strict=True)
-        ]
-        self.all = sorted(_paired(tables), key=lambda pair: (not pair.differs, pair.name))
-        self.different = sum(pair.differs for pair in self.all)
-        self.only_differences = (
-            given.get("show", "differences" if only_differences else "all") == "differences"
-        )
-        find = Filter("q", "Find a flag")
-        text = find.value(given).casefold()
-        kept = [
-            pair
-            for pair in self.all
-            if (pair.differs or not self.only_differences) and text in pair.name.casefold()
-        ]
-        self.listing: Listing[Pairing] = Listing(given, kept, columns=(), filters=(find,), per_page=PER_PAGE)
-
-    @property
-    def toggle_url(self) -> str:
-        """The URL that shows all flags, or only those that differ."""
-        return self.listing.url(show="all" if self.only_differences else "differences")
-
-    @property
-    def all_url(self) -> str:
-        """The URL that shows all flags."""
-        return self.listing.url(show="all", q=None)
-
-    @property
-    def rows(self) -> Iterator[tuple[Pairing, list[tuple[str, Cell | None]]]]:
-        """The flags, each with the label and cell of every column."""
-        for pair in self.listing.rows:
-            yield pair, list(zip(self.labels, self.cells(pair), strict=True))
-
-    def cells(self, pair: Pairing) -> list[Cell | None]:
-        return [
-            Cell(row.result, row.share, row.variant, reasons.flag(*evaluation.pair(row.name)), row.words)
-            if row
-            else None
-            for row, reasons, evaluation in zip(pair.rows, self.reasons, self.evaluations, strict=True)
-        ]
-
-    def csv_header(self) -> list[str]:
-        heads = [f"{label}: {what}" for label in self.labels for what in ("result", "variant", "why")]
-        return ["Flag", "Project", "Differs", *heads]
-
-    def csv_rows(self) -> Iterator[list[Any]]:
-        for pair in self.listing.all_rows:
-            cells = [
-                (cell.words, cell.variant, cell.reason) if cell else ("", "", "") for cell in self.cells(pair)
-            ]
-            yield [
-                pair.name,
-                pair.project,
-                "yes" if pair.differs else "no",
-                *(t for cell in cells for t in cell),
-            ]
-
-
-def _paired(tables: Iterable[list[Row]]) -> Iterator[Pairing]:
-    by_name = [{row.name: row for row in table} for table in tables]
-    for name in dict.fromkeys(name for table in by_name for name in table):
-        rows = [table.get(name) for table in by_name]
-        found = {(row.result, row.share, row.variant) if row else None for row in rows}
-        project = next(row.project for row in rows if row)
-        yield Pairing(name, project, len(found) > 1, rows)

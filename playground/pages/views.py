@@ -3,7 +3,6 @@
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from time import perf_counter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,17 +14,20 @@ from django.utils import timezone
 
 from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import NotFound, ValidationError
+from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
-from playground.pages.flag_detail import FEW_CONDITIONS, MOST_CONDITIONS, FlagDetails, strategy_titles
+from playground.pages.flag_detail import MOST_CONDITIONS, FlagDetails, strategy_titles
 from playground.pages.form import FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import keep_if_long, with_kept
+from playground.pages.matrix import Matrix
 from playground.pages.query import PlaygroundQuery, labels, read_query
-from playground.pages.tables import Matrix, Results
+from playground.pages.removals import removals
+from playground.pages.tables import Results
 from playground.queries import advanced_features, readable_revisions
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
@@ -37,6 +39,7 @@ PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
 FILTERS = ("q", "result", "variant", "show", "sort", "page")  # parameters that are not part of the query
 SEED = 0  # keeps random results the same across columns and reloads
 MOST_COLUMNS = 20  # in the details of one flag
+PAGES_MAY = 3  # times as many evaluations as an API request: a page writes out only some of them
 OFFERED_FIELDS = 20  # undeclared fields that conditions read
 
 
@@ -63,7 +66,7 @@ def evaluate_columns(
         environments=len(snapshots),
         flags=max(len(snapshot.flags) for snapshot in snapshots.values()),
         contexts=len(query.contexts),
-        limit=settings.PLAYGROUND_MAX_EVALUATIONS,
+        limit=settings.PLAYGROUND_MAX_EVALUATIONS * PAGES_MAY,
     )
     return [
         evaluate(snapshots[environment], Context(context), now=now, random=random.Random(SEED).random)
@@ -94,7 +97,10 @@ class QueryPage(ConsolePage):
 
     def url(self, pairs: Sequence[tuple[str, str]], *, filtered: bool = False) -> str:
         """The URL of a query, optionally with the filters of this request."""
-        kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET]
+        first = (
+            {"page"} if self.request.method == "POST" else set()
+        )  # other results start at their first page
+        kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET.keys() - first]
         return f"{self.request.path}?{urlencode([*pairs, *(kept if filtered else [])])}"
 
 
@@ -106,12 +112,12 @@ class PlaygroundPage(QueryPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         query = self.query_of(request.POST, read_form_options(self.caller).default_environment)
         keep_if_long(query, self.caller)
-        return HttpResponseRedirect(self.url(query.pairs()))
+        return HttpResponseRedirect(self.url(query.pairs(), filtered=True))
 
+    @gc_paused
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         self.query = self.query_of(request.GET, options.default_environment)
-        started = perf_counter()
         evaluations = self.evaluate(options)
         if evaluations and request.GET.get("format") == "json":
             return HttpResponse(self.as_json(evaluations), content_type="application/json")
@@ -122,7 +128,6 @@ class PlaygroundPage(QueryPage):
             "link": request.build_absolute_uri(self.url(self.query.pairs(), filtered=True)),
             "compare": self.compare_link(),
             "flag_query": self.query.urlencode(),
-            "milliseconds": (perf_counter() - started) * 1000,
         }
         if self.query.several and evaluations:
             return self.several(evaluations, context)
@@ -148,17 +153,22 @@ class PlaygroundPage(QueryPage):
             return csv_response(
                 "playground", ["Flag", "Project", "Result", "Variant", "Why"], results.csv_rows()
             )
-        details = FlagDetails(evaluation, strategy_titles(), self.caller, FEW_CONDITIONS)
-        rows = [(row, details.flag(row.name)) for row in results.listing.rows]
+        rows = [(row, results.reason(row)) for row in results.listing.rows]
         return self.shown(context, results=results, listing=results.listing, rows=rows)
 
     def several(self, evaluations: list[Evaluation], context: dict[str, Any]) -> HttpResponseBase:
         matrix = Matrix(evaluations, labels(self.query.columns), self.request.GET)
         if self.request.GET.get("format") == "csv":
             return csv_response("playground", matrix.csv_header(), matrix.csv_rows())
-        return self.shown(context, matrix=matrix, listing=matrix.listing)
+        return self.shown(
+            context,
+            matrix=matrix,
+            listing=matrix.listing,
+            removals=removals(self.query, lambda query: self.url(query.pairs(), filtered=True)),
+        )
 
     def refused(self, context: dict[str, Any]) -> HttpResponseBase:
+        context["problems"] = self.query.problems
         return self.render_to_response(self.get_context_data(**context), status=400)
 
     def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
@@ -210,7 +220,7 @@ class FlagPage(QueryPage):
         shown = evaluations[:MOST_COLUMNS]
         details = [FlagDetails(evaluation, titles, self.caller, most).flag(name) for evaluation in shown]
         return super().get_context_data(
-            details=list(zip(labels(self.query.columns)[: len(details)], details, strict=True)),
+            details=list(zip(labels(self.query.columns), details, strict=False)),
             several=self.query.several,
             more_columns=len(evaluations) - len(details),
             query=self.query,
@@ -234,8 +244,9 @@ class ComparePage(QueryPage):
         sides = self.sides(request.POST, read_form_options(self.caller))
         for query in sides.values():
             keep_if_long(query, self.caller)
-        return HttpResponseRedirect(self.url(both(sides)))
+        return HttpResponseRedirect(self.url(both(sides), filtered=True))
 
+    @gc_paused
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         options = read_form_options(self.caller)
         sides = self.sides(request.GET, options)
@@ -252,9 +263,10 @@ class ComparePage(QueryPage):
             "link": request.build_absolute_uri(self.url(both(sides), filtered=True)),
         }
         if not evaluations:
+            context["problems"] = [problem for query in sides.values() for problem in query.problems]
             return self.render_to_response(self.get_context_data(**context), status=400)
         columns = [column for query in sides.values() for column in query.columns]
-        matrix = Matrix(evaluations, labels(columns), request.GET, only_differences=True)
+        matrix = Matrix(evaluations, labels(columns), request.GET)
         if request.GET.get("format") == "csv":
             return csv_response("compare", matrix.csv_header(), matrix.csv_rows())
         return self.render_to_response(

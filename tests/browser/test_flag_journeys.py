@@ -15,7 +15,7 @@ def test_explain_edit_and_see_it_on(visit, script):
     page = visit("admin", WHY, script=script)
     expect(page.get_by_text("userId 42 is in bucket 53 and the rollout stops at 50 %").first).to_be_visible()
 
-    page.get_by_role("link", name="edit strategy 1 of dark-theme").click()
+    page.get_by_role("link", name="Edit strategy 1 of dark-theme").click()
     page.wait_for_url(EDITOR)
     expect(page.locator("#sentence")).to_contain_text(
         "On for 50 % by userId, where plan is one of pro, enterprise."

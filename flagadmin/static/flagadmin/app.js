@@ -17,6 +17,7 @@
 //   data-open="#id"       a button that opens a dialog
 //   data-modal            a dialog that is open when the page comes
 //   data-slider="#id"     a slider of this number field
+//   data-sideways         a table that says how many of its columns are out of sight, and moves to them
 //   data-time="minute"    a time that is shown in the browser's zone
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
@@ -29,6 +30,20 @@ function show(root = document) {
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
   for (const slider of root.querySelectorAll("[data-slider]")) startSlider(slider);
   for (const time of root.querySelectorAll("time[data-time]")) showInZone(time);
+  for (const box of root.querySelectorAll("[data-sideways]")) showFurther(box);
+}
+
+function showFurther(box) {
+  const scroll = find(".scroll", box), button = find(".further", box);
+  const update = () => {
+    const edge = scroll.getBoundingClientRect().right + 1;
+    const hidden = [...box.querySelectorAll("thead tr:last-child th")].filter((head) => head.getBoundingClientRect().right > edge);
+    button.hidden = !hidden.length;
+    find("[data-further]", button).textContent = `${hidden.length} more column${hidden.length === 1 ? "" : "s"}`;
+  };
+  scroll.addEventListener("scroll", update, { passive: true });
+  button.addEventListener("click", () => scroll.scrollBy({ left: scroll.clientWidth / 2 }));
+  new ResizeObserver(update).observe(scroll);
 }
 
 // Times come in UTC (templatetags/moments.py) and are shown in the browser's zone, with UTC as the tooltip.
@@ -473,6 +488,19 @@ document.addEventListener("htmx:afterSwap", () => {
   typedSince = undefined;
 });
 
+// Results come again with each letter typed: what was open stays open. In the matrix, a cell opens its line.
+let openResults = [];
+document.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
+  openResults = target.id === "results" ? [...target.querySelectorAll("details[id][open]")].map(({ id }) => id) : [];
+});
+document.addEventListener("htmx:afterSettle", () => {
+  for (const id of openResults.splice(0)) document.getElementById(id)?.setAttribute("open", "");
+});
+document.addEventListener("click", ({ target }) => {
+  const reasons = target.closest(".matrix td") && find("details", target.closest("tr"));
+  if (reasons && !String(getSelection())) reasons.open = !reasons.open;
+});
+
 // The form of a strategy shows the problems of the inputs that were left, not of those nobody has come to yet.
 const leftInputs = new Set();
 
@@ -497,7 +525,9 @@ for (const button of document.querySelectorAll("[data-enable-after]"))
   }, button.dataset.enableAfter * 1000);
 
 document.addEventListener("htmx:load", (event) => { show(event.detail.elt); countExcluded(); });
-document.addEventListener("htmx:afterSettle", focusFirstError);
+document.addEventListener("htmx:afterSettle", ({ detail }) => {
+  if (detail.target?.id !== "results") focusFirstError(); // results come while one types
+});
 document.addEventListener("htmx:afterSettle", showResults);
 document.addEventListener("htmx:afterSettle", updateNeeds);
 addEventListener("pageshow", updateNeeds); // after the browser has put back what was ticked

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+from collections import Counter
 
 import pytest
 
@@ -37,7 +39,8 @@ def test_every_flag_says_why(viewer):
     page = page_text(viewer.get("/playground/", ADA))
 
     assert "All conditions hold, but userId 42 is in bucket 53 and the rollout stops at 50 %" in page
-    assert "It turns on when the rollout reaches 53 %" in page
+    trace = page_text(viewer.get("/playground/flag/dark-theme/", ADA))
+    assert "It turns on when the rollout reaches 53 %" in trace
     assert "Depends on checkout-redesign, which is off here (bucket 92, rollout 10 %)" in page
     assert "Uses the custom strategy hostGroup; only your SDK can evaluate it" in page
     assert "Switched off in production" in page
@@ -83,10 +86,50 @@ def test_results_can_be_filtered(viewer):
 
 
 def test_several_contexts_stand_side_by_side_and_differences_come_first(viewer):
-    page = page_text(viewer.get("/playground/", {**ADA, "environment": ["production", "development"]}))
+    question = {**ADA, "environment": ["production", "development"]}
+    few = page_text(viewer.get("/playground/", question))
+    every = page_text(viewer.get("/playground/", {**question, "show": "all"}))
 
-    assert "1 of 13 flags differs." in page
-    assert page.index("new-date-picker") < page.index("apple-pay")
+    assert "1 of 13 flags differs" in few
+    assert "apple-pay" not in few
+    assert every.index("new-date-picker") < every.index("apple-pay")
+
+
+def test_the_exception_of_an_environment_is_marked(viewer):
+    question = {**ADA, "context.userId": "42,1,2", "context.region": "eu", "q": "dark-theme", "show": "all"}
+    page = viewer.get("/playground/", question).text
+    results = re.findall(r'<td class="(odd|)" data-label="userId (\d+)"><span class="outcome (\w+)">', page)
+
+    usual = Counter(result for _, _, result in results).most_common(1)[0][0]
+    assert len(results) == 3
+    assert {user for odd, user, _ in results if odd} == {
+        user for _, user, result in results if result != usual
+    }
+    assert any(odd for odd, _, _ in results)
+
+
+def test_each_part_of_a_matrix_can_be_left_out(viewer):
+    page = viewer.get("/playground/", {"environment": "production", "context.userId": "42,7", "show": "all"})
+
+    link = "?environment=production&amp;context.userId=7&amp;show=all"
+    assert re.search(rf'href="[^"]*{re.escape(link)}" aria-label="Leave out userId 42"', page.text)
+    assert 'aria-label="Leave out production"' not in page.text
+
+
+def test_other_results_keep_the_filters_and_start_at_page_one(viewer):
+    answer = viewer.post(
+        "/playground/?result=on&page=2", {"environment": "production", "context.userId": "7"}
+    )
+
+    assert answer["Location"] == "/playground/?environment=production&context.userId=7&result=on"
+
+
+def test_while_one_types_problems_stand_where_the_results_were(viewer):
+    bad = {"context.currentTime": "tomorrow"}
+    page = viewer.get("/playground/", bad, headers={"HX-Request": "true", "HX-Target": "results"}).text
+    results = page[page.index('id="results"') :]
+
+    assert "currentTime: must be a date and time" in results
 
 
 def test_values_between_commas_are_contexts_of_their_own(viewer):
@@ -212,8 +255,10 @@ def test_an_unknown_flag_is_not_there(viewer):
 def test_edit_is_offered_to_those_who_may(browse, shop):
     make_scenery()
 
-    assert "strategies/edit?environmentId=production" in browse("admin").get("/playground/", ADA).text
-    assert "strategies/edit" not in browse("viewer").get("/playground/", ADA).text
+    trace = "/playground/flag/dark-theme/"
+
+    assert "strategies/edit?environmentId=production" in browse("admin").get(trace, ADA).text
+    assert "strategies/edit" not in browse("viewer").get(trace, ADA).text
 
 
 def test_compare_shows_only_the_differences_first(viewer):
@@ -221,7 +266,7 @@ def test_compare_shows_only_the_differences_first(viewer):
     few = page_text(viewer.get("/playground/compare/", {**question, "a.context.userId": "42"}))
     all_of_them = page_text(viewer.get("/playground/compare/", {**question, "show": "all"}))
 
-    assert "1 of 13 flags differs." in few
+    assert "1 of 13 flags differs" in few
     assert "new-date-picker" in few
     assert "apple-pay" not in few
     assert "apple-pay" in all_of_them

@@ -4,7 +4,13 @@ import csv
 import io
 
 import pytest
+from django.utils import timezone
 
+from playground.engine.chance import state_over_calls
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.pages.tables import found_in
+from playground.snapshot_cache import snapshot
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 
 
@@ -98,3 +104,19 @@ def test_the_api_still_answers_with_one_draw(viewer, api):
     [flag] = api["viewer"].post("/api/admin/playground", body).json()["features"]
 
     assert flag["isEnabled"] is True
+
+
+def test_the_short_way_to_results_agrees_with_the_long_one(shop):
+    parent = make("parent", drawn(30))
+    for number, strategies in enumerate(
+        ([drawn(30)], [by_session(25)], [drawn(0)], [{"name": "hostGroup", "parameters": {}}])
+    ):
+        depend(make(f"child-{number}", *strategies), parent)
+    make("plain", {"name": "default", "parameters": {}})
+    make_flag("off")
+    compiled = snapshot(None, "production").snapshot
+
+    for context in (Context({}), Context({"userId": "42"}), Context({"sessionId": "7"})):
+        evaluation = evaluate(compiled, context, now=timezone.now(), random=lambda: 0.4)
+        long_way = [state_over_calls(evaluation, *pair)[0].value for pair in evaluation.pairs()]
+        assert [result for result, _, _ in found_in(evaluation)] == long_way

@@ -1,0 +1,182 @@
+"""Several evaluations side by side, flag by flag. Counts include all flags; only the page shown is worked out."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from django.http import QueryDict
+
+from flagadmin.console.lists import Filter, Listing
+from playground.engine.evaluator import Evaluation
+from playground.engine.reasons import Reasons
+from playground.pages.query import Label
+from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
+
+COLOURS = 3  # v1, v2, v3 in app.css
+FEWEST = 3  # columns of an environment, for some to be the exception
+
+
+class Cell(NamedTuple):
+    """``odd``: differs from most of its environment."""
+
+    label: str
+    result: str
+    words: str
+    variant: str | None
+    colour: int
+    reason: str
+    odd: bool
+    first: bool
+
+
+class Line(NamedTuple):
+    """A flag. Its cells are None where an evaluation does not contain it."""
+
+    name: str
+    project: str
+    differs: bool
+    cells: list[Cell | None]
+
+
+class Head(NamedTuple):
+    label: Label
+    counts: Counter[str]
+    first: bool
+
+
+class Matrix:
+    """Flags whose results differ come first, and alone unless all are asked for."""
+
+    def __init__(self, evaluations: Sequence[Evaluation], labels: Sequence[Label], given: QueryDict) -> None:
+        self.labels, self.evaluations = labels, evaluations
+        self.reasons = [Reasons(evaluation) for evaluation in evaluations]
+        self.groups = [
+            (name, len(list(each))) for name, each in groupby(label.environment for label in labels)
+        ]
+        self.starts = _starts(size for _, size in self.groups)
+        self.names, self.columns = _aligned(evaluations)
+        self.differs = [len(set(found)) > 1 for found in zip(*self.columns, strict=True)]
+        self.different = sum(self.differs)
+        self.only_differences = given.get("show") != "all"
+        self.find = Filter("q", "Find a flag")
+        self.listing: Listing[int] = Listing(
+            given, self._kept(given), columns=(), filters=(self.find,), per_page=PER_PAGE
+        )
+
+    def _kept(self, given: QueryDict) -> list[int]:
+        """The positions of the flags to show."""
+        every = range(len(self.names))
+        kept = [position for position in every if self.differs[position]]
+        if not self.only_differences:
+            kept += [position for position in every if not self.differs[position]]
+        text = self.find.value(given).casefold()
+        return [position for position in kept if text in self.names[position].casefold()] if text else kept
+
+    @property
+    def total(self) -> int:
+        return len(self.names)
+
+    @property
+    def views(self) -> list[tuple[str, str, int, bool]]:
+        """The links that show the differences, or all flags."""
+        url, few = self.listing.url, self.only_differences
+        return [
+            ("Differences", url(show=None), self.different, few),
+            ("All", url(show="all"), self.total, not few),
+        ]
+
+    @property
+    def all_url(self) -> str:
+        """The URL that shows all flags."""
+        return self.listing.url(show="all", q=None)
+
+    @property
+    def has_groups(self) -> bool:
+        return any(name for name, _ in self.groups)
+
+    @property
+    def has_odd(self) -> bool:
+        """Whether cells may differ from most of their environment."""
+        return any(size >= FEWEST for _, size in self.groups)
+
+    @property
+    def heads(self) -> Iterator[Head]:
+        for position, (label, column) in enumerate(zip(self.labels, self.columns, strict=True)):
+            yield Head(label, Counter(found[0] for found in column if found), position in self.starts)
+
+    @property
+    def lines(self) -> Iterator[Line]:
+        """The flags of the page shown."""
+        return map(self._line, self.listing.rows)
+
+    def _line(self, position: int) -> Line:
+        name, found = self.names[position], [column[position] for column in self.columns]
+        odd = self._odd(found)
+        variants = sorted({each[1] for each in found if each and each[1]})
+        project, cells = "", list[Cell | None]()
+        for column, each in enumerate(found):
+            if each is None:
+                cells.append(None)
+                continue
+            result, variant, share = each
+            flag, outcome = self.evaluations[column].pair(name)
+            project = flag.project
+            cells.append(
+                Cell(
+                    label=self.labels[column].text,
+                    result=result,
+                    words=share or WORDS[result],
+                    variant=variant,
+                    colour=variants.index(variant) % COLOURS + 1 if variant else 0,
+                    reason=self.reasons[column].flag(flag, outcome),
+                    odd=column in odd,
+                    first=column in self.starts,
+                )
+            )
+        return Line(name, project, self.differs[position], cells)
+
+    def _odd(self, found: Sequence[Found | None]) -> set[int]:
+        """The columns that differ from more than half of their environment, or from all if there is no majority."""
+        odd, start = set[int](), 0
+        for _, size in self.groups:
+            counts = Counter(found[start : start + size])
+            usual = next((each for each, count in counts.items() if 2 * count > size), None)
+            if size >= FEWEST and len(counts) > 1:
+                odd.update(column for column in range(start, start + size) if found[column] != usual)
+            start += size
+        return odd
+
+    def csv_header(self) -> list[str]:
+        heads = [f"{label.text}: {what}" for label in self.labels for what in ("result", "variant", "why")]
+        return ["Flag", "Project", "Differs", *heads]
+
+    def csv_rows(self) -> Iterator[list[Any]]:
+        for line in map(self._line, self.listing.all_rows):
+            cells = [(cell.words, cell.variant, cell.reason) if cell else ("", "", "") for cell in line.cells]
+            yield [
+                line.name,
+                line.project,
+                "yes" if line.differs else "no",
+                *(t for cell in cells for t in cell),
+            ]
+
+
+def _starts(sizes: Iterable[int]) -> set[int]:
+    """The first column of each group but the first."""
+    starts, start = set[int](), 0
+    for size in sizes:
+        start += size
+        starts.add(start)
+    return starts
+
+
+def _aligned(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[Sequence[Found | None]]]:
+    """The names of all flags, and for each evaluation what was found for them, in their order."""
+    columns = [found_in(evaluation) for evaluation in evaluations]
+    lists = [evaluation.snapshot.names for evaluation in evaluations]
+    if all(names == lists[0] for names in lists):
+        return lists[0], list(columns)
+    by_name = [dict(zip(names, column, strict=True)) for names, column in zip(lists, columns, strict=True)]
+    names = sorted(set().union(*lists))
+    return names, [[found.get(name) for name in names] for found in by_name]
