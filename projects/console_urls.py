@@ -3,6 +3,7 @@
 from django.urls import path
 
 from projects.applications import detail_page as application
+from projects.applications import overview_page
 from projects.applications import pages as applications
 from projects.context_fields import pages as context_fields
 from projects.deletion import pages as deletion
@@ -46,6 +47,7 @@ urlpatterns = [
     path(f"{PROJECT}access/give", members.GrantRole.as_view(), name="project-access-grant"),
     path(f"{PROJECT}access/take", members.RevokeRole.as_view(), name="project-access-revoke"),
     path(f"{PROJECT}applications/", applications.ApplicationsPage.as_view(), name="project-applications"),
+    path("applications/", overview_page.AllApplicationsPage.as_view(), name="applications"),
     # Application names may contain slashes.
     path("applications/<path:name>/", application.ApplicationPage.as_view(), name="application"),
 

@@ -53,6 +53,7 @@ def all_sections() -> tuple[Section, ...]:
             "Projects",
             (
                 Page("Projects", reverse("projects")),
+                Page("Applications", reverse("applications")),
                 Page("Segments", reverse("segments")),
                 Page("Context fields", reverse("context-fields")),
                 Page("Strategy types", reverse("strategy-types")),

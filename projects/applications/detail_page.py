@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
@@ -15,6 +16,7 @@ from groups.permissions import Permission
 from projects.applications.actions import delete_application
 from projects.applications.details import access_application, evaluated_flags, instances_of, lines_of
 from projects.applications.ignored_reports import ignored_of
+from projects.applications.queries import application_adoption
 from projects.console import PROJECTS, flag_url, project_url
 
 
@@ -42,7 +44,7 @@ class ApplicationPage(ListPage):
     def crumbs(self) -> Crumbs:
         found = list(lines_of(self.caller, self.application)[:2])
         if len(found) != 1:
-            return (PROJECTS,)
+            return (("Applications", reverse("applications")),)
         project_id = found[0].project_id
         return (
             PROJECTS,
@@ -81,6 +83,7 @@ class ApplicationPage(ListPage):
             projects=[
                 (line, project_url(line.project_id)) for line in lines_of(self.caller, self.application)
             ],
+            adoption=application_adoption(self.application.pk),
             ignored=ignored_of(self.application),
             may_delete=self.caller.can(Permission.UPDATE_APPLICATION),
             **kwargs,

@@ -16,6 +16,7 @@ from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs
 from projects.models import Environment, ProjectApplication
+from projects.project_head import project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
@@ -94,7 +95,8 @@ class ApplicationsPage(ListPage):
         start = (self.shown.page.number - 1) * self.per_page
         lines = documents.page(self.project.pk, self.shown.all_rows, start, self.per_page)
         return super().get_context_data(
-            project=self.project,
+            **project_head(self.project, "project-applications", caller=self.caller),
+            adoption=documents.sdk_adoption(self.project.pk),
             rows=application_rows(self.project.pk, lines),
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
             **kwargs,

@@ -9,14 +9,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.db.transactions import transactional
 from flagadmin.http.timestamps import iso
 from projects.applications.sdk_versions import group_sdks, is_version, split_sdk
 from projects.applications.store_report import refresh_applications
-from projects.models import ProjectApplication
+from projects.models import ApplicationInstance, ProjectApplication
 
 Document = dict[str, Any]
 
@@ -149,7 +149,21 @@ def sdk_adoption(project_id: str) -> dict[str, list[tuple[str, int, bool]]]:
     """For each SDK: (version, instances, whether it is the oldest of several), the newest first. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_ADOPTION, [project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW])
-        rows = cursor.fetchall()
+        return _adoption_of(cursor.fetchall())
+
+
+def application_adoption(application_id: int) -> dict[str, list[tuple[str, int, bool]]]:
+    """The same for the instances of one application. One query."""
+    since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
+    instances = ApplicationInstance.objects.filter(application_id=application_id, seen_at__gte=since)
+    counted = instances.exclude(sdk_version="").order_by().values("sdk_version")
+    return _adoption_of(
+        counted.annotate(number=Count("instance_id", distinct=True)).values_list("sdk_version", "number")
+    )
+
+
+def _adoption_of(counted: Iterable[tuple[str, int]]) -> dict[str, list[tuple[str, int, bool]]]:
+    rows = list(counted)
     numbers: Counter[tuple[str, str]] = Counter()
     for sdk, number in rows:
         numbers[split_sdk(sdk)] += number

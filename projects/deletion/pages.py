@@ -25,13 +25,14 @@ from groups.access import missing
 from groups.console import ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import access_project
-from projects.console import api_path, flag_url, project_crumbs, project_url
+from projects.console import api_path, flag_url, project_crumbs
 from projects.deletion import summary as words
 from projects.deletion.backup import back_up_project
 from projects.deletion.execute import delete_project
 from projects.deletion.plan import ActiveFlag, DeletionPlan, LastUse, plan_project_deletion
 from projects.history.queries import readable_events
 from projects.models import ProjectApplication
+from projects.project_head import project_head
 
 IN_USE = timedelta(hours=24)
 FEW = 10  # a list this short has no search field
@@ -113,8 +114,7 @@ class DeleteProjectPage(ListPage):
         may_archive = self.caller.can(Permission.DELETE_FEATURE, project=project.pk)
         return super().get_context_data(
             plan=plan,
-            project=project,
-            url=project_url(project.pk),
+            **project_head(project, "project-settings", caller=self.caller),
             active=words.still_active(plan),
             rows=self.blockers(list(kwargs["listing"].rows)),
             may_archive=may_archive,

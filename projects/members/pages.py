@@ -24,6 +24,7 @@ from projects.members.actions import (
     grantable_roles,
     remove_role,
 )
+from projects.project_head import project_head
 
 KINDS = (("person", "people"), ("service", "service accounts"), ("group", "groups"))
 IS_KIND = {
@@ -50,7 +51,7 @@ class ProjectAccessPage(ListPage):
         return super().listing()
 
     def get_title(self) -> str:
-        return f"Access to {self.project.name}"
+        return "Access"
 
     def crumbs(self) -> Crumbs:
         return project_crumbs(self.project)
@@ -87,8 +88,8 @@ class ProjectAccessPage(ListPage):
         may_write = any(self.caller.can(p, project=project.pk) for p in WRITE_PERMISSIONS)
         offered = may_write and project.archived_at is None
         return super().get_context_data(
-            project=project,
-            url=project_url(project.pk, "project-access"),
+            **project_head(project, "project-access", caller=self.caller),
+            access_url=project_url(project.pk, "project-access"),
             may_write=offered,
             why_not=self.why_not(may_write),
             roles=grantable_roles(self.caller, project.pk) if offered else [],

@@ -17,6 +17,7 @@ from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.history.queries import readable_events
 from projects.models import Flag, Project, Segment
+from projects.project_head import project_head
 from projects.projects.actions import archive_project, check_may_update, revive_project, update_project
 from projects.projects.environments import add_environment, remove_environment
 from projects.projects.queries import project_environment_summaries, settings_document
@@ -91,11 +92,10 @@ class SettingsPage(EditPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         project, may = self.project, self.caller.can
         return super().get_context_data(
-            project=project,
-            url=project_url(project.pk),
+            **project_head(project, "project-settings", caller=self.caller),
             button="Save settings",
             cancel=project_url(project.pk),
-            environments=environment_rows(project),
+            places=environment_rows(project),
             may_environments=may(Permission.UPDATE_PROJECT, project=project.pk),
             may_archive=may(Permission.DELETE_PROJECT, project=project.pk),
             active=Flag.objects.filter(project=project, archived_at=None).count(),

@@ -41,6 +41,7 @@ PAGES = [
     "/projects/checkout/features/tags?name=checkout-redesign&name=gift-cards",
     "/projects/checkout/activity/",
     "/projects/checkout/applications/",
+    "/applications/",
     "/applications/web-shop/",
     "/projects/legacy-portal/delete/",
     "/projects/default/delete/",

@@ -1,0 +1,71 @@
+"""/applications/: the applications of all projects that the user may read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from groups.console import ListPage
+from projects.access import readable_projects
+from projects.applications.details import overview_documents, readable_applications
+from projects.applications.filters import ApplicationFilter
+from projects.console import application_url
+from projects.models import Application, ProjectApplication
+
+MOST_PROJECTS = 20  # of one application
+CSV_ROWS = 500  # applications read together for a CSV file
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationRow:
+    """An application with its readable projects, each with environments."""
+
+    application: Application
+    url: str
+    usage: Sequence[dict[str, Any]]
+
+
+class AllApplicationsPage(ListPage):
+    template_name = "applications/overview.html"
+    title = "Applications"
+    csv_name = "applications"
+    default_sort = "name"
+    columns = (
+        Column("name", "Application", by=("name",)),
+        Column("projects", "Projects"),
+        Column("last-seen", "Last seen", by=("last_seen", "name")),
+        Column("created", "First seen", by=("created_at", "name")),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name"),)
+
+    def rows(self, values: dict[str, str]) -> QuerySet[Any]:
+        found = ApplicationFilter({"query": values["q"]}, readable_applications(self.caller)).qs
+        lines = ProjectApplication.objects.filter(
+            application_id=OuterRef("pk"), project_id__in=readable_projects(self.caller).values("pk")
+        )
+        seen = lines.order_by("-last_seen_at").values("last_seen_at")[:1]
+        return found.annotate(last_seen=Subquery(seen))
+
+    def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
+        applications = rows.iterator(CSV_ROWS)
+        while part := list(islice(applications, CSV_ROWS)):
+            for row, document in zip(part, overview_documents(self.caller, part), strict=True):
+                projects = ", ".join(place["project"] for place in document["usage"])
+                yield (row.name, projects, row.last_seen, row.created_at)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        applications = list(kwargs["listing"].rows)
+        documents = overview_documents(self.caller, applications)
+        rows = [
+            ApplicationRow(found, application_url(found.name), document["usage"][:MOST_PROJECTS])
+            for found, document in zip(applications, documents, strict=True)
+        ]
+        return super().get_context_data(rows=rows, **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", "/api/admin/metrics/applications")
