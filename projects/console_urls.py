@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from groups.people.pages import PEOPLE, SERVICE
 from projects.applications import detail_page as application
 from projects.applications import overview_page
 from projects.applications import pages as applications
@@ -16,8 +17,8 @@ from projects.flags import (
     toggle_pages,
 )
 from projects.flags import pages as flags
+from projects.members import grant_page, role_page
 from projects.members import pages as members
-from projects.members import role_page
 from projects.projects import default_strategy_page, detail_page, settings_pages
 from projects.projects import pages as projects
 from projects.segments import pages as segments
@@ -98,6 +99,9 @@ urlpatterns = [
     path("tag-types/<str:name>/delete", tag_types.DeleteTagType.as_view(), name="tag-type-delete"),
 
     path("access/roles/<int:role_id>/", role_page.RolePage.as_view(), name="role"),
+    path("access/people/<int:user_id>/grant/", grant_page.GrantToAccount.as_view(**PEOPLE), name="person-grant"),
+    path("access/service-accounts/<int:user_id>/grant/", grant_page.GrantToAccount.as_view(**SERVICE), name="service-account-grant"),
+    path("access/groups/<int:group_id>/grant/", grant_page.GrantToGroup.as_view(), name="group-grant"),
     path("access/tokens/", tokens.TokensPage.as_view(), name="tokens"),
     path("access/tokens/new/", tokens.NewTokenPage.as_view(), name="token-new"),
     path("access/tokens/<int:token_id>/revoke/", tokens.RevokeTokenPage.as_view(), name="token-revoke"),

@@ -38,9 +38,10 @@ def readable_groups(caller: Caller) -> QuerySet[Group]:
     return Group.objects.prefetch_related("memberships__user", "grants__role")
 
 
-def access_group(caller: Caller, group_id: int) -> Group:
-    """Returns the group. Raises NoAccess, NotFound."""
-    group = readable_groups(caller).filter(pk=group_id).first()
+def access_group(caller: Caller, group_id: int, *, with_members: bool = True) -> Group:
+    """Returns the group, by default with its members and grants. Raises NoAccess, NotFound."""
+    groups = readable_groups(caller) if with_members else readable_groups(caller).prefetch_related(None)
+    group = groups.filter(pk=group_id).first()
     if group is None:
         raise NotFound(f"Group with id {group_id} not found.")
     return group

@@ -69,7 +69,8 @@ class OneGroup(ConsolePage):
         return self.kwargs["group_id"]
 
     def group(self) -> Group:
-        return actions.access_group(self.caller, self.group_id)
+        """The group, without its members: there may be many. Raises NoAccess, NotFound."""
+        return actions.access_group(self.caller, self.group_id, with_members=False)
 
 
 class GroupPage(OneGroup):
@@ -81,6 +82,15 @@ class GroupPage(OneGroup):
     def crumbs(self) -> Crumbs:
         return (GROUPS,)
 
+    def members(self, group: Group) -> Listing[Any]:
+        memberships = group.memberships.select_related("user").order_by("user__username")
+        filters = (Filter("q", "Member"),)
+        if text := filters[0].value(self.request.GET):
+            memberships = memberships.filter(
+                Q(user__username__icontains=text) | Q(user__name__icontains=text)
+            )
+        return Listing(self.request.GET, memberships, columns=(), filters=filters)
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         group = self.group()
         may_change = self.caller.can(Permission.ADMIN)
@@ -89,7 +99,7 @@ class GroupPage(OneGroup):
                 "title": group.name,
                 "group": group,
                 "url": group_url(group.pk),
-                "members": self.listing(group.memberships.select_related("user").order_by("user__username")),
+                "members": self.members(group),
                 "grants": self.listing(
                     group.grants.select_related("role").order_by("project_id", "role__name"), "grants-page"
                 ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
@@ -45,16 +45,30 @@ SERVICE: dict[str, Any] = {
 }
 
 
+VERBS = ("edit", "grant", "active", "delete")
+
+
 class AccountsPage(Kind, ListPage):
     template_name = "people/accounts.html"
     default_sort = "name"
-    columns = (
+    columns: Sequence[Column] = (
         Column("name", "Name", by=("username",)),
         Column("root_role", "Root role", by=("root_role__name", "username")),
         Column("groups", "Groups", by=("group_count",), numeric=True),
         Column("projects", "Projects", by=("project_count",), numeric=True),
-        Column("seen", "Last seen", by=("seen_at",)),
+        Column("seen", "Last seen", by=("last_seen",)),
     )
+    service_columns = (
+        *columns[:-1],
+        Column("tokens", "Tokens", by=("token_count",), numeric=True),
+        Column("seen", "Last used", by=("last_seen",)),
+        Column("expires", "Next expiry", by=("next_expiry",)),
+    )
+
+    def listing(self) -> Any:
+        if self.is_service:
+            self.columns = self.service_columns
+        return super().listing()
 
     @property
     def csv_name(self) -> str:  # type: ignore[override]
@@ -83,14 +97,24 @@ class AccountsPage(Kind, ListPage):
             users = users.filter(root_role=None if values["role"] == "-" else int(values["role"]))
         if values["state"]:
             users = users.filter(is_active=values["state"] == "active")
-        return users.annotate(
+        users = users.annotate(
             group_count=Count("memberships", distinct=True),
             project_count=Count("grants__project", distinct=True),
+        )
+        if not self.is_service:
+            return users.annotate(last_seen=F("seen_at"))
+        return users.annotate(
+            token_count=Count("tokens", distinct=True),
+            last_seen=Max("tokens__seen_at"),
+            next_expiry=Min("tokens__expires_at"),
         )
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
         role = row.root_role.name if row.root_role else ""
-        return (row.username, role, row.group_count, row.project_count, row.seen_at)
+        cells = (row.username, role, row.group_count, row.project_count)
+        if self.is_service:
+            return (*cells, row.token_count, row.last_seen, row.next_expiry)
+        return (*cells, row.last_seen)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
@@ -134,6 +158,7 @@ class AccountPage(OneAccount):
                 "url": self.url,
                 **access_lists(user, self.request.GET),
                 "oneself": user.pk == self.caller.id,
+                "urls": {verb: reverse(f"{self.url_name}-{verb}", args=[user.pk]) for verb in VERBS},
                 **kwargs,
             }
         )

@@ -19,7 +19,7 @@ class Clicks:
         self.count += 1
         control.press("Enter")
 
-    def choose(self, select: Locator, option: str) -> None:
+    def choose(self, select: Locator, option: str | None = None, *, label: str | None = None) -> None:
         """An option of a select counts as one click, as a link in a menu would."""
         self.count += 1
-        select.select_option(option)
+        select.select_option(option, label=label)

@@ -41,7 +41,7 @@ def status_of(command):
 def test_a_group_is_deleted_knowing_who_loses_access(visit, contractors, check_accessible, script):
     page = visit("admin", "/access/groups/", script=script)
     page.get_by_role("link", name="Former contractors").click()
-    page.get_by_role("button", name="Delete group").click()
+    page.get_by_role("link", name="Delete group").click()
 
     main = page.locator("main")
     expect(main).to_contain_text(

@@ -10,6 +10,7 @@ from groups.models import ApiToken, Group, GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import client as api_client
 from tests.support.cast import make_token
+from tests.support.page_text import page_text
 
 OLD, NEW = "old password here", "correct horse battery"
 
@@ -35,9 +36,10 @@ def change(browser, **given):
 def test_what_one_holds(people, shop):
     group = Group.objects.create(name="Team", root_role_id=BuiltIn.EDITOR)
     GroupMembership.objects.create(group=group, user=people["member"])
-    page = browser_of(people["member"]).get("/account/").text
-    assert "<b>Member</b> in" in page
-    assert "Member of <b>Team</b>, which grants Editor" in page
+    page = page_text(browser_of(people["member"]).get("/account/"))
+    assert "Editor everywhere Team" in page
+    assert "Member shop granted directly" in page
+    assert "Revoke Member" not in page
     assert "Nothing yet" in browser_of(people["outsider"]).get("/account/").text
 
 

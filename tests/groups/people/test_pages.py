@@ -31,9 +31,9 @@ def test_what_a_person_holds_and_through_what(browse, people, shop):
 
     page = page_text(browse("admin").get(f"/access/people/{people['member'].pk}/"))
 
-    assert "Editor everywhere, through Team" in page
-    assert "Owner in shop, through Team" in page
-    assert "Member in shop Owner" in page
+    assert "Editor everywhere Team Remove from Team" in page
+    assert "Owner shop Team" in page
+    assert "Member shop granted directly Revoke Member in shop" in page
 
 
 @pytest.mark.parametrize(

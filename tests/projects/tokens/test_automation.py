@@ -5,6 +5,7 @@ import re
 import pytest
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import ValidationError
 from groups.models import ApiToken, Grant, Role, User
 from projects.models import Flag, FlagEnvironment
 from tests.support.cast import client, make_project
@@ -118,6 +119,18 @@ def test_nothing_is_made_where_something_is_wrong(browse, people, shop, changed,
     assert told in page_text(answer)
     assert not User.objects.filter(username="ci").exists()
     assert not Role.objects.filter(type="custom").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_made_before_a_refusal_is_taken_back(browse, people, shop, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise ValidationError.at("expiresAt", "refused")
+
+    monkeypatch.setattr("projects.tokens.automation.create_personal_token", refuse)
+    assert browse("admin").post("/access/tokens/new/", CI).status_code == 400
+    assert not User.objects.filter(username="ci").exists()
+    assert not Role.objects.filter(type="custom").exists()
+    assert not AuditEvent.objects.exists()
 
 
 def test_only_admins_are_offered_it(browse, people, shop):
