@@ -6,11 +6,14 @@ always needs confirmation.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.utils import timezone
 
 from flagadmin.console.lists import curl_for
 from flagadmin.errors import AppError, Conflict, ValidationError, choices
@@ -21,28 +24,45 @@ from projects.console import ActionPage, api_path, project_crumbs, project_url
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.list_queries import MOST_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
-from projects.models import Dependency, Flag, Project
+from projects.models import Dependency, Flag, FlagEnvironment, Project
 
 MOST_LISTED = 20  # flags listed individually
+RECENT = timedelta(days=7)  # what was evaluated this recently is in use
 
 
 @dataclass(frozen=True, slots=True)
 class UsedFlag:
-    """A flag that applications evaluate: its most recent user, and the number of other applications."""
+    """A flag that applications evaluate, with them and the environments, most recent first."""
 
     name: str
-    last: FlagUser
-    others: int
+    users: Sequence[FlagUser]
+
+    @property
+    def last(self) -> FlagUser:
+        return self.users[0]
+
+    @property
+    def others(self) -> int:
+        """The number of other applications than the last one."""
+        return len({user.application for user in self.users}) - 1
+
+    @property
+    def is_recent(self) -> bool:
+        return timezone.now() - self.last.last_used_at < RECENT
 
 
 def used_flags(flags: Iterable[Flag]) -> list[UsedFlag]:
-    """The flags among these that applications evaluate, with their users."""
+    """The flags among these that applications evaluate, most recent first."""
     names = {flag.pk: flag.name for flag in flags}
-    users = users_of(names)
-    return [
-        UsedFlag(names[pk], found[0], len({user.application for user in found}) - 1)
-        for pk, found in users.items()
-    ]
+    found = [UsedFlag(names[pk], users) for pk, users in users_of(names).items()]
+    return sorted(found, key=lambda flag: flag.last.last_used_at, reverse=True)
+
+
+def enabled_in(flags: Sequence[Flag]) -> list[tuple[str, int]]:
+    """The environments of their project in which some of the flags are on, with the number of those."""
+    rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
+    rows = rows.filter(environment__projects=flags[0].project_id).order_by("environment")
+    return list(rows.values_list("environment").annotate(Count("pk")))
 
 
 def counted(names: Sequence[str]) -> str:
@@ -130,8 +150,10 @@ class ArchivePage(SelectedFlags):
             back=self.back(),
             button=self.title,
             used=used[:MOST_LISTED],
+            enabled=enabled_in(flags),
             more_used=max(len(used) - MOST_LISTED, 0),
             children=dependencies[:MOST_LISTED],
+            needed_by=len(dependencies),
             dependants=list(dict.fromkeys(here)),
             elsewhere=len(dependencies) > len(here),
             all=self.all,

@@ -35,7 +35,7 @@ def flag_history(flag: Flag, environments: Sequence[str], chosen: str, *, caller
         events = events.filter(environment=chosen)
     changes = change_page(events, caller=caller, size=SHOWN).changes
     number = events.count()
-    query = {"project": flag.project_id, "q": flag.name}
+    query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
     return FlagHistory(
         changes=[(change, list(without_flag(change.sentence, flag.name))) for change in changes],
         number=number,
