@@ -35,21 +35,21 @@ class Summary:
         return len(self.conditions) > MOST_IN_A_SENTENCE
 
 
-def strategy_summary(strategy: Document, *, segments: Mapping[int, str]) -> Summary:
-    """The description of a strategy. ``segments`` are names by id."""
+def strategy_summary(strategy: Document, *, segments: Mapping[int, str], most: int = MOST_LISTED) -> Summary:
+    """The description of a strategy. ``segments`` are names by id; ``most`` conditions are listed."""
     conditions = [constraint_sentence(item) for item in objects_of(strategy.get("constraints"))]
     conditions += [f"in segment {segments.get(number, number)}" for number in strategy.get("segments") or []]
     whom = _whom(text_of(strategy.get("name")), parameters_of(strategy.get("parameters")))
-    return Summary(whom, shortened(conditions))
+    return Summary(whom, shortened(conditions, most))
 
 
-def shortened(conditions: Sequence[str]) -> list[str]:
-    """The first MOST_LISTED conditions and the number of the others.
+def shortened(conditions: Sequence[str], most: int = MOST_LISTED) -> list[str]:
+    """The first conditions and the number of the others.
 
     A single extra condition is not abbreviated.
     """
-    more = len(conditions) - MOST_LISTED
-    return [*conditions[:MOST_LISTED], f"{more:,} more conditions"] if more > 1 else list(conditions)
+    more = len(conditions) - most
+    return [*conditions[:most], f"{more:,} more conditions"] if more > 1 else list(conditions)
 
 
 def constraint_sentence(constraint: Document) -> str:

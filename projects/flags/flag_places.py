@@ -18,9 +18,11 @@ from projects.flags.evaluations import Evaluations, last_evaluated
 from projects.flags.flag_rows import PRODUCTION, Toggle, toggle_of
 from projects.flags.strategy_lines import Palette, Share, StrategyLine, strategy_lines
 from projects.models import Flag, Segment
+from projects.sentences import MOST_LISTED
 
 MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3
+FEW_CONDITIONS = 3  # of each strategy, if there are more strategies than MOST_STRATEGIES
 MOST_OPEN = 6  # environments shown in full; the others are one line each
 MOST_SPLITS = 3  # environments whose variants are compared with what was measured
 
@@ -81,7 +83,8 @@ def flag_places(
         here = {"project": flag.project_id, "environment": name}
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
-        lines = strategy_lines(strategies, segments, palette, edit)
+        conditions = MOST_LISTED if are_few else FEW_CONDITIONS
+        lines = strategy_lines(strategies, segments, palette, edit, most=conditions)
         most = len(strategies) if are_few or focus == name else FIRST_STRATEGIES
         is_open = index < MOST_OPEN or focus == name
         yield FlagInEnvironment(

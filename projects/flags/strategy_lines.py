@@ -62,11 +62,11 @@ class StrategyLine:
 
 
 def strategy_lines(
-    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str
+    strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, most: int
 ) -> Iterator[StrategyLine]:
-    """``edit``: the URL of the editor, with the environment. ``segments``: names by id."""
+    """``edit``: the URL of the editor, with the environment. ``most``: the conditions listed of each."""
     for index, strategy in enumerate(strategies):
-        summary = strategy_summary(strategy, segments=segments)
+        summary = strategy_summary(strategy, segments=segments, most=most)
         share, variants = share_of(strategy), palette.shares(strategy["variants"])
         yield StrategyLine(
             id=strategy["id"],

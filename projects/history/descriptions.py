@@ -237,10 +237,17 @@ def _weight(variant: Document | None, other: Document | None) -> str | None:
     return f"{variant.get('weight', 0) / 10:g} %"
 
 
+# What a difference of strategies is made of. An event of another origin may have only what changed.
+_WHOLE = ("title", "disabled", "parameters", "constraints", "variants", "segments")
+
+
 def _of_strategy(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
     before, after = event.before, event.after
     if isinstance(before, dict) and isinstance(after, dict) and before.get("name") == after.get("name"):
-        yield from map(_field_change, diff.strategy_diff(before, after, names.segments))
+        if not all(key in side for side in (before, after) for key in _WHOLE):
+            yield from _of_documents(event, names)
+        else:
+            yield from map(_field_change, diff.strategy_diff(before, after, names.segments))
     else:
         yield FieldChange("Strategy", _summary(before, names), _summary(after, names))
 

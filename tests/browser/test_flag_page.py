@@ -1,0 +1,97 @@
+"""Journeys on the flag page: may this flag be archived, and a switch that is undone. Menus and live parts."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.journeys import Clicks
+
+pytestmark = pytest.mark.usefixtures("scenery")
+FLAG = "/projects/checkout/features/dark-theme/"
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_may_i_archive_this_flag(visit, script):
+    page = visit("admin", "/", script=script)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Projects"))
+    clicks.on(page.locator("main").get_by_role("link", name="Legacy portal").first)
+    clicks.on(page.get_by_role("link", name="portal-read-only", exact=True))
+
+    expect(page.get_by_role("region", name="Who uses it")).to_contain_text("portal-web")
+    expect(page.get_by_role("region", name="Dependencies")).to_contain_text("Needed by No other flag")
+    expect(page.get_by_role("region", name="production")).to_contain_text("17 evaluations in 24 hours")
+    assert clicks.count <= 4
+
+    page.locator("summary", has_text="More").click()
+    page.get_by_role("link", name="Archive…").click()
+    expect(page.locator(".note.warn")).to_contain_text("portal-read-only was evaluated by portal-web")
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("portal-read-only")
+
+
+def test_a_switch_is_undone(visit):
+    page = visit("admin", FLAG)
+    page.evaluate("window.sameDocument = true")
+    clicks = Clicks(page)
+    toggle = page.get_by_role("switch", name="dark-theme in development")
+    expect(toggle).to_have_attribute("aria-checked", "true")
+
+    clicks.on(toggle)
+    expect(toggle).to_have_attribute("aria-checked", "false")
+    expect(page.get_by_role("region", name="History")).to_contain_text("turned it off in development")
+    clicks.on(page.get_by_role("button", name="Undo"))
+
+    expect(toggle).to_have_attribute("aria-checked", "true")
+    assert clicks.count == 2
+
+
+def test_a_production_switch_by_accident_is_two_clicks(visit):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("switch", name="dark-theme in production"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Turn off dark-theme in production")
+    clicks.on(page.get_by_role("link", name="Cancel"))
+
+    expect(page.get_by_role("switch", name="dark-theme in production")).to_have_attribute(
+        "aria-checked", "true"
+    )
+    assert clicks.count == 2
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_periods_and_history_change_in_place(visit, script):
+    page = visit("admin", FLAG, script=script)
+    page.get_by_role("navigation", name="Period of the charts").get_by_role("link", name="30 days").click()
+    expect(page.get_by_role("region", name="production")).to_contain_text("evaluations in 30 days")
+    page.get_by_role("region", name="History").get_by_role("link", name="development").click()
+    expect(page.get_by_role("region", name="History")).to_contain_text("No changes yet.")
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_open_menus_and_forms_are_accessible(visit, check_accessible, width):
+    page = visit("admin", "/projects/checkout/features/gift-cards/")
+    if width == 360:
+        make_narrow(page)
+    for opener in ("More", "Tag", "Add a link"):
+        page.locator("summary", has_text=opener).click()
+        check_accessible(page)
+        if width == 360:
+            fits(page)
+        page.keyboard.press("Escape")
+
+    page.locator("summary", has_text="Add a link").click()
+    page.get_by_label("URL").fill("https://tickets.example/7")
+    page.get_by_role("button", name="Add link").click()
+    expect(page.get_by_role("link", name="https://tickets.example/7", exact=True)).to_be_visible()
+
+
+def test_the_name_is_copied_and_the_icon_stays(visit):
+    page = visit("admin", FLAG)
+    copy = page.locator("[data-copy-text=dark-theme]")
+    copy.click()
+    expect(copy).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "dark-theme"
+    expect(copy.locator("svg")).to_be_visible()
