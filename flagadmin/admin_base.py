@@ -20,6 +20,7 @@ from django.urls import reverse
 from rest_framework import serializers
 
 from flagadmin.admin_edit_conflicts import EditConflictAdmin, rejected_form
+from flagadmin.admin_sizes import BoundedFormAdmin, long_fields
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import AppError, EditConflict, ValidationError, raised_by
 from flagadmin.http.error_responses import problems_of
@@ -140,7 +141,7 @@ def is_admin(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_staff", False))
 
 
-class ActionModelAdmin(AdminActions, EditConflictAdmin):
+class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
     """Creates, changes and deletes rows through actions. A page with ``change`` also defines ``lock``."""
 
     list_per_page = 50
@@ -285,6 +286,9 @@ class ActionInline(AdminActions, admin.StackedInline):
     """An inline whose rows are created, changed and deleted through their own actions."""
 
     extra = 0
+    offered: ClassVar[
+        tuple[type[Model], ...]
+    ] = ()  # models whose rows are choices of other fields than its own
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         kwargs.setdefault("formset", BoundedInlineFormSet)
@@ -297,7 +301,8 @@ class ReadOnlyModelAdmin(ActionModelAdmin):
     """Shows records but does not allow changes."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        return tuple(field.name for field in self.model._meta.concrete_fields)
+        names = (field.name for field in self.model._meta.concrete_fields)
+        return (*names, *long_fields(obj).values())
 
 
 def show_error(request: HttpRequest, error: AppError) -> None:

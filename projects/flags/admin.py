@@ -21,6 +21,7 @@ from flagadmin.errors import InvalidOperation, ValidationError, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update
+from projects.console import flag_url
 from projects.flags import actions, dependencies, links, tags
 from projects.flags import archive as archiving
 from projects.flags import environments as flag_environments
@@ -126,6 +127,7 @@ def place_of(strategy: Strategy) -> tuple[str, str, str]:
 
 class StrategyInline(StrategyActions, OfFlag):
     model = Strategy
+    offered = (Segment,)
 
 
 class FlagTagInline(OfFlag):
@@ -208,6 +210,9 @@ class OneFlagAdmin(ActionModelAdmin):
 
     def events(self, obj: Any) -> QuerySet[AuditEvent]:
         return AuditEvent.objects.filter(feature=self.flag(obj).name)
+
+    def view_on_site(self, obj: Any) -> str:
+        return flag_url(self.flag(obj).project_id, self.flag(obj).name)
 
 
 @admin.register(Flag)

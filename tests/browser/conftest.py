@@ -164,9 +164,9 @@ def log_in(context: BrowserContext, user: User, origin: str) -> None:
     context.add_cookies([{"name": "sessionid", "value": str(session.session_key), "url": origin}])
 
 
-def make_narrow(page: Page) -> None:
-    page.set_viewport_size({"width": 360, "height": 800})
-    expect(page.locator("html")).to_have_js_property("clientWidth", 360)
+def make_narrow(page: Page, width: int = 360) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    expect(page.locator("html")).to_have_js_property("clientWidth", width)
 
 
 def stop_clock(page: Page) -> None:
@@ -195,6 +195,6 @@ def check_accessible() -> Callable[[Page], None]:
     return check
 
 
-def fits(page):
+def fits(page, width=360):
     wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= 360, f"{page.url} is {wide} px wide"
+    assert wide <= width, f"{page.url} is {wide} px wide"

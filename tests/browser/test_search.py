@@ -28,7 +28,16 @@ def current(page):
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/activity/", "/access/roles/", "/playground/", "/projects/checkout/"]
+    "address",
+    [
+        "/",
+        "/activity/",
+        "/access/roles/",
+        "/playground/",
+        "/projects/checkout/",
+        "/admin/projects/flag/",
+        "/api/docs/",
+    ],
 )
 def test_a_flag_is_found_from_any_page_with_three_letters(visit, address):
     """The journey: Ctrl+K, three letters, Enter. No click, five keys, without waiting in between."""

@@ -379,7 +379,7 @@ document.addEventListener("formdata", ({ target, formData }) => {
 });
 
 // Live filters. The answer replaces what stands around the form, never the form: focus, caret and what is being typed stay.
-globalThis.htmx?.defineExtension("around", {
+htmx.defineExtension("around", {
   handleSwap(_, root, answer) {
     const form = find("[data-live]", root), messages = find("#messages", root), said = find("#messages", answer);
     let fresh = find("[data-live]", answer);
