@@ -1,12 +1,12 @@
 """Who uses a flag: applications with their instances, SDK versions and environments."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from projects.applications.queries import oldest_versions, project_applications
-from projects.applications.sdk_versions import split_sdk
+from projects.applications.sdk_versions import group_sdks
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Flag
 
@@ -35,15 +35,21 @@ def using_applications(flag: Flag) -> list[UsingApplication]:
     found = []
     for name, users in by_name.items():
         line = lines.get(name)
-        sdks = [split_sdk(sdk) for sdk in line.sdks] if line else []
+        sdks = group_sdks(line.sdks) if line else []
         found.append(
             UsingApplication(
                 name=name,
                 environments=[user.environment for user in users],
                 last_used_at=users[0].last_used_at,
                 instances=line.instance_count if line else 0,
-                sdks=[f"{sdk} {version}".strip() for sdk, version in sdks],
-                outdated=any(oldest.get(sdk) == version for sdk, version in sdks if version),
+                sdks=[_text(sdk["name"], sdk["versions"], oldest) for sdk in sdks],
+                outdated=any(oldest.get(sdk["name"]) in sdk["versions"] for sdk in sdks),
             )
         )
     return found
+
+
+def _text(sdk: str, versions: Sequence[str], oldest: Mapping[str, str]) -> str:
+    """``unleash-node-sdk 6.11.0 (outdated), 6.12.1``"""
+    named = [f"{each} (outdated)" if oldest.get(sdk) == each else each for each in versions]
+    return f"{sdk} {', '.join(named)}".strip()

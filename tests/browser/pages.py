@@ -86,6 +86,8 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/",
     "/projects/checkout/features/gift-cards/",
     "/projects/checkout/features/checkout-redesign/edit",
+    "/projects/checkout/features/checkout-redesign/clone",
+    "/projects/checkout/features/checkout-redesign/move",
     "/projects/checkout/features/checkout-redesign/link/{link}/",
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
