@@ -31,6 +31,10 @@ PAYMENT = [
     {"name": "green", "weight": 500, "weightType": "variable", "stickiness": "default"},
 ]
 
+STRATEGY = {
+    "name": "flexibleRollout", "title": None, "disabled": False, "constraints": [], "segments": [], "variants": [],
+}  # fmt: skip
+
 
 def add_flag(project: Project, name: str, *, off_in: tuple[str, ...] = (), **fields: Any) -> Flag:
     """Creates a flag without strategies that is on in every environment except ``off_in``."""
@@ -81,7 +85,7 @@ def make_scenery() -> None:
     events.append(
         Event(
             type=EventType.FEATURE_STRATEGY_UPDATE, project="checkout", feature="dark-theme",
-            environment="production", before={"rollout": "25"}, after={"rollout": "50"},
+            environment="production", before=STRATEGY | {"parameters": {"rollout": "25"}}, after=STRATEGY | {"parameters": {"rollout": "50"}},
         )
     )  # fmt: skip
     events.append(Event(type=EventType.FEATURES_IMPORTED, project="checkout", environment="production"))
