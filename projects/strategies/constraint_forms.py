@@ -218,7 +218,7 @@ def _row(
         kind=kind,
         values=values_text(selected) if kind == "list" else "",
         value=(local_time(value) or "") if kind == "time" else value,
-        was="" if kept else json.dumps(selected),
+        was="" if kept or (kind == "list" and is_long(selected)) else json.dumps(selected),
         options=[(text, text in selected) for text in options] if kind in ("checks", "select") else [],
         hint=HINTS.get(operator.family, ""),
         help=HELP.get(name, ""),

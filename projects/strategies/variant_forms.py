@@ -20,7 +20,7 @@ from projects.strategies.variant_rules import variants_problems
 
 Document = dict[str, Any]
 NEW = {"name": "", "weight": 0, "weightType": "variable", "stickiness": "default", "was": "", "rest": False}
-MOST_ROWS = 30
+MOST_ROWS = 20
 _BUTTON = re.compile(r"(remove-variant|show-payload)-(\d{1,4})")
 SHOWN = 100  # characters of a long payload
 

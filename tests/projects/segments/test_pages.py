@@ -124,4 +124,4 @@ def test_who_may_not_is_not_offered_it_and_is_told_why(browse, vip):
 
 @pytest.mark.parametrize(("address", "status"), [("/segments/999999/", 404), ("/segments/x/", 400)])
 def test_what_is_not_there(browse, vip, address, status):
-    assert browse("editor").get(address).status_code == 400
+    assert browse("editor").get(address).status_code == status
