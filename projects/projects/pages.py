@@ -26,6 +26,7 @@ class ProjectsPage(ListPage):
     columns = (
         Column("name", "Project", by=("name",)),
         Column("active_flags", "Active flags", by=("active_flags",), numeric=True),
+        Column("stale_flags", "Stale", by=("stale_flags", "name"), numeric=True),
         Column("archived_flags", "Archived flags", by=("archived_flags",), numeric=True),
         Column("environments", "Environments"),
     )
@@ -54,12 +55,22 @@ class ProjectsPage(ListPage):
         return found.order_by("-favourite", "name", "id")
 
     def csv_cells(self, row: Any) -> Sequence[Any]:
-        return (row.pk, row.active_flags, row.archived_flags, ", ".join(row.environment_names))
+        return (
+            row.pk,
+            row.active_flags,
+            row.stale_flags,
+            row.archived_flags,
+            ", ".join(row.environment_names),
+        )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
             rows=[(project, project_url(project.pk)) for project in kwargs["listing"].rows],
             archived=self.archived,
+            segments=[
+                ("Active", "?", None, not self.archived),
+                ("Archived", "?show=archived", None, self.archived),
+            ],
             may_create=self.caller.can(Permission.CREATE_PROJECT),
             **kwargs,
         )

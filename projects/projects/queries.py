@@ -236,8 +236,9 @@ def _by_environment(rows: Any) -> dict[str, int]:
 
 
 def counted_projects(projects: QuerySet[Project]) -> QuerySet[Any]:
-    """Annotates each project with its number of active and archived flags."""
+    """Annotates each project with its number of active, stale (but active) and archived flags."""
     return projects.annotate(
+        stale_flags=Count("flags", filter=Q(flags__archived_at=None, flags__stale=True)),
         active_flags=Count("flags", filter=Q(flags__archived_at=None)),
         archived_flags=Count("flags", filter=Q(flags__archived_at__isnull=False)),
     )

@@ -17,8 +17,8 @@ def test_projects_are_listed_with_their_counts(browse, shop):
 
     listed = lines(browse("viewer").get("/projects/?format=csv"))
 
-    assert listed[0] == ["Project", "Active flags", "Archived flags", "Environments"]
-    assert ["shop", "1", "1", "development, production"] in listed
+    assert listed[0] == ["Project", "Active flags", "Stale", "Archived flags", "Environments"]
+    assert ["shop", "1", "0", "1", "development, production"] in listed
 
 
 def test_only_readable_projects_are_listed(browse):

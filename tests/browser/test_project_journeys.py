@@ -1,0 +1,77 @@
+"""Journeys on a project's pages, with their number of clicks."""
+
+import pytest
+from playwright.sync_api import expect
+
+from projects.models import FlagEnvironment
+from tests.browser.journeys import Clicks
+
+pytestmark = pytest.mark.usefixtures("scenery")
+SCRIPT = pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+
+
+def is_on(flag: str, environment: str = "production") -> bool:
+    return FlagEnvironment.objects.filter(flag__name=flag, environment=environment, enabled=True).exists()
+
+
+@SCRIPT
+def test_an_accidental_flip_in_production_is_cancelled_in_two_clicks(visit, script):
+    page = visit("admin", "/projects/checkout/", script=script)
+    clicks = Clicks(page)
+    before = is_on("gift-cards")
+
+    clicks.on(page.get_by_role("switch", name="gift-cards in production"))
+    expect(page.locator("main")).to_contain_text("gift-cards in production")
+    clicks.on(page.get_by_role("link", name="Cancel"))
+
+    expect(page.get_by_role("switch", name="gift-cards in production")).to_be_visible()
+    assert clicks.count == 2
+    assert is_on("gift-cards") == before
+
+
+@SCRIPT
+def test_a_confirmed_flip_in_production_is_undone_in_one_click_more(visit, script):
+    page = visit("admin", "/projects/checkout/", script=script)
+    clicks = Clicks(page)
+    before = is_on("gift-cards")
+
+    clicks.on(page.get_by_role("switch", name="gift-cards in production"))
+    clicks.on(page.locator("main form").get_by_role("button", name="gift-cards in production"))
+    expect(page.get_by_role("status").first).to_contain_text("gift-cards in production.")
+    assert is_on("gift-cards") != before
+    clicks.on(page.get_by_role("button", name="Undo"))
+
+    expect(page.get_by_role("status").first).to_contain_text("gift-cards in production.")
+    assert clicks.count == 3  # the flip, its confirmation, and the undo
+    assert is_on("gift-cards") == before
+
+
+@SCRIPT
+def test_may_this_flag_be_archived(visit, script):
+    page = visit("admin", "/", script=script)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("navigation", name="Main").get_by_role("link", name="Projects"))
+    clicks.on(page.get_by_role("rowheader").get_by_role("link", name="Legacy portal"))
+    clicks.on(page.get_by_role("button", name="Actions for portal-read-only"))
+    clicks.on(page.get_by_role("link", name="Archive…"))
+
+    expect(page.locator("main")).to_contain_text("portal-read-only was evaluated by portal-web")
+    assert clicks.count == 4
+
+
+def test_several_flags_are_turned_off_together_and_back_on(visit):
+    page = visit("admin", "/projects/checkout/")
+    for name in ("gift-cards", "checkout-redesign"):
+        page.get_by_label(f"Select {name}").check()
+    bar = page.get_by_role("form", name="Selected flags")
+    bar.locator("summary", has_text="Turn off in").click()
+    bar.get_by_role("button", name="development").last.click()
+    expect(page.locator("main tbody tr")).to_have_count(2)
+    page.get_by_role("button", name="Turn off 2 flags in development").click()
+
+    expect(page.get_by_role("status").first).to_contain_text("Turned off 2 flags in development.")
+    assert not is_on("gift-cards", "development")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("status").first).to_contain_text("Turned on 2 flags in development.")
+    assert is_on("gift-cards", "development")
