@@ -1,7 +1,6 @@
 """Describes audit events for people: a sentence in parts, with links, and the fields that changed.
 
-``flagadmin.audit.sentences`` has a sentence for every event type, which the API returns too. Here, names and
-values are added to those that people read most.
+``flagadmin.audit.sentences`` has one for every event type, as the API returns it; here are names and values.
 """
 
 import re
@@ -111,7 +110,7 @@ def _moved(event: AuditEvent) -> tuple[str, str] | None:
     changed = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     if changed != ["parameters"]:
         return None
-    old, new = before["parameters"], after["parameters"]
+    old, new = _document(before.get("parameters")), _document(after.get("parameters"))
     keys = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
     if len(keys) != 1 or keys[0] not in _SHARES or keys[0] not in old or keys[0] not in new:
         return None
@@ -193,7 +192,11 @@ _LABELS = {"stale": "Stale", "impressionData": "Impression data", "featureLimit"
 
 def changes_of(event: AuditEvent, names: Names = NO_NAMES) -> list[FieldChange]:
     """The fields that changed, shortened to what a page can show."""
-    return _shown(_CHANGES.get(event.type, _of_documents)(event, names))
+    try:
+        changes = list(_CHANGES.get(event.type, _of_documents)(event, names))
+    except (KeyError, TypeError, AttributeError):  # an earlier version recorded it, with other members
+        changes = list(_of_documents(event, names))
+    return _shown(changes)
 
 
 def _shown(changes: Iterable[FieldChange]) -> list[FieldChange]:

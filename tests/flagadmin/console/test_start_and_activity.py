@@ -204,3 +204,29 @@ def test_without_flags_one_starts_with_the_first(browse, people, shop):
     Flag.objects.create(project=shop, name="a", created_at=timezone.now())
     assert "No flags yet." not in admin.get("/").text
     assert "Open the playground" in admin.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("event_type", "before", "after", "told"),
+    [
+        (EventType.FEATURE_STRATEGY_UPDATE, {"name": "default"}, {"name": "default", "title": "Now"}, "Now"),
+        (
+            EventType.FEATURE_STRATEGY_UPDATE,
+            {"parameters": {"rollout": "1"}},
+            {"parameters": None},
+            "rollout",
+        ),
+        (EventType.FEATURE_STRATEGY_ADD, None, {"odd": 1}, "added"),
+        (EventType.FEATURE_IMPORTED, {"strategies": None}, {"strategies": [1]}, "cart"),
+        (EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED, {"variants": [1]}, {"variants": 2}, "2"),
+        (EventType.FEATURES_IMPORTED, None, {"features": "many"}, "imported"),
+    ],
+)
+def test_events_of_earlier_versions_are_told_too(browse, event_type, before, after, told):
+    happened(event_type, project="shop", environment="production", feature="cart", before=before, after=after)
+
+    response = browse("viewer").get("/activity/")
+
+    assert response.status_code == 200
+    assert told in response.text
+    assert "cart" in browse("viewer").get("/").text or event_type == EventType.FEATURES_IMPORTED
