@@ -184,3 +184,16 @@ def test_values_of_a_copied_strategy_come_along(browse, strategy):
 
     copied = strategy.flag.strategies.get(environment="development")
     assert copied.constraints[0]["values"] == MANY
+
+
+def test_a_strategy_at_all_its_limits_has_a_small_page(browse, strategy):
+    strategy.constraints = [one_of(f"field{number}", MANY) for number in range(30)]
+    strategy.save()
+    browser = browse("member")
+
+    page = browser.get(address(strategy))
+    opened = browser.post(address(strategy), sent_by(page) | {"do": "show-values-7"})
+
+    assert len(page.content) < 150_000
+    assert len(opened.content) < 200_000
+    assert sum(len(value) for values in sent_by(page).values() for value in values) < 10_000
