@@ -1,4 +1,4 @@
-"""POST /api/admin/playground and /playground/advanced: what each flag returns for a context, and why."""
+"""POST /api/admin/playground, /advanced and /compare: what each flag returns for a context, why, and who differs."""
 
 from typing import Any
 
@@ -11,6 +11,9 @@ from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground import combinations
 from playground import openapi as schema
+from playground.comparison import openapi as comparison_schema
+from playground.comparison.answer import compared
+from playground.comparison.request import CompareBody
 from playground.queries import advanced_features, known_revisions, playground_answer
 from playground.request import read_request
 from playground.snapshot_cache import snapshot_at
@@ -26,7 +29,7 @@ class PlaygroundViewSet(ViewSet):
     """Everybody may evaluate the flags of projects that they can read."""
 
     tags = ("Playground",)
-    permissions = {"create": None, "advanced": None}
+    permissions = {"create": None, "advanced": None, "compare": None}
 
     @extend_schema(
         operation_id="getPlayground",
@@ -69,6 +72,26 @@ class PlaygroundViewSet(ViewSet):
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
         return Response(answer + b"}")
+
+    @extend_schema(
+        operation_id="comparePlayground",
+        summary="Compare two states of the flags: how many contexts get something else, which, and why",
+        description=comparison_schema.DESCRIPTION,
+        request=CompareBody,
+        responses={200: comparison_schema.CompareResponse},
+        examples=[
+            OpenApiExample("A draft", value=comparison_schema.REQUEST_EXAMPLE, request_only=True),
+            OpenApiExample(
+                "Who changes",
+                value=comparison_schema.RESPONSE_EXAMPLE,
+                response_only=True,
+                status_codes=["200"],
+            ),
+        ],
+    )
+    @action(detail=False, methods=["post"])
+    def compare(self, request: ApiRequest) -> Response:
+        return Response(compared(self.caller, self.validated(CompareBody)))
 
 
 def context_of(body: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ The number of SQL statements does not depend on the number of flags.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,35 +29,48 @@ _FLAGS = """
 SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]')
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s){only}
  ORDER BY f.name COLLATE "C"
 """
 _STRATEGIES = f"""
 SELECT s.flag_id, s.id::text,
        ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
   FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s) AND s.environment_id = %(environment)s
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s) AND s.environment_id = %(environment)s{{only}}
  ORDER BY s.flag_id, s.sort_order, s.id
 """  # noqa: S608 - columns of our own
 _PARENTS = """
 SELECT d.flag_id, p.name, d.enabled, d.variants
   FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s){only}
  ORDER BY d.flag_id, d.id
 """
 _SEGMENTS = """
 SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
 """
 
+_NAMED = " AND f.name = ANY(%(flags)s)"
 
-def definitions(projects: Iterable[str], environment: str) -> Definitions:
-    """The active flags of the projects, as configured in the environment. Four SQL statements."""
+
+def definitions(
+    projects: Iterable[str],
+    environment: str,
+    *,
+    flags: Iterable[str] | None = None,
+    segments: Iterable[int] = (),
+) -> Definitions:
+    """The active flags of the projects, as configured in the environment. Four SQL statements.
+
+    Only those named `flags`, if given; with `segments` that they need not use.
+    """
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
+    if flags is not None:
+        where["flags"] = list(flags)
     with connection.cursor() as cursor:
         strategies, used = read_strategies(cursor, where)
         parents = read_parents(cursor, where)
-        cursor.execute(_FLAGS, where)
-        flags = [
+        cursor.execute(_only(_FLAGS, where), where)
+        found = [
             {
                 "name": name,
                 "project": project,
@@ -69,14 +82,18 @@ def definitions(projects: Iterable[str], environment: str) -> Definitions:
             }
             for flag_id, name, project, impression_data, enabled, variants in cursor.fetchall()
         ]
-        segments = read_segments(cursor, used)
-    return Definitions(flags, segments)
+        documents = read_segments(cursor, used.union(segments))
+    return Definitions(found, documents)
+
+
+def _only(statement: str, where: Mapping[str, Any]) -> str:
+    return statement.format(only=_NAMED if "flags" in where else "")
 
 
 def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Document]], set[int]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
     used: set[int] = set()
-    cursor.execute(_STRATEGIES, where)
+    cursor.execute(_only(_STRATEGIES, where), where)
     for flag_id, strategy_id, segments, *values in cursor.fetchall():
         used.update(segments)
         by_flag[flag_id].append(from_row(values, id=strategy_id, segments=segments))
@@ -85,7 +102,7 @@ def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[
 
 def read_parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
-    cursor.execute(_PARENTS, where)
+    cursor.execute(_only(_PARENTS, where), where)
     for flag_id, parent, enabled, variants in cursor.fetchall():
         by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)})
     return by_flag

@@ -154,6 +154,7 @@ def usual_statuses(path: str, *, has_body: bool) -> tuple[int, ...]:
 MAIN_OPERATIONS = (
     ("/api/admin/playground", "post"),
     ("/api/admin/playground/advanced", "post"),
+    ("/api/admin/playground/compare", "post"),
     ("/api/admin/features-batch/import", "post"),
     ("/api/admin/projects/{projectId}", "delete"),
     ("/api/admin/projects/{projectId}/applications", "get"),

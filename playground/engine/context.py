@@ -40,6 +40,13 @@ class Context:
             field: default for field, default in DEFAULTS.items() if document.get(field) is None
         }
 
+    @classmethod
+    def of_texts(cls, texts: dict[str, str]) -> Context:
+        """The context with these strings by field, which need no reading."""
+        context = cls.__new__(cls)
+        context.given, context.values = texts, {**DEFAULTS, **texts}
+        return context
+
     def at(self, now: PointInTime) -> Context:
         """This context, with `now` as currentTime if it has none."""
         if "currentTime" in self.values:
@@ -82,6 +89,10 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self._positions)
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The form and the field of every column, by position."""
+        return list(self._positions)
 
     def fields(self) -> list[str]:
         """The field of every column, by position."""

@@ -29,6 +29,11 @@ def hashed_places(keys: Iterable[bytes], sizes: Iterable[int], identifier: bytes
     return [murmur3(key + identifier, seed, False) % size + 1 for key, size in zip(keys, sizes, strict=False)]
 
 
+def hashes(key: bytes, identifiers: Iterable[bytes], seed: int) -> list[int]:
+    """The hash of each identifier for one key: its place is the remainder by the size, plus 1."""
+    return [murmur3(key + identifier, seed, False) for identifier in identifiers]
+
+
 def drawn_places(sizes: Iterable[int], random: Random) -> list[int]:
     """Random places, from 1 to each size, for a context without an identifier."""
     return [int(random() * size) + 1 for size in sizes]

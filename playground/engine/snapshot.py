@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from functools import cached_property
 
 from playground.engine.batch import Batch
@@ -84,6 +85,10 @@ class Snapshot:
             return self._of([])
         names = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
         return self._of([flag for flag in self.flags if flag.name in names])
+
+    def without(self, names: Collection[str]) -> Snapshot:
+        """This snapshot without some of its flags."""
+        return self._of([flag for flag in self.flags if flag.name not in names])
 
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         return Snapshot(tuple(flags), self.segments, self.columns, environment=self.environment)

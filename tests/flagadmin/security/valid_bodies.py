@@ -124,6 +124,19 @@ _PLACE = f"{_FLAG}/environments/<str:environment>"
 VALID: dict[str, Any] = {
     f"post {_ADMIN}/playground": QUESTION | {"environment": "production"},
     f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
+    f"post {_ADMIN}/playground/compare": {
+        "from": {"environment": "production"},
+        "to": {
+            "environment": "production",
+            "draft": {
+                "flag": "cart", "enabled": True, "archived": False, "strategies": [STRATEGY], "variants": [FLAG_VARIANT],
+                "dependencies": [{"feature": "checkout", "enabled": True, "variants": ["blue"]}], "segments": [],
+            },
+        },
+        "projects": ["shop"],
+        "contexts": {"explicit": [{"userId": "42"}], "generated": True, "synthetic": 10, "seed": 1},
+        "limit": 5,
+    },
     f"post {_ADMIN}/features-batch/import": IMPORT,
     f"post {_ADMIN}/features-batch/validate": IMPORT,
     f"post {_ADMIN}/features-batch/export": {

@@ -1,0 +1,154 @@
+"""Compares two states for a caller, and writes the answer of the API."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import chain, islice
+from time import monotonic
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.errors import ValidationError
+from flagadmin.server.gc_control import gc_paused
+from groups.access import Caller
+from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
+from playground.comparison.contexts import generated, synthetic
+from playground.comparison.request import explicit_contexts, read_state
+from playground.comparison.shares import Answer
+from playground.comparison.states import State, documents, snapshots
+from playground.comparison.table import ContextTable
+from playground.engine.context import Context
+from playground.engine.outcomes import State as Outcome
+from playground.engine.snapshot import Snapshot
+from playground.queries import known_revisions
+from playground.request import PlaygroundRequest
+
+MOST_GENERATED = 1_000
+MOST_RESULTS = 1_000_000
+"""Flags times contexts of one request."""
+MOST_SECONDS = 20
+EXAMPLES = 20
+
+
+@gc_paused
+def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a validated body. Raises ValidationError with what it names that does not exist."""
+    places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
+    query = PlaygroundRequest(list(places.values()), body.get("projects"), {}, {})
+    current = known_revisions(caller, query, places)
+    states = [read_state(body[place], place, current) for place in ("from", "to")]
+    before, after = snapshots(current, states)
+    names = _names(body.get("flag"), before, after)
+    _check_size(len(names), body["contexts"])
+    contexts = _contexts(body["contexts"], current, states, names, (before, after))
+    comparison = Comparison(before, after, ContextTable(contexts))
+    found = list(_in_time(comparison, names))
+    shown = (
+        found if "flag" in body else [each for each in found if each.changed or each.count(Change.UNKNOWN)]
+    )
+    examples = chain.from_iterable(comparison.examples(each, body.get("limit", EXAMPLES)) for each in shown)
+    return {
+        "contexts": len(contexts),
+        "counts": _counts(summed(found)),
+        "flags": [_flag(each) for each in shown],
+        "examples": [_example(each, contexts) for each in islice(examples, body.get("limit", EXAMPLES))],
+    }
+
+
+def _check_size(flags: int, given: Mapping[str, Any]) -> None:
+    explicit = given.get("explicit")
+    contexts = len(explicit) if isinstance(explicit, list) else 0
+    contexts += given.get("synthetic", 0) + (MOST_GENERATED if given.get("generated") else 0)
+    if flags * contexts > MOST_RESULTS:
+        raise ValidationError(
+            f"This would compare {flags:,} flags for up to {contexts:,} contexts; together they may be "
+            f"{MOST_RESULTS:,}. Name a flag, or give fewer contexts."
+        )
+
+
+def _in_time(comparison: Comparison, names: Sequence[str]) -> Iterator[FlagComparison]:
+    """Compares flag by flag. Rules can be made that take long."""
+    start = monotonic()
+    for done, name in enumerate(names):
+        if monotonic() - start > MOST_SECONDS:
+            raise ValidationError(
+                f"After {MOST_SECONDS} seconds {done:,} of {len(names):,} flags were compared. "
+                "Name a flag, or give fewer contexts."
+            )
+        yield comparison.flag(name)
+
+
+def _names(flag: str | None, before: Snapshot, after: Snapshot) -> list[str]:
+    if flag is None:
+        return sorted({*before.names, *after.names})
+    if flag not in before.positions and flag not in after.positions:
+        raise ValidationError.at("flag", f"flag {flag} not found")
+    return [flag]
+
+
+def _contexts(
+    given: Mapping[str, Any],
+    current: Mapping[str, int],
+    states: Sequence[State],
+    names: Sequence[str],
+    compiled: Iterable[Snapshot],
+) -> list[Context]:
+    """The contexts of every kind that the body asks for, one after the other."""
+    now = timezone.now()
+    contexts = explicit_contexts(given["explicit"], now) if "explicit" in given else []
+    if given.get("generated") or given.get("synthetic"):
+        needed = {*names, *_parents(names, compiled)}
+        read = list(documents(current, states, needed))
+        if given.get("generated"):
+            contexts += generated(read, now=now, limit=MOST_GENERATED)
+        if given.get("synthetic"):
+            contexts += synthetic(read, now=now, count=given["synthetic"], seed=given.get("seed", 0))
+    if not contexts:
+        raise ValidationError.at("contexts", "must have explicit contexts, generated or synthetic")
+    return contexts
+
+
+def _parents(names: Iterable[str], compiled: Iterable[Snapshot]) -> set[str]:
+    return {
+        parent.name
+        for snapshot in compiled
+        for name in names
+        if name in snapshot.positions
+        for parent in snapshot.flags[snapshot.positions[name]].parents
+    }
+
+
+def _counts(counts: Mapping[Change, int]) -> dict[str, int]:
+    return {change.value: counts[change] for change in Change}
+
+
+def _flag(found: FlagComparison) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "counts": _counts(summed([found])),
+        "before": [_answer(answer) | {"contexts": float(count)} for answer, count in found.before.items()],
+        "after": [_answer(answer) | {"contexts": float(count)} for answer, count in found.after.items()],
+    }
+
+
+def _example(example: Example, contexts: Sequence[Context]) -> dict[str, Any]:
+    return {
+        "flag": example.flag,
+        "context": contexts[example.position].given,
+        "change": example.change.value,
+        "before": _result(example.before),
+        "after": _result(example.after),
+    }
+
+
+def _result(result: Result) -> dict[str, Any]:
+    shares: Iterable[tuple[Answer, Fraction]] = result.shares
+    return {
+        "results": [_answer(answer) | {"share": float(share)} for answer, share in shares],
+        "reason": result.reason,
+    }
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    enabled = "unknown" if answer.state is Outcome.UNKNOWN else answer.state is Outcome.ON
+    return {"isEnabled": enabled, "variant": answer.variant}

@@ -1,0 +1,182 @@
+"""Compares two states over the contexts of a table: how many get something else, who, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from itertools import chain, islice
+
+from playground.comparison.shares import Answer, Shares, StateResults
+from playground.comparison.table import ContextTable, Mask
+from playground.engine.context import Context
+from playground.engine.evaluator import Evaluation
+from playground.engine.outcomes import State
+from playground.engine.reasons import Reasons
+from playground.engine.snapshot import Snapshot
+
+MISSING = "The flag does not exist, or is archived"
+
+
+class Change(Enum):
+    """What becomes of a flag for a context. For one of the first four, an application gets something else."""
+
+    OFF_TO_ON = "offToOn"
+    ON_TO_OFF = "onToOff"
+    VARIANT = "variant"
+    SHARE = "share"
+    """The result is random in at least one state, and its shares differ."""
+    UNKNOWN = "unknown"
+    """Only an SDK can tell the result in at least one state, and the flag is not the same in both."""
+    NONE = "unchanged"
+
+
+CHANGES = (Change.OFF_TO_ON, Change.ON_TO_OFF, Change.VARIANT, Change.SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagComparison:
+    """What two states give for one flag.
+
+    `contexts` are those of each change. `before` and `after` say how many contexts get an answer; of a random result
+    each context counts with its share.
+    """
+
+    name: str
+    contexts: dict[Change, Mask]
+    pairs: dict[tuple[Shares, Shares], Mask]
+    before: dict[Answer, Fraction]
+    after: dict[Answer, Fraction]
+
+    def count(self, change: Change) -> int:
+        return self.contexts.get(change, 0).bit_count()
+
+    @property
+    def changed(self) -> int:
+        return sum(map(self.count, CHANGES))
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one context gets in one state, and why."""
+
+    shares: Shares
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A context that gets something else. `position` is its place among the contexts."""
+
+    flag: str
+    position: int
+    change: Change
+    before: Result
+    after: Result
+
+
+class Comparison:
+    """Two states and the contexts to compare them for."""
+
+    def __init__(self, before: Snapshot, after: Snapshot, table: ContextTable) -> None:
+        self.table = table
+        self._before, self._after = StateResults(before, table), StateResults(after, table)
+
+    def names(self) -> list[str]:
+        """The flags of either state, in code-point order."""
+        return sorted({*self._before.snapshot.names, *self._after.snapshot.names})
+
+    def flag(self, name: str) -> FlagComparison:
+        """Compares one flag. One that a state does not have is off there."""
+        before, after = self._before.results(name), self._after.results(name)
+        same = self._is_same(name)
+        contexts: dict[Change, Mask] = defaultdict(int)
+        pairs: dict[tuple[Shares, Shares], Mask] = {}
+        for old, there in before.items():
+            for new, here in after.items():
+                if both := there & here:
+                    pairs[old, new] = both
+                    contexts[Change.NONE if same else change_of(old, new)] |= both
+        return FlagComparison(name, dict(contexts), pairs, _distribution(before), _distribution(after))
+
+    def _is_same(self, name: str) -> bool:
+        """Whether the flag is the same in both states, with its parents and segments."""
+        return self._parts(self._before, name) == self._parts(self._after, name)
+
+    def _parts(self, state: StateResults, name: str) -> list[object]:
+        """What the result depends on: the digests of documents, else objects that both states share."""
+        flag = state.flag(name)
+        flags = [flag] if flag is None else [flag, *(state.flag(parent.name) for parent in flag.parents)]
+        segments = state.snapshot.segments
+        used = (s for each in flags if each for strategy in each.strategies for s in strategy.segments)
+        return [
+            *(each and (each.digest or id(each)) for each in flags),
+            *(id(segments[position].conditions) for position in used),
+        ]
+
+    def examples(self, found: FlagComparison, limit: int) -> Iterator[Example]:
+        """The first contexts of each change, with the reasons before and after."""
+        changes = chain.from_iterable(self._changes(found, change) for change in (*CHANGES, Change.UNKNOWN))
+        reasons = _Reasons(self._before.snapshot, found.name), _Reasons(self._after.snapshot, found.name)
+        for position, change, old, new in islice(changes, limit):
+            context = self.table.contexts[position]
+            before, after = (each.of(context) for each in reasons)
+            yield Example(found.name, position, change, Result(old, before), Result(new, after))
+
+    def _changes(self, found: FlagComparison, change: Change) -> Iterator[tuple[int, Change, Shares, Shares]]:
+        mask = found.contexts.get(change, 0)
+        if not mask:
+            return
+        pairs = [(pair, there) for pair, both in found.pairs.items() if (there := both & mask)]
+        for position in self.table.positions(mask):
+            (old, new), _ = next(pair for pair in pairs if pair[1] >> (8 * position) & 1)
+            yield position, change, old, new
+
+
+class _Reasons:
+    """The reasons for the results of one flag in one state."""
+
+    def __init__(self, snapshot: Snapshot, name: str) -> None:
+        self._snapshot = snapshot.only(name)
+        self._name = name
+
+    def of(self, context: Context) -> str:
+        # A drawn bucket is the first, so that a random result gets the reason for which it can be on.
+        evaluation = Evaluation(self._snapshot, context, lambda: 0.0)
+        if self._name not in self._snapshot.positions:
+            return MISSING
+        return Reasons(evaluation).flag(*evaluation.pair(self._name))
+
+
+def change_of(before: Shares, after: Shares) -> Change:
+    """What becomes of a result in another state."""
+    if any(answer.state is State.UNKNOWN for answer, _ in (*before, *after)):
+        return Change.UNKNOWN
+    if before == after:
+        return Change.NONE
+    if len(before) > 1 or len(after) > 1:
+        return Change.SHARE
+    [(old, _)], [(new, _)] = before, after
+    if old.state is new.state:
+        return Change.VARIANT
+    return Change.OFF_TO_ON if new.state is State.ON else Change.ON_TO_OFF
+
+
+def _distribution(results: dict[Shares, Mask]) -> dict[Answer, Fraction]:
+    found: dict[Answer, Fraction] = defaultdict(Fraction)
+    for shares, mask in results.items():
+        count = mask.bit_count()
+        for answer, share in shares:
+            found[answer] += share * count
+    return dict(sorted(found.items(), key=lambda item: (item[0].state.value, item[0].variant or "")))
+
+
+def summed(found: Iterable[FlagComparison]) -> dict[Change, int]:
+    """How many results of all these flags change in each way."""
+    counts = dict.fromkeys(Change, 0)
+    for each in found:
+        for change in each.contexts:
+            counts[change] += each.count(change)
+    return counts

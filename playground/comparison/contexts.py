@@ -1,0 +1,152 @@
+"""Sets of contexts to compare states for: made from the rules of flags, or many identifiers. The same every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from random import Random
+
+from playground.comparison.rules import Rule, StrategyRules, identifier, rules_of
+from playground.engine.context import Context, PointInTime
+from projects.definitions import Definitions
+
+Texts = dict[str, str]
+MOST_VALUES = 31
+"""Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
+SHARE_LISTED = 0.1
+"""Of the sampled values of a stickiness field, how many are values that rules name."""
+
+
+class Rules:
+    """The rules of flags in some states, and what they ask of each field."""
+
+    def __init__(self, states: Iterable[Definitions]) -> None:
+        self.by_flag: dict[str, list[StrategyRules]] = {}
+        self.parents: dict[str, dict[str, None]] = {}
+        self.values: dict[str, dict[str | None, None]] = {}
+        self.sticky: dict[str, None] = {"userId": None}
+        for state in states:
+            for flag in state.flags:
+                parents = (parent["feature"] for parent in flag.get("dependencies") or ())
+                self.parents.setdefault(flag["name"], {}).update(dict.fromkeys(parents))
+                self.by_flag.setdefault(flag["name"], []).extend(rules_of(flag, state.segments))
+        for strategy in chain.from_iterable(self.by_flag.values()):
+            for rule in strategy.rules:
+                if rule.sticky:
+                    self.sticky[rule.field] = None
+                self.values.setdefault(rule.field, {None: None}).update(dict.fromkeys(rule.values))
+            for field, value in strategy.identifiers:
+                self.sticky[field] = None
+                self.values.setdefault(field, {None: None})[value] = None
+        if "currentTime" in self.values:
+            self.values["currentTime"].pop("", None)
+
+    def goals(self) -> Iterator[StrategyRules]:
+        """For each strategy what lets it pass, with a strategy of each parent."""
+        for name, strategies in self.by_flag.items():
+            above = [self.by_flag[parent] for parent in self.parents[name] if parent in self.by_flag]
+            for strategy in strategies:
+                needed = chain.from_iterable(_first(parent).rules for parent in above)
+                yield strategy._replace(rules=[*strategy.rules, *needed])
+            for parent in above:
+                for strategy in parent[1:]:
+                    yield strategy._replace(rules=[*_first(strategies).rules, *strategy.rules])
+
+
+def _met(goal: StrategyRules) -> Texts:
+    """Values with which the rules of a strategy hold together, as far as there are any."""
+    texts: Texts = {}
+    for field, rules in _by_field(goal).items():
+        named = dict.fromkeys(value for rule in rules for value in rule.values)
+        tried = chain((None,), named, (identifier(field, number) for number in range(1, 200)))
+        fits = (value for value in tried if all(rule.holds(value) for rule in rules))
+        if (value := next(fits, None)) is not None:
+            texts[field] = value
+    return texts
+
+
+def _by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for rule in goal.rules:
+        found.setdefault(rule.field, []).append(rule)
+    return found
+
+
+def generated(states: Iterable[Definitions], *, now: PointInTime, limit: int) -> list[Context]:
+    """Contexts that meet and miss every rule of the flags: each value with all else that a strategy needs, and all
+    pairs of values of two fields."""
+    rules = Rules(states)
+    found: dict[tuple[tuple[str, str], ...], Texts] = {}
+    for texts in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
+        found.setdefault(tuple(sorted(texts.items())), texts)
+        if len(found) >= limit:
+            break
+    return [Context.of_texts(texts).at(now) for texts in found.values()]
+
+
+def synthetic(states: Iterable[Definitions], *, now: PointInTime, count: int, seed: int = 0) -> list[Context]:
+    """Users with identifiers of their own, and with values of other fields that the rules name."""
+    rules, random = Rules(states), Random(seed)
+    named = {field: list(values) for field, values in rules.values.items()}
+    return [
+        Context.of_texts(_sampled(named, rules.sticky, seed * count + number, random)).at(now)
+        for number in range(1, count + 1)
+    ]
+
+
+def _sampled(named: dict[str, list[str | None]], sticky: Iterable[str], number: int, random: Random) -> Texts:
+    texts: dict[str, str | None] = {
+        field: random.choice(values)
+        for field, values in named.items()
+        if field not in sticky or random.random() < SHARE_LISTED
+    }
+    for field in sticky:
+        if texts.get(field) is None:
+            texts[field] = identifier(field, number)
+    return {field: text for field, text in texts.items() if text is not None}
+
+
+def _first(strategies: Sequence[StrategyRules]) -> StrategyRules:
+    return strategies[0] if strategies else StrategyRules([], [])
+
+
+def _one_by_one(rules: Rules) -> Iterator[Texts]:
+    """What lets each strategy pass, and the same with every other value that it names."""
+    for goal in rules.goals():
+        met = _met(goal)
+        yield met
+        for field, needed in _by_field(goal).items():
+            for value in dict.fromkeys((None, *chain.from_iterable(rule.values for rule in needed))):
+                yield _with(met, field, value)
+        for field, value in goal.identifiers:
+            yield _with(met, field, value)
+    for field, values in rules.values.items():
+        for value in values:
+            yield _with({}, field, value)
+
+
+def _with(texts: Texts, field: str, value: str | None) -> Texts:
+    others = {key: text for key, text in texts.items() if key != field}
+    return others if value is None else others | {field: value}
+
+
+def _pairwise(rules: Rules) -> Iterator[Texts]:
+    """Every pair of values of two fields at least once.
+
+    An orthogonal array: in row (i, j) the field k has the value i + k j modulo a prime p. Two rows that agree in two
+    fields are the same, so p² rows hold every pair of up to p fields with up to p values.
+    """
+    fields = [(field, list(values)[:MOST_VALUES]) for field, values in rules.values.items()][:MOST_VALUES]
+    if len(fields) < 2:
+        return
+    prime = _prime(max(len(fields), *(len(values) for _, values in fields)))
+    for i in range(prime):
+        for j in range(prime):
+            chosen = {
+                field: values[(i + k * j) % prime % len(values)] for k, (field, values) in enumerate(fields)
+            }
+            yield {field: value for field, value in chosen.items() if value is not None}
+
+
+def _prime(least: int) -> int:
+    return next(n for n in range(max(least, 2), 2 * least + 2) if all(n % d for d in range(2, n)))

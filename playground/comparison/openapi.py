@@ -1,0 +1,120 @@
+"""Describes the comparison in the OpenAPI document."""
+
+from typing import Any
+
+from rest_framework import serializers as s
+
+from playground.openapi import OutcomeField
+
+DESCRIPTION = """\
+Evaluates flags in two states for the same contexts, and says how many get something else, who, and why.
+
+A state is what is stored in an environment now, or what would be stored there once a `draft` is saved: a flag with
+other strategies, variants or parents, turned on or off, or archived; or segments with other constraints.
+
+`contexts` are given (`explicit`), made from the rules of the flags so that each is met and missed (`generated`), a
+number of users with ids of their own (`synthetic`), or several of these; the same request gives the same contexts. At
+most 10,000 are explicit and 10,000 synthetic, and flags times contexts are at most 1,000,000.
+
+Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
+a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on
+(`offToOn`), from on to off (`onToOff`), stays on with another `variant`, has other shares (`share`), may change in a
+way that only an SDK can tell (`unknown`), or stays as it is (`unchanged`). Without `flag`, `flags` has those that
+change.
+
+Everybody may compare the flags of projects that they can read.
+"""
+
+
+class Counts(s.Serializer[Any]):
+    offToOn = s.IntegerField()
+    onToOff = s.IntegerField()
+    variant = s.IntegerField()
+    share = s.IntegerField()
+    unknown = s.IntegerField()
+    unchanged = s.IntegerField()
+
+
+class CountedAnswer(s.Serializer[Any]):
+    isEnabled = OutcomeField()
+    variant = s.CharField(allow_null=True)
+    contexts = s.FloatField(help_text="Contexts that get it; random ones count with their share.")
+
+
+class ComparedFlag(s.Serializer[Any]):
+    name = s.CharField()
+    counts = Counts()
+    before = CountedAnswer(many=True)
+    after = CountedAnswer(many=True)
+
+
+class SharedAnswer(s.Serializer[Any]):
+    isEnabled = OutcomeField()
+    variant = s.CharField(allow_null=True)
+    share = s.FloatField(help_text="The share of calls that give it: 1 if the result is not random.")
+
+
+class ComparedResult(s.Serializer[Any]):
+    results = SharedAnswer(many=True)
+    reason = s.CharField()
+
+
+class ComparedExample(s.Serializer[Any]):
+    flag = s.CharField()
+    context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # a field's name, not DRF's own
+    change = s.ChoiceField(["offToOn", "onToOff", "variant", "share", "unknown"])
+    before = ComparedResult()
+    after = ComparedResult()
+
+
+class CompareResponse(s.Serializer[Any]):
+    contexts = s.IntegerField()
+    counts = Counts()
+    flags = ComparedFlag(many=True)
+    examples = ComparedExample(many=True)
+
+
+REQUEST_EXAMPLE: dict[str, Any] = {
+    "from": {"environment": "production"},
+    "to": {
+        "environment": "production",
+        "draft": {
+            "flag": "dark-theme",
+            "strategies": [
+                {"name": "flexibleRollout", "parameters": {"rollout": "75", "stickiness": "userId"}}
+            ],
+        },
+    },
+    "flag": "dark-theme",
+    "contexts": {"explicit": [{"userId": "42"}, {"userId": "7"}]},
+}
+RESPONSE_EXAMPLE: dict[str, Any] = {
+    "contexts": 2,
+    "counts": {"offToOn": 1, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 1},
+    "flags": [
+        {
+            "name": "dark-theme",
+            "counts": {"offToOn": 1, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 1},
+            "before": [
+                {"isEnabled": False, "variant": None, "contexts": 1.0},
+                {"isEnabled": True, "variant": None, "contexts": 1.0},
+            ],
+            "after": [{"isEnabled": True, "variant": None, "contexts": 2.0}],
+        }
+    ],
+    "examples": [
+        {
+            "flag": "dark-theme",
+            "context": {"userId": "42"},
+            "change": "offToOn",
+            "before": {
+                "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
+            },
+            "after": {
+                "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                "reason": "userId 42 is in bucket 53, 75 % rollout",
+            },
+        }
+    ],
+}

@@ -1,0 +1,196 @@
+"""The rules of flags, with values of their context fields that meet and miss them."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from math import inf, nextafter
+from typing import Any, NamedTuple
+
+from playground.comparison.matching import matching
+from playground.engine import literals
+from playground.engine.coercion import objects_of, parameters_of, strings_of, text_of, trimmed
+from playground.engine.constraints import CompiledConstraint, Constraints
+from playground.engine.context import FORMS, Context
+from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED, hashes
+from playground.engine.operators import OPERATORS
+from playground.engine.strategies import Rollout, compile_strategy
+from playground.engine.variants import CompiledVariants, compile_flag_variants
+
+Document = Mapping[str, Any]
+SEARCHED = 1_000
+"""Identifiers that are tried until one is inside a rollout, one outside, and one has each variant."""
+
+
+class Rule(NamedTuple):
+    """What one constraint or rollout asks of a field, and values worth trying there."""
+
+    field: str
+    holds: Callable[[str | None], bool]
+    values: list[str]
+    sticky: bool = False
+
+
+class StrategyRules(NamedTuple):
+    """The rules of one strategy, its segments included, and identifiers that get each of its variants."""
+
+    rules: list[Rule]
+    identifiers: list[tuple[str, str]]
+
+
+def rules_of(flag: Document, segments: Mapping[int, Document]) -> list[StrategyRules]:
+    """The rules of each strategy of a flag, and of the flag's own variants."""
+    name, compiler = text_of(flag.get("name")), Constraints()
+    pairs = compiler.columns.pairs
+    found = []
+    for document in objects_of(flag.get("strategies")):
+        strategy = compile_strategy(document, name, {}, compiler)
+        documents = [*objects_of(document.get("constraints")), *_own(document)]
+        rules = [
+            _rule(constraint, given, pairs())
+            for constraint, given in zip(strategy.constraints, documents, strict=False)
+        ]
+        for segment in document.get("segments") or ():
+            constraints = objects_of(segments.get(segment, {}).get("constraints"))
+            rules += [_rule(compiler.compile(given), given, pairs()) for given in constraints]
+        if strategy.rollout is not None:
+            rules += _rollout(strategy.rollout, pairs())
+        found.append(StrategyRules(rules, _identifiers(strategy.variants)))
+    variants = compile_flag_variants(flag.get("variants"), name, compiler.columns)
+    if variants is not None:
+        overridden = [
+            (field, value) for _, _, values, field in variants.overrides for value in sorted(values)
+        ]
+        found.append(StrategyRules([], [*_identifiers(variants), *overridden]))
+    return found
+
+
+def _own(strategy: Document) -> Iterator[Document]:
+    """The condition of userWithId and remoteAddress as a constraint."""
+    parameters = parameters_of(strategy.get("parameters"))
+    for name, member, field, operator in (
+        ("userWithId", "userIds", "userId", "IN"),
+        ("remoteAddress", "IPs", "remoteAddress", "IN_CIDR"),
+    ):
+        if strategy.get("name") == name and member in parameters:
+            values = [trimmed(part) for part in parameters[member].split(",")]
+            yield {"contextName": field, "operator": operator, "values": values}
+
+
+def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[str, str]]) -> Rule:
+    form, field = pairs[constraint.column]
+    read, test, inverted = FORMS[form], constraint.test, constraint.inverted
+
+    def holds(text: str | None) -> bool:
+        context = Context.of_texts({} if text is None else {field: text})
+        return test(read(context, field)) is not inverted
+
+    return Rule(constraint.field, holds, list(dict.fromkeys(_values(document))))
+
+
+def _rollout(rollout: Rollout, pairs: list[tuple[str, str]]) -> list[Rule]:
+    if pairs[rollout.column][0] == "never":
+        return []
+    field = _field(rollout.stickiness)
+
+    def holds(text: str | None) -> bool:
+        if text is None:
+            return False
+        [found] = hashes(rollout.key, (text.encode(),), ROLLOUT_SEED)
+        return found % 100 < rollout.threshold
+
+    places = [found % 100 for found in hashes(rollout.key, _searched(field), ROLLOUT_SEED)]
+    inside = next((n for n, place in enumerate(places, 1) if place < rollout.threshold), None)
+    outside = next((n for n, place in enumerate(places, 1) if place >= rollout.threshold), None)
+    values = [identifier(field, number) for number in (inside, outside) if number is not None]
+    return [Rule(field, holds, values, sticky=True)]
+
+
+def _identifiers(variants: CompiledVariants | None) -> list[tuple[str, str]]:
+    """For each variant an identifier that gets it."""
+    if variants is None or not variants.total:
+        return []
+    field = _field(variants.stickiness)
+    found: dict[int, int] = {}
+    for number, place in enumerate(hashes(variants.key, _searched(field), VARIANT_SEED), 1):
+        found.setdefault(bisect_right(variants.limits, place % variants.total), number)
+    return [(field, identifier(field, number)) for number in found.values()]
+
+
+def _field(stickiness: str) -> str:
+    return "userId" if stickiness == "default" else stickiness
+
+
+@lru_cache(maxsize=20)
+def _searched(field: str) -> list[bytes]:
+    return [identifier(field, number).encode() for number in range(1, SEARCHED + 1)]
+
+
+def identifier(field: str, number: int) -> str:
+    """A value of a field that nobody lists: "user-7" of userId."""
+    return f"{field.removesuffix('Id')}-{number}"
+
+
+def _values(constraint: Document) -> Iterator[str]:
+    """Values on both sides of a constraint, as far as they can be found without searching."""
+    operator = text_of(constraint.get("operator"))
+    listed = strings_of(constraint.get("values"))
+    value = text_of(constraint.get("value"))
+    family = OPERATORS[operator].family if operator in OPERATORS else ""
+    if family == "network":
+        for network in listed:
+            yield from _around_network(network)
+    elif family == "regex":
+        yield from (matching(value), "", "~")
+    elif family in ("number", "date", "version"):
+        yield from _around(value.strip(" \t"))
+    else:
+        yield from listed
+        if family == "text":
+            for text in listed:
+                yield from (f"{text}~", f"~{text}", f"~{text}~", text.upper())
+        yield _outside(listed)
+
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+
+
+def _outside(listed: list[str]) -> str:
+    """A value that is not in a list, nor does it contain one that is."""
+    return next(text for size in range(1, 100) if (text := "~" * size) not in listed)
+
+
+def _around(value: str) -> Iterator[str]:
+    """A number, date or version, and its neighbours."""
+    yield value
+    if (instant := literals.constraint_instant(value)) is not None:
+        with suppress(OverflowError):
+            bound = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=instant[0])
+            for moment in (bound - timedelta(seconds=1), bound, bound + timedelta(seconds=1)):
+                yield f"{moment:%Y-%m-%dT%H:%M:%S}.000Z"
+    elif literals.version(value) is not None and (found := _VERSION.match(value)):
+        major, minor, patch = map(int, found.groups())
+        yield from (f"{major}.{minor}.{patch + 1}", f"{major}.{minor}.{patch}", f"{major}.{minor}.{patch}-0")
+        yield from ("0.0.0-0", f"{major + 1}.0.0")
+    elif (number := literals.constraint_number(value)) is not None:
+        for near in (number - 1, number + 1, nextafter(number, -inf), nextafter(number, inf)):
+            yield text_of(near)
+
+
+def _around_network(text: str) -> Iterator[str]:
+    """The first and last address of a network, and those before and after it."""
+    found = literals.network(text)
+    if found is not None:
+        version, mask, base = found
+        size = 1 << (32 if version == 4 else 128)
+        address = ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address
+        last = base | (size - 1) & ~mask
+        for number in (base, last, base - 1, last + 1):
+            if 0 <= number < size:
+                yield str(address(number))
+    yield from ("192.0.2.1", "2001:db8::1")

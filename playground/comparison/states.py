@@ -1,0 +1,136 @@
+"""States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from playground.engine.compilation import recompile
+from playground.engine.snapshot import Snapshot
+from playground.snapshot_cache import snapshot_at
+from projects.definitions import Definitions, definitions
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An edit that is not saved. `changes` replace members of the flag's document, as they would be stored.
+
+    `default_strategy` is what a flag without an enabled strategy gets when it is turned on. `segments` are constraints
+    by the id of their segment.
+    """
+
+    flag: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    default_strategy: Mapping[str, Any] = field(default_factory=dict)
+    archived: bool = False
+    segments: Mapping[int, list[Document]] = field(default_factory=dict)
+
+    def used_segments(self) -> Iterator[int]:
+        """The segments that it changes or that its strategies use."""
+        yield from self.segments
+        for strategy in self.changes.get("strategies", ()):
+            yield from strategy["segments"]
+
+    def edited(self, document: Document) -> Document:
+        """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
+        strategy if it is turned on without one."""
+        if document["name"] != self.flag:
+            return document
+        edited = {**document, **self.changes}
+        if all(strategy.get("disabled") for strategy in edited["strategies"]):
+            if self.changes.get("enabled"):
+                edited["strategies"] = [*edited["strategies"], {**self.default_strategy, "disabled": False}]
+            elif "strategies" in self.changes:
+                edited["enabled"] = False
+        return edited
+
+    def applied(self, stored: Definitions) -> Definitions:
+        """Stored definitions as they would be."""
+        flags = [
+            self.edited(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
+        ]
+        segments = {
+            key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
+            for key, segment in stored.segments.items()
+        }
+        return Definitions(flags, segments)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is stored in an environment now, or what would be once a draft is saved."""
+
+    environment: str
+    draft: Draft | None = None
+
+
+def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snapshot]:
+    """The snapshots of states, of projects whose revisions were just read.
+
+    States of one environment share every flag that is the same in both, so what a draft changes is all that differs.
+    """
+    stored = {
+        environment: _read(current, environment, [s.draft for s in states if s.environment == environment])
+        for environment in dict.fromkeys(state.environment for state in states)
+    }
+    return [_drafted(*stored[state.environment], state.draft) for state in states]
+
+
+def documents(
+    current: Mapping[str, int], states: Iterable[State], names: Iterable[str]
+) -> Iterator[Definitions]:
+    """The documents of flags in these states, with the segments they use."""
+    for state in states:
+        draft = state.draft
+        used = () if draft is None else tuple(draft.used_segments())
+        read = definitions(current, state.environment, flags=names, segments=used)
+        if draft is not None:
+            read = draft.applied(read)
+        yield read
+
+
+def _read(
+    current: Mapping[str, int], environment: str, drafts: Sequence[Draft | None]
+) -> tuple[Snapshot, Definitions]:
+    """The snapshot of an environment, and the documents that the drafts touch as they are in it."""
+    snapshot = snapshot_at(current, environment).snapshot
+    given = [draft for draft in drafts if draft is not None]
+    if not given:
+        return snapshot, Definitions([], {})
+    names = {name for draft in given for name in _touched(snapshot, draft)}
+    segments = {segment for draft in given for segment in draft.used_segments()}
+    read = definitions(current, environment, flags=names, segments=segments)
+    return _with(snapshot, names, read), read
+
+
+def _drafted(snapshot: Snapshot, read: Definitions, draft: Draft | None) -> Snapshot:
+    if draft is None:
+        return snapshot
+    names = _touched(snapshot, draft)
+    flags = [flag for flag in read.flags if flag["name"] in names]
+    changed = {key: read.segments[key] for key in draft.segments if key in read.segments}
+    return _with(snapshot, names, draft.applied(Definitions(flags, changed)))
+
+
+def _touched(snapshot: Snapshot, draft: Draft) -> set[str]:
+    """The flags that a draft changes: its own, and those that use its segments."""
+    changed = {str(key) for key in draft.segments}
+    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in changed}
+    users = {
+        flag.name
+        for flag in (snapshot.flags if places else ())
+        if any(places.intersection(strategy.segments) for strategy in flag.strategies)
+    }
+    return users | ({draft.flag} if draft.flag else set())
+
+
+def _with(snapshot: Snapshot, names: set[str], read: Definitions) -> Snapshot:
+    """The snapshot with other definitions of some flags."""
+    return recompile(
+        read.flags,
+        read.segments,
+        environment=snapshot.environment,
+        earlier=snapshot.without(names),
+        unchanged={flag.project for flag in snapshot.flags},
+    ).snapshot

@@ -1,0 +1,132 @@
+"""Many contexts laid out by column: what a state asks of them is computed once per distinct value.
+
+A set of contexts is a number with a byte for each context, the lowest for the first: `&`, `|` and `^` combine sets, and
+`bit_count` counts them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.context import FORMS, Context
+from playground.engine.hashing import hashes
+
+Mask = int
+_DEFAULT = ("identifier", "default")
+_CONSTANT = ("never", "undecidable")
+"""Forms that are the same for every context."""
+
+
+class Column(NamedTuple):
+    """The distinct values of a column, and by context the index of its value: None if each context has its own."""
+
+    indices: bytes | array[int] | None
+    values: list[Any]
+
+
+class ContextTable:
+    """Contexts, with everything computed from them that two states can share."""
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        self.contexts = contexts
+        self.everyone: Mask = int.from_bytes(b"\1" * len(contexts), "little")
+        self._distinct: dict[str | tuple[str, str], tuple[bytes | array[int] | None, list[int]]] = {}
+        self._columns: dict[tuple[str, str], Column] = {}
+        self._held: dict[int, tuple[CompiledConstraint, Mask]] = {}
+        self._without: dict[tuple[str, str], Mask] = {}
+        self._hashes: dict[tuple[tuple[str, str], bytes, int], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def column(self, pair: tuple[str, str]) -> Column:
+        """The values in a form of a field."""
+        found = self._columns.get(pair)
+        if found is None:
+            form, field = pair
+            indices, first = self._first_contexts(pair)
+            read = FORMS[form]
+            found = self._columns[pair] = Column(
+                indices, [read(self.contexts[position], field) for position in first]
+            )
+        return found
+
+    def _first_contexts(self, pair: tuple[str, str]) -> tuple[bytes | array[int] | None, list[int]]:
+        """By context the index of its distinct text, and the first context with each."""
+        key = pair if pair == _DEFAULT or pair[0] in _CONSTANT else pair[1]
+        found = self._distinct.get(key)
+        if found is None:
+            known: dict[str | bytes | None, int] = {}
+            first: list[int] = []
+            indices = array("I")
+            for position, text in enumerate(self._texts(pair)):
+                index = known.setdefault(text, len(first))
+                if index == len(first):
+                    first.append(position)
+                indices.append(index)
+            found = self._distinct[key] = _shortest(indices, len(first)), first
+        return found
+
+    def _texts(self, pair: tuple[str, str]) -> Iterator[str | bytes | None]:
+        if pair[0] in _CONSTANT:
+            return repeat(None, len(self.contexts))
+        if pair == _DEFAULT:
+            read = FORMS["identifier"]
+            return (read(context, "default") for context in self.contexts)
+        return (context.values.get(pair[1]) for context in self.contexts)
+
+    def where(self, column: Column, chosen: bytes) -> Mask:
+        """The contexts of the chosen values: `chosen` has a byte for each distinct value, 1 or 0."""
+        if column.indices is None:
+            held = chosen
+        elif isinstance(column.indices, bytes):
+            held = column.indices.translate(chosen.ljust(256, b"\0"))
+        else:
+            held = bytes(map(chosen.__getitem__, column.indices))
+        return int.from_bytes(held, "little")
+
+    def test(self, column: Column, test: Callable[[Any], bool]) -> Mask:
+        """The contexts for whose value of a column this is true."""
+        return self.where(column, bytes(map(test, column.values)))
+
+    def holds(self, constraint: CompiledConstraint, pair: tuple[str, str]) -> Mask:
+        """The contexts for which a constraint holds; equal constraints of two states may be one object."""
+        found = self._held.get(id(constraint))
+        if found is None:
+            column, test, inverted = self.column(pair), constraint.test, constraint.inverted
+            chosen = bytes(test(value) is not inverted for value in column.values)
+            found = self._held[id(constraint)] = constraint, self.where(column, chosen)
+        return found[1]
+
+    def hashes(self, pair: tuple[str, str], key: bytes, seed: int) -> list[int]:
+        """By distinct identifier its hash, of which places are the remainder; any number without one."""
+        found = self._hashes.get((pair, key, seed))
+        if found is None:
+            identifiers = [value or b"" for value in self.column(pair).values]
+            found = self._hashes[pair, key, seed] = hashes(key, identifiers, seed)
+        return found
+
+    def without(self, pair: tuple[str, str]) -> Mask:
+        """The contexts without an identifier."""
+        found = self._without.get(pair)
+        if found is None:
+            found = self._without[pair] = self.test(self.column(pair), lambda value: value is None)
+        return found
+
+    def positions(self, mask: Mask) -> Iterator[int]:
+        """The positions of the contexts in a set."""
+        held = mask.to_bytes(len(self.contexts), "little")
+        position = held.find(1)
+        while position >= 0:
+            yield position
+            position = held.find(1, position + 1)
+
+
+def _shortest(indices: array[int], distinct: int) -> bytes | array[int] | None:
+    if distinct == len(indices):
+        return None
+    return bytes(indices.tolist()) if distinct <= 256 else indices

@@ -1,0 +1,62 @@
+"""Compares results over many contexts with those of the engine for one context at a time."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from random import Random
+from typing import Any
+
+from playground.comparison.shares import Answer, Shares, StateResults
+from playground.comparison.table import ContextTable
+from playground.engine.context import Context
+from playground.engine.evaluator import evaluate
+from playground.engine.outcomes import state_of
+from playground.engine.snapshot import Snapshot
+from tests.support.engine import NOW
+
+
+def table_of(contexts: Iterable[Mapping[str, Any]]) -> ContextTable:
+    return ContextTable([Context(context).at(NOW) for context in contexts])
+
+
+def shares_of(snapshot: Snapshot, table: ContextTable, name: str) -> list[Shares]:
+    """The result of a flag for each context."""
+    found: dict[int, Shares] = {}
+    for shares, mask in StateResults(snapshot, table).results(name).items():
+        for position in table.positions(mask):
+            assert position not in found, "a context has one result"
+            found[position] = shares
+    return [found[position] for position in range(len(table))]
+
+
+def answer(snapshot: Snapshot, context: Mapping[str, Any], name: str, random: Callable[[], float]) -> Answer:
+    """What the engine answers on one call."""
+    evaluation = evaluate(snapshot, Context(context), now=NOW, random=random)
+    flag, outcome = evaluation.pair(name)
+    return Answer(state_of(flag, outcome), evaluation.variant(flag, outcome))
+
+
+def answers(snapshot: Snapshot, context: Mapping[str, Any], name: str, *, calls: int = 20) -> set[Answer]:
+    """What the engine answers on some calls."""
+    random = Random(0)
+    return {answer(snapshot, context, name, random.random) for _ in range(calls)}
+
+
+def drawn_shares(
+    snapshot: Snapshot, context: Mapping[str, Any], name: str, sizes: Sequence[int]
+) -> dict[Answer, Fraction]:
+    """The share of every answer if the engine draws from places of these sizes, one after the other."""
+    found: dict[Answer, Fraction] = {}
+    each = Fraction(1)
+    for size in sizes:
+        each /= size
+    for drawn in product(*map(_numbers, sizes)):
+        numbers = iter(drawn)
+        given = answer(snapshot, context, name, lambda numbers=numbers: next(numbers))
+        assert next(numbers, None) is None, "the sizes are those of all that is drawn"
+        found[given] = found.get(given, Fraction(0)) + each
+    return found
+
+
+def _numbers(size: int) -> Iterator[float]:
+    return ((place + 0.5) / size for place in range(size))
