@@ -9,7 +9,8 @@ from enum import Enum
 from fractions import Fraction
 from itertools import chain, islice
 
-from playground.comparison.shares import Answer, Shares, StateResults
+from playground.comparison.results import StateResults
+from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation

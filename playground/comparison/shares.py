@@ -1,28 +1,13 @@
-"""The results of one flag for all contexts of a table, exactly: what chance decides is a share, never drawn.
-
-The steps are those of `playground.engine.batch` and `evaluator`, each for all contexts at once. Tests compare every
-result with theirs.
-"""
+"""What applications get over many calls with one context: answers, and the exact share of calls of each."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
-from operator import sub
 from typing import NamedTuple
 
-from playground.comparison.table import ContextTable, Mask
-from playground.engine.batch import constraints_of
-from playground.engine.constraints import Conditions
-from playground.engine.flags import CompiledFlag, Parent
-from playground.engine.hashing import ROLLOUT_SEED, VARIANT_SEED
-from playground.engine.operators import UNDECIDABLE
+from playground.engine.flags import Parent
 from playground.engine.outcomes import State
-from playground.engine.snapshot import Snapshot
-from playground.engine.strategies import CompiledStrategy, Mode, Rollout
-from playground.engine.variants import CompiledVariants
 
 ONE, ZERO = Fraction(1), Fraction(0)
 
@@ -37,222 +22,12 @@ class Answer(NamedTuple):
 Shares = tuple[tuple[Answer, Fraction], ...]
 """The answers over many calls with one context, with the share of each; together 1."""
 
-Picks = list[tuple[Mask, tuple[tuple[str | None, Fraction], ...]]]
-"""Sets of contexts with the variants that they get, and the share of each."""
-
 OFF, UNKNOWN = Answer(State.OFF), Answer(State.UNKNOWN)
 ALWAYS_OFF: Shares = ((OFF, ONE),)
 NO_VARIANT: tuple[tuple[str | None, Fraction], ...] = ((None, ONE),)
 
 
-class Path(NamedTuple):
-    """What the strategies so far decide: on which share of calls each passed, and of the rest on which share no
-    strategy passed for certain or an SDK would have to tell."""
-
-    passed: tuple[tuple[int, Fraction], ...] = ()
-    failed: Fraction = ONE
-    unknown: Fraction = ZERO
-
-    def after(self, strategy: int, share: Fraction, verdict: bool | None) -> Path:
-        """This path once a strategy has had this verdict on a share of calls, and failed on the others."""
-        rest = 1 - share
-        if verdict is None:
-            return self._replace(failed=self.failed * rest, unknown=self.unknown + self.failed * share)
-        passed = (*self.passed, (strategy, (self.failed + self.unknown) * share))
-        return Path(passed, self.failed * rest, self.unknown * rest)
-
-
-class StateResults:
-    """The results of the flags of one state for the contexts of a table."""
-
-    def __init__(self, snapshot: Snapshot, table: ContextTable) -> None:
-        self.snapshot = snapshot
-        self.table = table
-        self._pairs = snapshot.columns.pairs()
-        self._alone: dict[str, dict[Shares, Mask]] = {}
-
-    def flag(self, name: str) -> CompiledFlag | None:
-        position = self.snapshot.positions.get(name)
-        return None if position is None else self.snapshot.flags[position]
-
-    def results(self, name: str) -> dict[Shares, Mask]:
-        """The contexts by their results. A flag that does not exist is off."""
-        flag = self.flag(name)
-        if flag is None:
-            return {ALWAYS_OFF: self.table.everyone}
-        alone = self._without_parents(flag)
-        return self._with_parents(flag, alone) if flag.parents else alone
-
-    def _without_parents(self, flag: CompiledFlag) -> dict[Shares, Mask]:
-        """The results as if the flag had no parents, kept for its children."""
-        found = self._alone.get(flag.name)
-        if found is None:
-            found = self._alone[flag.name] = self._of_strategies(flag)
-        return found
-
-    def _of_strategies(self, flag: CompiledFlag) -> dict[Shares, Mask]:
-        if not flag.enabled or flag.fault is not None:
-            return {ALWAYS_OFF: self.table.everyone}
-        found: dict[Shares, Mask] = defaultdict(int)
-        for path, mask in self._paths(flag.strategies).items():
-            for shares, part in self._answers(flag, path, mask):
-                found[shares] |= part
-        return dict(found)
-
-    def _paths(self, strategies: tuple[CompiledStrategy, ...]) -> dict[Path, Mask]:
-        """Which strategies decide, by set of contexts."""
-        decided: dict[Path, Mask] = defaultdict(int)
-        open_paths = {Path(): self.table.everyone}
-        for index, strategy in enumerate(strategies):
-            if not strategy.counts or not open_paths:
-                continue
-            verdicts = list(self._verdicts(strategy))
-            still: dict[Path, Mask] = defaultdict(int)
-            for path, mask in open_paths.items():
-                rest = mask
-                for where, share, verdict in verdicts:
-                    if hit := rest & where:
-                        rest ^= hit
-                        after = path.after(index, share, verdict)
-                        (still if after.failed or after.unknown else decided)[after] |= hit
-                if rest:
-                    still[path] |= rest
-            open_paths = still
-        for path, mask in open_paths.items():
-            decided[path] |= mask
-        return decided
-
-    def _verdicts(self, strategy: CompiledStrategy) -> Iterator[tuple[Mask, Fraction, bool | None]]:
-        """Where a strategy passes (True) or an SDK would have to tell (None), and on which share of calls."""
-        if strategy.mode is Mode.NEVER or strategy.missing_segments:
-            return
-        where = self._hold(strategy.conditions)
-        for position in strategy.segments:
-            where &= self._hold(self.snapshot.segments[position].conditions)
-        if strategy.mode is Mode.ONLY_SDK:
-            yield where, ONE, None
-            return
-        undecidable = self._undecidable(strategy) if where else 0
-        rollout = strategy.rollout
-        for inside, share in [(where, ONE)] if rollout is None else self._inside(rollout):
-            if certain := where & inside & ~undecidable:
-                yield certain, share, True
-            if unknown := where & inside & undecidable:
-                yield unknown, share, None
-
-    def _hold(self, conditions: Conditions) -> Mask:
-        mask = self.table.everyone
-        for constraint in conditions.constraints:
-            if not mask:
-                break
-            mask &= self.table.holds(constraint, self._pairs[constraint.column])
-        return mask
-
-    def _undecidable(self, strategy: CompiledStrategy) -> Mask:
-        """The contexts with a text for which only an SDK can tell whether a pattern matches."""
-        matched = {
-            self._pairs[constraint.column]
-            for constraint in constraints_of(strategy, self.snapshot.segments)
-            if constraint.operator == "REGEX"
-        }
-        mask = 0
-        for pair in matched:
-            mask |= self.table.test(self.table.column(pair), lambda value: value is UNDECIDABLE)
-        return mask
-
-    def _inside(self, rollout: Rollout) -> Iterator[tuple[Mask, Fraction]]:
-        """The contexts in a rollout, and on which share of calls."""
-        pair, limit = self._pairs[rollout.column], rollout.threshold
-        without = self.table.without(pair)
-        if without != self.table.everyone:
-            hashes = self.table.hashes(pair, rollout.key, ROLLOUT_SEED)
-            inside = bytes([found % 100 < limit for found in hashes])
-            yield self.table.where(self.table.column(pair), inside) & ~without, ONE
-        if rollout.draws and limit > 0:
-            yield without, Fraction(min(limit, 100), 100)
-
-    def _answers(self, flag: CompiledFlag, path: Path, mask: Mask) -> Iterator[tuple[Shares, Mask]]:
-        """The contexts on a path, parted by their variants."""
-        parts: list[tuple[Mask, dict[Answer, Fraction]]] = [(mask, {})]
-        for index, share in path.passed:
-            variants = flag.strategies[index].variants
-            parts = _joined(parts, self._picks(flag.variants if variants is None else variants), share)
-        if path.failed and not flag.strategies:
-            parts = _joined(parts, self._picks(flag.variants), path.failed)
-        elif path.failed:
-            parts = [(part, _plus(found, OFF, path.failed)) for part, found in parts]
-        if path.unknown:
-            parts = [(part, _plus(found, UNKNOWN, path.unknown)) for part, found in parts]
-        for part, found in parts:
-            yield _shares(found), part
-
-    def _picks(self, variants: CompiledVariants | None) -> Picks:
-        """The variant of each context."""
-        everyone = self.table.everyone
-        if variants is None:
-            return [(everyone, NO_VARIANT)]
-        picks: Picks = []
-        rest = everyone
-        for index, position, expected, _ in variants.overrides:
-            column = self.table.column(self._pairs[position])
-            if hit := rest & self.table.test(column, expected.__contains__):
-                picks.append((hit, ((variants.names[index], ONE),)))
-                rest ^= hit
-        if rest and not variants.total:
-            picks.append((rest, NO_VARIANT))
-        elif rest:
-            picks += [(part & rest, shares) for part, shares in self._weighted(variants) if part & rest]
-        return picks
-
-    def _weighted(
-        self, variants: CompiledVariants
-    ) -> Iterator[tuple[Mask, tuple[tuple[str, Fraction], ...]]]:
-        pair, limits, total = self._pairs[variants.column], variants.limits, variants.total
-        without = self.table.without(pair)
-        if without != self.table.everyone:
-            hashes = self.table.hashes(pair, variants.key, VARIANT_SEED)
-            # The first variant whose limit reaches the place, which is one more than the remainder.
-            chosen = [bisect_right(limits, found % total) for found in hashes]
-            for index in sorted(set(chosen)):
-                part = self.table.where(self.table.column(pair), bytes(map(index.__eq__, chosen)))
-                yield part & ~without, ((variants.names[index], ONE),)
-        weights = map(sub, limits, (0, *limits))
-        named = zip(variants.names, weights, strict=True)
-        yield without, tuple((name, Fraction(weight, total)) for name, weight in named if weight)
-
-    def _with_parents(self, flag: CompiledFlag, alone: dict[Shares, Mask]) -> dict[Shares, Mask]:
-        found: dict[Shares, Mask] = defaultdict(int)
-        parted = self._parents(flag.parents)
-        for shares, mask in alone.items():
-            for (met, unknown), where in parted.items():
-                if part := mask & where:
-                    found[_under_parents(shares, met, unknown)] |= part
-        return dict(found)
-
-    def _parents(self, parents: tuple[Parent, ...]) -> dict[tuple[Fraction, Fraction], Mask]:
-        """The contexts by the share of calls on which every parent is as the flag needs it, and on which an SDK would
-        have to tell. A parent that is named twice is the same on each call."""
-        needs: dict[str, list[Parent]] = defaultdict(list)
-        for parent in parents:
-            needs[parent.name].append(parent)
-        found = {(ONE, ZERO): self.table.everyone}
-        for name, needed in needs.items():
-            flag = self.flag(name)
-            if flag is None or flag.parents:
-                return {(ZERO, ZERO): self.table.everyone}
-            parted: dict[tuple[Fraction, Fraction], Mask] = defaultdict(int)
-            for shares, where in self._without_parents(flag).items():
-                met, unknown = _need_met(shares, needed)
-                for (others_met, others_unknown), mask in found.items():
-                    if part := mask & where:
-                        both = others_met * met
-                        possible = (others_met + others_unknown) * (met + unknown)
-                        parted[both, possible - both] |= part
-            found = dict(parted)
-        return found
-
-
-def _need_met(shares: Shares, needed: Iterable[Parent]) -> tuple[Fraction, Fraction]:
+def need_met(shares: Shares, needed: Iterable[Parent]) -> tuple[Fraction, Fraction]:
     """The share of calls on which a parent is as needed, and on which an SDK would have to tell."""
     met = unknown = ZERO
     for answer, share in shares:
@@ -270,38 +45,24 @@ def _is_met(answer: Answer, need: Parent) -> bool:
     return not need.variants or answer.variant in (None, *need.variants)
 
 
-def _under_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:
+def under_parents(shares: Shares, met: Fraction, unknown: Fraction) -> Shares:
     """The results of a flag whose parents are as needed on a share of calls. Off stays off whatever they are."""
     found: dict[Answer, Fraction] = {}
     for answer, share in shares:
         if answer.state is State.OFF:
-            _plus(found, OFF, share)
+            plus(found, OFF, share)
         else:
-            _plus(found, answer, share * met)
-            _plus(found, UNKNOWN, share * unknown)
-            _plus(found, OFF, share * (1 - met - unknown))
-    return _shares(found)
+            plus(found, answer, share * met)
+            plus(found, UNKNOWN, share * unknown)
+            plus(found, OFF, share * (1 - met - unknown))
+    return shares_of(found)
 
 
-def _joined(
-    parts: list[tuple[Mask, dict[Answer, Fraction]]], picks: Picks, share: Fraction
-) -> list[tuple[Mask, dict[Answer, Fraction]]]:
-    joined = []
-    for mask, found in parts:
-        for where, names in picks:
-            if part := mask & where:
-                after = dict(found)
-                for name, weight in names:
-                    _plus(after, Answer(State.ON, name), share * weight)
-                joined.append((part, after))
-    return joined
-
-
-def _plus(found: dict[Answer, Fraction], answer: Answer, share: Fraction) -> dict[Answer, Fraction]:
+def plus(found: dict[Answer, Fraction], answer: Answer, share: Fraction) -> dict[Answer, Fraction]:
     if share:
         found[answer] = found.get(answer, ZERO) + share
     return found
 
 
-def _shares(found: dict[Answer, Fraction]) -> Shares:
+def shares_of(found: dict[Answer, Fraction]) -> Shares:
     return tuple(sorted(found.items(), key=lambda item: (item[0].state.value, item[0].variant or "")))

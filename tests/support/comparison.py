@@ -6,7 +6,8 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from playground.comparison.shares import Answer, Shares, StateResults
+from playground.comparison.results import StateResults
+from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate

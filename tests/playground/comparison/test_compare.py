@@ -11,7 +11,8 @@ from yggdrasil_engine.engine import UnleashEngine
 
 from playground.comparison.compare import Change, Comparison, change_of
 from playground.comparison.contexts import generated
-from playground.comparison.shares import Answer, StateResults
+from playground.comparison.results import StateResults
+from playground.comparison.shares import Answer
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import TOP_LEVEL, Context
