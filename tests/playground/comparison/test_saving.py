@@ -189,5 +189,6 @@ def test_an_edit_that_changes_nothing_changes_nobody(flag: Any) -> None:
     draft = {"environment": "production", "draft": {"flag": "f", "strategies": listed()}}
     states = [State("production"), read_state(draft, "to", current)]
     read = list(documents(current, states, ["f"]))
-    comparison = Comparison(*snapshots(current, states), ContextTable(generated(read, now=NOW, limit=500)))
+    before, after = snapshots(current, states)
+    comparison = Comparison(before, after, ContextTable(generated(read, now=NOW, limit=500)))
     assert [comparison.flag(name).changed for name in comparison.names()] == [0, 0, 0]
