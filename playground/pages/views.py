@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
@@ -103,6 +104,13 @@ class QueryPage(ConsolePage):
         kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET.keys() - first]
         return f"{self.request.path}?{urlencode([*pairs, *(kept if filtered else [])])}"
 
+    def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
+        """The page, rendered while the garbage collector is paused; it does not keep the results."""
+        page = self.render_to_response(self.get_context_data(**context, **more))
+        assert isinstance(page, TemplateResponse)
+        page.render().context_data = None
+        return page
+
 
 class PlaygroundPage(QueryPage):
     template_name = "playground/playground.html"
@@ -170,9 +178,6 @@ class PlaygroundPage(QueryPage):
     def refused(self, context: dict[str, Any]) -> HttpResponseBase:
         context["problems"] = self.query.problems
         return self.render_to_response(self.get_context_data(**context), status=400)
-
-    def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
-        return self.render_to_response(self.get_context_data(**context, **more))
 
     def as_json(self, evaluations: list[Evaluation]) -> bytes:
         """The API's response to the equivalent request."""
@@ -269,11 +274,7 @@ class ComparePage(QueryPage):
         matrix = Matrix(evaluations, labels(columns), request.GET)
         if request.GET.get("format") == "csv":
             return csv_response("compare", matrix.csv_header(), matrix.csv_rows())
-        return self.render_to_response(
-            self.get_context_data(
-                **context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode()
-            )
-        )
+        return self.shown(context, matrix=matrix, listing=matrix.listing, flag_query=sides["a."].urlencode())
 
     def sides(self, given: QueryDict, options: FormOptions) -> dict[str, PlaygroundQuery]:
         """The queries of both sides. By default, they differ in the environment."""
