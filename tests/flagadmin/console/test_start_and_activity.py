@@ -14,7 +14,8 @@ from flagadmin.audit.record import Event, record, record_all
 from flagadmin.console import activity
 from flagadmin.http.logs import request_id
 from groups.access import Caller
-from projects.models import Flag
+from projects.models import FavouriteFlag, Flag
+from tests.support.flags import make_flag
 
 
 def happened(event_type, **fields):
@@ -230,3 +231,26 @@ def test_events_of_earlier_versions_are_told_too(browse, event_type, before, aft
     assert response.status_code == 200
     assert told in response.text
     assert "cart" in browse("viewer").get("/").text or event_type == EventType.FEATURES_IMPORTED
+
+
+def test_favourites_switch_in_production_environments_only(browse, people, shop):
+    flag = make_flag("cart", shop)
+    FavouriteFlag.objects.create(user=people["admin"], flag=flag)
+    FavouriteFlag.objects.create(user=people["viewer"], flag=flag)
+
+    admin, viewer = browse("admin").get("/").text, browse("viewer").get("/").text
+
+    assert admin.count('role="switch"') == 1
+    assert "cart in production" in admin
+    assert "cart in development" not in admin
+    assert 'role="switch"' not in viewer
+    assert ">cart</a>" in viewer
+
+
+def test_the_start_page_of_an_empty_installation(browse):
+    page = browse("admin").get("/").text
+
+    assert "0 active flags" in page
+    assert "Nothing needs attention." in page
+    assert "No flags yet." in page
+    assert "Favourites" not in page
