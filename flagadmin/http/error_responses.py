@@ -4,6 +4,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 from django.core import exceptions as django_errors
@@ -113,11 +114,27 @@ def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
         response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
     else:
         # Server errors are shown without the navigation, which needs the database: that may be what failed.
-        context = {"error": error, "error_id": record["id"], "bare": error.status >= 500}
+        context = {
+            "error": error,
+            "error_id": record["id"],
+            "bare": error.status >= 500,
+            "back": previous_page(request),
+            "wanted": request.path.rstrip("/").rpartition("/")[2],
+        }
         response = render(request, "console/error.html", context, status=error.status)
     for header, value in error.headers.items():
         response[header] = value
     return response
+
+
+def previous_page(request: HttpRequest) -> str:
+    """The URL of the page of this installation that led here, "" if there is none."""
+    came_from = request.headers.get("Referer", "")
+    try:
+        here = urlsplit(came_from).netloc == request.get_host()
+    except (ValueError, django_errors.DisallowedHost):
+        return ""
+    return came_from if here and came_from != request.build_absolute_uri() else ""
 
 
 def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:

@@ -65,6 +65,17 @@ def test_times_are_in_the_zone_of_the_browser_with_utc_as_the_tooltip(visit):
     assert plain.locator("tbody time").first.inner_text().endswith("UTC")
 
 
+def test_a_message_goes_when_it_is_dismissed(visit):
+    page = visit("admin", "/tag-types/new")
+    page.get_by_label("Name").fill("team")
+    page.locator("main form button").last.click()
+    message = page.locator("#messages .note")
+    expect(message).to_have_count(1)
+    message.get_by_role("button", name="Dismiss").click()
+    expect(message).to_have_count(0)
+    expect(page.locator("#main")).to_be_focused()
+
+
 def test_the_style_guide_is_accessible(visit, check_accessible):
     from django.urls import path
 

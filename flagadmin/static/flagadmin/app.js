@@ -15,6 +15,7 @@
 //   data-add="#template"  a button that appends the template's content before itself
 //   data-chips            a text area with one value per line, shown as chips
 //   data-open="#id"       a button that opens a dialog
+//   data-dismiss          a button that takes its message away; no message goes by itself, an Undo may be in it
 //   data-modal            a dialog that is open when the page comes
 //   data-slider="#id"     a slider of this number field
 //   data-sideways         a table that says how many of its columns are out of sight, and moves to them
@@ -25,7 +26,7 @@
 const find = (selector, within = document) => within.querySelector(selector);
 
 function show(root = document) {
-  for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open]"))
+  for (const hidden of root.querySelectorAll("[data-copy], [data-copy-text], [data-copy-link], [data-add], [data-check-all], [data-open], [data-dismiss]"))
     hidden.hidden = false;
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
   for (const slider of root.querySelectorAll("[data-slider]")) startSlider(slider);
@@ -240,6 +241,10 @@ document.addEventListener("click", (event) => {
     event.preventDefault(); // without the script, such a button may send its form
     closeMenus();
     find(open).showModal();
+  }
+  if (button.matches("[data-dismiss]")) {
+    button.closest(".note").remove();
+    find("#main").focus();
   }
   if (button.matches("[data-copy], [data-copy-text], [data-copy-link]")) copy(button);
   if (add) {
