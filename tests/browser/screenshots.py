@@ -1,12 +1,13 @@
 """Pictures from the demo's data, light and dark: ``python -m tests.browser.screenshots`` (``make screenshots``).
 
-Those of the README go to ``tests/browser/pictures``; every page of ``tests/browser/pages.py``, wide and narrow, to
+Those of the README go to ``tests/browser/pictures`` (``… screenshots readme`` takes only these); every page of ``tests/browser/pages.py``, wide and narrow, to
 ``build/pages``, to be looked at.
 """
 
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.support.paths import ROOT
 
 README, LOOK = ROOT / "tests" / "browser" / "pictures", ROOT / "build" / "pages"
 THEMES: Any = ("light", "dark")
+ONLY_README = sys.argv[1:] == ["readme"]
 
 
 def picture_playground(page: Page) -> None:
@@ -59,14 +61,23 @@ def changed_export() -> dict[str, Any]:
     return data
 
 
-def picture_delete(page: Page) -> None:
-    page.goto("/projects/legacy-portal/delete/")
+def picture_of(address: str) -> Callable[[Page], None]:
+    return lambda page: _visit(page, address)
+
+
+def _visit(page: Page, address: str) -> None:
+    page.goto(address)
 
 
 PICTURES: dict[str, Callable[[Page], None]] = {
     "playground": picture_playground,
-    "import-preview": picture_import,
-    "delete-project": picture_delete,
+    "delete-project": picture_of("/projects/legacy-portal/delete/"),
+    "start": picture_of("/"),
+    "project": picture_of("/projects/checkout/"),
+    "flag": picture_of("/projects/checkout/features/checkout-redesign/"),
+    "activity": picture_of("/activity/"),
+    "compare": picture_of("/playground/compare/"),
+    "import-preview": picture_import,  # last: the start page tells of it
 }
 
 
@@ -82,7 +93,7 @@ def main() -> None:
         with running() as port, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
             for theme in THEMES:
-                for width in (1440, 360):
+                for width in (1440,) if ONLY_README else (1440, 360):
                     context = browser.new_context(
                         base_url=f"http://127.0.0.1:{port}",
                         color_scheme=theme,
@@ -106,7 +117,7 @@ def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
         for name, prepare in PICTURES.items():
             prepare(page)
             page.screenshot(path=README / f"{name}-{ending.removesuffix('-1440')}.png")
-    for number, address in enumerate(PAGES):
+    for number, address in enumerate(() if ONLY_README else PAGES):
         response = page.goto(filled(address))
         if response is None or response.status != meant_status(address):
             raise SystemExit(f"{address} answered {response and response.status}: no picture of that.")
