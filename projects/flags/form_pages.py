@@ -34,9 +34,10 @@ class MetadataForm(forms.Form):
 
     def __init__(self, *args: Any, here: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        known = FlagType.objects.values_list("id", flat=True)
-        types = dict.fromkeys([*known, *([here] if here else [])])
-        self.fields["type"].choices = [(name, name) for name in types]  # type: ignore[attr-defined]
+        types = dict(FlagType.objects.values_list("id", "name"))
+        if here:
+            types.setdefault(here, here)
+        self.fields["type"].choices = list(types.items())  # type: ignore[attr-defined]
 
 
 class NewFlagForm(MetadataForm):
