@@ -7,7 +7,7 @@ from itertools import chain, islice
 from random import Random
 
 from playground.comparison.rules import Rule, StrategyRules, identifier, rules_of
-from playground.engine.context import Context, PointInTime
+from playground.engine.context import Context, PointInTime, time_text
 from projects.definitions import Definitions
 
 Texts = dict[str, str]
@@ -38,8 +38,6 @@ class Rules:
             for field, value in strategy.identifiers:
                 self.sticky[field] = None
                 self.values.setdefault(field, {None: None})[value] = None
-        if "currentTime" in self.values:
-            self.values["currentTime"].pop("", None)
 
     def goals(self) -> Iterator[StrategyRules]:
         """For each strategy what lets it pass, with a strategy of each parent."""
@@ -81,17 +79,25 @@ def generated(states: Iterable[Definitions], *, now: PointInTime, limit: int) ->
         found.setdefault(tuple(sorted(texts.items())), texts)
         if len(found) >= limit:
             break
-    return [Context.of_texts(texts).at(now) for texts in found.values()]
+    time = time_text(now)
+    return [_context(texts, time) for texts in found.values()]
 
 
 def synthetic(states: Iterable[Definitions], *, now: PointInTime, count: int, seed: int = 0) -> list[Context]:
     """Users with identifiers of their own, and with values of other fields that the rules name."""
     rules, random = Rules(states), Random(seed)
+    time = time_text(now)
     named = {field: list(values) for field, values in rules.values.items()}
     return [
-        Context.of_texts(_sampled(named, rules.sticky, seed * count + number, random)).at(now)
+        _context(_sampled(named, rules.sticky, seed * count + number, random), time)
         for number in range(1, count + 1)
     ]
+
+
+def _context(texts: Texts, now: str) -> Context:
+    if texts.get("currentTime") == "":  # as good as none
+        texts = _with(texts, "currentTime", None)
+    return Context.of_texts(texts, now=now)
 
 
 def _sampled(named: dict[str, list[str | None]], sticky: Iterable[str], number: int, random: Random) -> Texts:

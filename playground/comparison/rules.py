@@ -87,7 +87,7 @@ def _rule(constraint: CompiledConstraint, document: Document, pairs: list[tuple[
     read, test, inverted = FORMS[form], constraint.test, constraint.inverted
 
     def holds(text: str | None) -> bool:
-        context = Context.of_texts({} if text is None else {field: text})
+        context = Context.of_texts({} if text is None else {field: text}, now="")
         return test(read(context, field)) is not inverted
 
     return Rule(constraint.field, holds, list(dict.fromkeys(_values(document))))

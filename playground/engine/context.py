@@ -41,10 +41,11 @@ class Context:
         }
 
     @classmethod
-    def of_texts(cls, texts: dict[str, str]) -> Context:
-        """The context with these strings by field, which need no reading."""
+    def of_texts(cls, texts: dict[str, str], *, now: str) -> Context:
+        """The context with these strings by field, which need no reading, and with `now` as currentTime if it has
+        none."""
         context = cls.__new__(cls)
-        context.given, context.values = texts, {**DEFAULTS, **texts}
+        context.given, context.values = texts, {**DEFAULTS, "currentTime": now, **texts}
         return context
 
     def at(self, now: PointInTime) -> Context:

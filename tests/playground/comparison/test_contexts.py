@@ -9,6 +9,7 @@ import pytest
 from playground.comparison.contexts import MOST_VALUES, generated, synthetic
 from playground.comparison.matching import matching
 from playground.comparison.rules import rules_of
+from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.outcomes import VERDICT
 from playground.engine.strategies import CompiledStrategy, Mode
@@ -155,3 +156,15 @@ def test_synthetic_users_have_ids_of_their_own_and_named_values() -> None:
 def test_odd_documents_have_no_rules_that_raise() -> None:
     odd = {"name": "f", "strategies": [None, {"constraints": [None, {"operator": 5, "values": [None]}]}, 7]}
     assert len(rules_of(odd, {})) == 3
+
+
+def test_an_empty_time_is_none() -> None:
+    state = Definitions([flag(strategy("default", needs("currentTime", "IN", "")))], {})
+    for made in (generated([state], now=NOW, limit=20), synthetic([state], now=NOW, count=20)):
+        assert all(context.values["currentTime"] for context in made)
+
+
+def test_contexts_are_those_of_requests_with_the_same_fields() -> None:
+    state = Definitions([flag(rollout("50", NORWAY, needs("environment", "IN", "x")))], {})
+    for context in [*generated([state], now=NOW, limit=50), *synthetic([state], now=NOW, count=50)]:
+        assert Context(context.given).at(NOW).values == context.values
