@@ -543,5 +543,7 @@ for (const dialog of document.querySelectorAll("dialog[data-modal]")) {
 }
 if (find("#palette")) startPalette(find("#palette"));
 countExcluded();
+// Data fixes has no theme of its own in its first tag.
+if (/^(dark|light)$/.test(find("meta[name=color-scheme]")?.content)) document.documentElement.dataset.theme = find("meta[name=color-scheme]").content;
 themeDocs();
 focusFirstError();
