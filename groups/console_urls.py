@@ -7,7 +7,7 @@ from django.urls import URLPattern, path
 from groups.groups import pages as groups
 from groups.login import pages as login
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
-from groups.people.pages import PEOPLE, SERVICE
+from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from groups.people.pages import PEOPLE, SERVICE
+from groups.people.console import PEOPLE, SERVICE
 from projects.applications import detail_page as application
 from projects.applications import overview_page
 from projects.applications import pages as applications

@@ -6,24 +6,19 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
-from groups.console import ActionPage, ConfirmPage, ConsolePage, Crumbs, EditPage, FormPage, ListPage
+from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage, ListPage
 from groups.groups import actions
 from groups.groups.actions import NewGroup
+from groups.groups.console import GROUPS, OneGroup, group_url
 from groups.groups.deletion_summary import deletion_sentence, names_of
 from groups.models import Group, GroupMembership, User
 from groups.people.choices import found_account, known_accounts, root_role_choices
 from groups.permissions import Permission
-
-GROUPS = ("Groups", reverse_lazy("groups"))
-
-
-def group_url(group_id: int) -> str:
-    return reverse("group", args=[group_id])
 
 
 class GroupsPage(ListPage):
@@ -59,18 +54,6 @@ class GroupsPage(ListPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/groups")
-
-
-class OneGroup(ConsolePage):
-    """A page about one group."""
-
-    @property
-    def group_id(self) -> int:
-        return self.kwargs["group_id"]
-
-    def group(self) -> Group:
-        """The group, without its members: there may be many. Raises NoAccess, NotFound."""
-        return actions.access_group(self.caller, self.group_id, with_members=False)
 
 
 class GroupPage(OneGroup):

@@ -20,7 +20,7 @@ from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
 from groups.people.actions import NewAccount
 from groups.people.choices import root_role_choices
-from groups.people.pages import Kind, OneAccount
+from groups.people.console import Kind, OneAccount
 from groups.people.personal_tokens import personal_tokens
 from groups.permissions import Permission
 

@@ -7,43 +7,12 @@ from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
-from groups.console import ConsolePage, Crumbs, ListPage
+from groups.console import Crumbs, ListPage
 from groups.models import User
-from groups.people import actions
 from groups.people.choices import root_role_choices
+from groups.people.console import Kind, OneAccount
 from groups.people.own_account_pages import access_lists
 from groups.permissions import Permission
-
-
-class Kind:
-    """A mixin with the names and URLs of the kind of account that a page shows. The defaults are for users.
-
-    ``as_view(**SERVICE)`` makes a page show service accounts.
-    """
-
-    is_service = False
-    plural = "People"
-    one = "person"
-    counted = "person,people"
-    list_name, url_name = "people", "person"
-    api = "/api/admin/user-admin"
-
-    @property
-    def home(self) -> str:
-        return reverse(self.list_name)
-
-
-PEOPLE: dict[str, Any] = {"list_name": Kind.list_name, "url_name": Kind.url_name}
-SERVICE: dict[str, Any] = {
-    "is_service": True,
-    "plural": "Service accounts",
-    "one": "service account",
-    "counted": "service account,service accounts",
-    "list_name": "service-accounts",
-    "url_name": "service-account",
-    "api": "/api/admin/service-account",
-}
-
 
 VERBS = ("edit", "grant", "active", "delete")
 
@@ -123,24 +92,6 @@ class AccountsPage(Kind, ListPage):
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", self.api)
-
-
-class OneAccount(Kind, ConsolePage):
-    """A page about one account."""
-
-    @property
-    def user_id(self) -> int:
-        return self.kwargs["user_id"]
-
-    @property
-    def url(self) -> str:
-        return reverse(self.url_name, args=[self.user_id])
-
-    def account(self) -> User:
-        return actions.access_account(self.caller, self.user_id, is_service=self.is_service)
-
-    def crumbs(self) -> Crumbs:
-        return ((self.plural, self.home), (self.account().display_name, self.url))
 
 
 class AccountPage(OneAccount):

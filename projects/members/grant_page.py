@@ -12,11 +12,11 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import ValidationError
 from groups.console import Crumbs, FormPage
 from groups.groups.actions import change_members
-from groups.groups.pages import OneGroup, group_url
+from groups.groups.console import OneGroup, group_url
 from groups.models import Group, Role, User
 from groups.people.actions import update_account
 from groups.people.choices import root_role_choices
-from groups.people.pages import OneAccount
+from groups.people.console import OneAccount
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.members.actions import PROJECT_TYPES, Holders, add_roles

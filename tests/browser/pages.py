@@ -143,3 +143,8 @@ def filled(address: str) -> str:
 
 def meant_status(address: str) -> int:
     return MEANT_REFUSALS.get(address, 200)
+
+
+def row(page: Any, flag: str) -> Any:
+    """The line of a flag in the results of the playground."""
+    return page.locator("tr", has=page.get_by_role("link", name=flag, exact=True))

@@ -7,16 +7,12 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import stop_clock
-from tests.browser.pages import ADA
+from tests.browser.pages import ADA, row
 
 pytestmark = pytest.mark.usefixtures("scenery")
 
 REQUESTS = 6
 BYTES = 200_000
-
-
-def row(page, flag):
-    return page.locator("tr", has=page.get_by_role("link", name=flag, exact=True))
 
 
 def test_an_off_flag_is_explained_by_its_bucket(visit):

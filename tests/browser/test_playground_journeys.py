@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.journeys import Clicks
-from tests.browser.pages import ADA
-from tests.browser.test_playground import row
+from tests.browser.pages import ADA, row
 
 pytestmark = pytest.mark.usefixtures("scenery")
 

@@ -74,7 +74,7 @@ def test_payloads_that_are_refused(kind, value, path):
 @pytest.mark.parametrize(
     ("given", "path", "words"),
     [
-        ([variant("b"), variant("b")], "v[1].name", "another variant b"),
+        ([variant("b"), variant("b")], "v[1].name", "variant b is listed more than once"),
         ([variant("a", 1000, "fix")], "v", 'weightType "variable"'),
         ([{"name": "only", "weight": 10}], "v", 'weightType "variable"'),
         ([variant("a", 600, "fix"), variant("b", 500, "fix"), variant("c")], "v", "add up to 1100"),

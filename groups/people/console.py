@@ -1,0 +1,59 @@
+"""The base class of pages about one account: a user or a service account."""
+
+from typing import Any
+
+from django.urls import reverse
+
+from groups.console import ConsolePage, Crumbs
+from groups.models import User
+from groups.people import actions
+
+
+class Kind:
+    """A mixin with the names and URLs of the kind of account that a page shows. The defaults are for users.
+
+    ``as_view(**SERVICE)`` makes a page show service accounts.
+    """
+
+    is_service = False
+    plural = "People"
+    one = "person"
+    counted = "person,people"
+    list_name, url_name = "people", "person"
+    api = "/api/admin/user-admin"
+
+    @property
+    def home(self) -> str:
+        return reverse(self.list_name)
+
+
+PEOPLE: dict[str, Any] = {"list_name": Kind.list_name, "url_name": Kind.url_name}
+
+
+SERVICE: dict[str, Any] = {
+    "is_service": True,
+    "plural": "Service accounts",
+    "one": "service account",
+    "counted": "service account,service accounts",
+    "list_name": "service-accounts",
+    "url_name": "service-account",
+    "api": "/api/admin/service-account",
+}
+
+
+class OneAccount(Kind, ConsolePage):
+    """A page about one account."""
+
+    @property
+    def user_id(self) -> int:
+        return self.kwargs["user_id"]
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name, args=[self.user_id])
+
+    def account(self) -> User:
+        return actions.access_account(self.caller, self.user_id, is_service=self.is_service)
+
+    def crumbs(self) -> Crumbs:
+        return ((self.plural, self.home), (self.account().display_name, self.url))
