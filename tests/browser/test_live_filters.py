@@ -80,9 +80,10 @@ def test_an_older_answer_that_comes_late_changes_nothing(visit):
 
 
 def test_a_choice_applies_at_once_and_what_stays_on_the_server_stays_on_the_page(visit):
-    page = visit("admin", "/activity/")
-    page.get_by_label("Kind").select_option("flags")
-    expect(page).to_have_url(re.compile(r"\?kind=flags$"))
+    page = visit("admin", ROLES)
+    page.get_by_label("Type").select_option("root")
+    expect(page).to_have_url(re.compile(r"\?type=root$"))
+    names_left(page, "Admin", "Editor", "Viewer")
     expect(page.get_by_role("button", name="Filter")).to_be_hidden()
 
 
@@ -107,6 +108,7 @@ def test_the_playground_filters_its_results_and_keeps_the_form(visit):
     page = visit("admin", "/playground/?context.userId=42")
     asked = page.get_by_label("userId")
     asked.fill("half an answer")
+    expect(page).to_have_url(re.compile("userId=half"))
     find = page.locator("#results input[type=search]")
     find.press_sequentially("dark-t")
     names_left(page, "dark-theme")
