@@ -24,8 +24,8 @@ Variants = Sequence[Mapping[str, Any]]
 @transactional
 def enable_flag(
     project_id: str, name: str, environment: str, *, activate_disabled: bool = False, caller: Caller
-) -> None:
-    """Turns the flag on in an environment.
+) -> bool:
+    """Turns the flag on in an environment. Returns whether it was off.
 
     If the flag has no enabled strategy, it gets the project environment's default strategy, or one that is on
     for everyone. With ``activate_disabled``, its disabled strategies are enabled instead, if it has any.
@@ -34,7 +34,7 @@ def enable_flag(
     too many strategies.
     """
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
-    _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
+    return _enable(flag, place, activate_disabled=activate_disabled, caller=caller)
 
 
 @transactional
@@ -57,10 +57,10 @@ def enable_flags(
 
 
 @transactional
-def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> None:
-    """Turns the flag off in an environment. Raises NotFound, NoAccess."""
+def disable_flag(project_id: str, name: str, environment: str, *, caller: Caller) -> bool:
+    """Turns the flag off in an environment. Returns whether it was on. Raises NotFound, NoAccess."""
     flag, place = _access(project_id, name, environment, Permission.UPDATE_FEATURE_ENVIRONMENT, caller=caller)
-    set_switch(flag, place, False, caller=caller)
+    return set_switch(flag, place, False, caller=caller)
 
 
 @transactional

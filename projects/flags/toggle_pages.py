@@ -1,10 +1,10 @@
 """Turns a flag on or off from the console, with a confirmation page for production environments."""
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.loader import render_to_string
 
 from flagadmin.console.lists import curl_for
@@ -39,8 +39,13 @@ class ToggleFlag(ActionPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if "confirmed" not in request.POST and self.in_production():
-            return self.get(request, *args, **kwargs)
+            return HttpResponseRedirect(self.question())
         return super().post(request, *args, **kwargs)
+
+    def question(self) -> str:
+        """The URL of the confirmation page: a page with one can be left and returned to, an answer to a form cannot."""
+        asked = {"environment": self.environment, "enabled": self.turned, "next": self.address()}
+        return f"{self.request.path}?{urlencode(asked)}"
 
     def in_production(self) -> bool:
         return Environment.objects.filter(name=self.environment, type=PRODUCTION).exists()
@@ -48,14 +53,19 @@ class ToggleFlag(ActionPage):
     def act(self) -> str:
         project_id, name = self.kwargs["project_id"], self.kwargs["name"]
         switch = enable_flag if self.turned == "on" else disable_flag
-        switch(project_id, name, self.environment, caller=self.caller)
+        self.changed = switch(project_id, name, self.environment, caller=self.caller)
+        if not self.changed:
+            return f"{name} is already {self.turned} in {self.environment}."
         return f"Turned {self.turned} {name} in {self.environment}."
 
     def tell(self, done: str) -> None:
-        """Adds a success message with an Undo button.
+        """Adds a success message with an Undo button, unless somebody else was first: it would undo their change.
 
         HTMX requests get it too, because the part of the page they replace does not show the result.
         """
+        if not self.changed:
+            messages.info(self.request, done)
+            return
         undo = {
             "done": done,
             "url": flag_url(self.kwargs["project_id"], self.kwargs["name"], "flag-toggle"),

@@ -124,3 +124,15 @@ def test_a_strategy_is_copied_to_another_environment(visit):
     page.get_by_role("button", name="Add to development").first.click()
 
     expect(page.get_by_text("Added a strategy to checkout-redesign in development.")).to_be_visible()
+
+
+def test_a_double_click_adds_one_strategy(visit, scenery):
+    page = visit("admin", f"{FLAG}strategies/new?environmentId=development")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+
+    button = page.get_by_role("button", name="Add to development").last
+    button.evaluate("button => { button.click(); setTimeout(() => button.click(), 20); }")
+
+    expect(page.get_by_text("Added a strategy to checkout-redesign in development.")).to_be_visible()
+    assert len(sent) == 1

@@ -374,8 +374,19 @@ document.addEventListener("submit", (event) => {
   if (event.target.matches("[data-theme-form]")) {
     event.preventDefault();
     setTheme(event.submitter.value, event.target);
+  } else if (!event.defaultPrevented && event.target.getAttribute("method") === "post") {
+    sendOnce(event);
   }
 });
+
+// A double click sends a form once: the second request would add a second strategy, or a token nobody sees. A form whose
+// answer is a file stays on the page and works again soon.
+const sentAt = new WeakMap();
+
+function sendOnce(event) {
+  if (event.timeStamp - sentAt.get(event.target) < 3000) event.preventDefault();
+  else sentAt.set(event.target, event.timeStamp);
+}
 
 // Empty fields do not belong into an address that people copy.
 document.addEventListener("formdata", ({ target, formData }) => {

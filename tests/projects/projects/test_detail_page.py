@@ -77,8 +77,11 @@ def test_production_is_switched_after_a_page_that_says_what_changes(browse, flag
     depend(flags[1], flags[0])
     given = {"environment": "production", "enabled": "on", "next": "/projects/shop/"}
 
-    page = page_text(browse("member").post("/projects/shop/features/cart/switch", given))
+    answer = browse("member").post("/projects/shop/features/cart/switch", given, follow=True)
+    page = page_text(answer)
 
+    assert answer.request["REQUEST_METHOD"] == "GET"
+    assert 'name="next" value="/projects/shop/"' in answer.text
     assert "Turn on cart in production" in page
     assert "On for everyone." in page
     assert "portal-web evaluated it here just now." in page
@@ -96,6 +99,17 @@ def test_what_was_switched_can_be_undone(browse, flags):
 
     assert undo["enabled"] == "off"
     assert not FlagEnvironment.objects.filter(flag=flags[0], enabled=True).exists()
+
+
+def test_what_somebody_else_switched_meanwhile_is_told_without_undo(browse, flags):
+    switch_on(flags[0])
+
+    told = browse("member").post(
+        "/projects/shop/features/cart/switch", {"environment": "development", "enabled": "on"}, follow=True
+    )
+
+    assert "cart is already on in development." in page_text(told)
+    assert "Undo" not in told.text
 
 
 @pytest.mark.parametrize("query", ["", "?environment=nosuch", "?environment=staging&enabled=on"])
@@ -119,7 +133,7 @@ def test_who_may_not_switch_is_not_offered_it_and_is_told_why(browse, flags):
 
     assert "/switch" not in reader.get("/projects/shop/").text
     refused = reader.post(
-        "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}
+        "/projects/shop/features/cart/switch", {"environment": "production", "enabled": "on"}, follow=True
     )
     assert refused.status_code == 403
     assert 'You need "enable/disable flags" in shop / production.' in page_text(refused)
