@@ -30,7 +30,7 @@ from flagadmin.errors import (
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
-from groups.login.pages import ask_to_log_in
+from groups.login.pages import SESSION_ENDED, ask_to_log_in
 
 # The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]
@@ -309,7 +309,7 @@ def login_first(request: HttpRequest) -> HttpResponseBase:
     """
     by_script = "HX-Request" in request.headers
     if request.method == "POST" and by_script:
-        raise AuthenticationRequired("Your session has ended. Log in in another tab, then try again here.")
+        raise AuthenticationRequired(SESSION_ENDED)
     if request.method == "POST":
         return ask_to_log_in(request)
     if not by_script:

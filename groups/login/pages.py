@@ -24,6 +24,7 @@ from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
 from groups.models import User
 
+SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
     "Go back, reload the page and submit the form again."
@@ -125,6 +126,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     if is_api(request) or not reason.startswith("CSRF") or "Origin" not in request.headers:
         return error_response(request, NoAccess(STALE_FORM))
     if not request.user.is_authenticated:
+        if (
+            "HX-Request" in request.headers
+        ):  # a login page would replace the part of the page that was asked for
+            return error_response(request, AuthenticationRequired(SESSION_ENDED))
         return (
             ask_to_log_in(request)
             if request.path != reverse("login")

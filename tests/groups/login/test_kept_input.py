@@ -96,6 +96,14 @@ def test_a_form_with_an_old_token_comes_back_filled_in(ada, script):
     assert not Flag.objects.exists()
 
 
+def test_without_session_and_token_the_script_is_told_so_and_the_page_stays(shop):
+    browser = Client(enforce_csrf_checks=True)
+    answer = browser.post("/projects/shop/features/cart/switch", headers={**OURS, "HX-Request": "true"})
+
+    assert answer.status_code == 401
+    assert "Log in in another tab" in answer.text
+
+
 @pytest.mark.parametrize(
     "headers", [{}, {"Origin": "http://evil.example"}], ids=["no origin", "another site"]
 )
