@@ -16,7 +16,14 @@ from flagadmin.console.lists import Column, Filter, Listing, curl_for
 from flagadmin.errors import ValidationError
 from groups.console import ListPage
 from projects.access import readable_projects
-from projects.history.changes import ChangePage, GroupedChange, change_of, change_page, event_rows
+from projects.history.changes import (
+    MOST_EVENTS,
+    ChangePage,
+    GroupedChange,
+    change_of,
+    change_page,
+    event_rows,
+)
 from projects.history.queries import EventFilter, by_person, narrowed, readable_events
 from projects.models import Environment
 
@@ -78,6 +85,8 @@ class ActivityPage(ListPage):
         return by_person(events, values["person"]) if values["person"] else events
 
     def listing(self) -> Any:
+        if CHANGE in self.request.GET:
+            self.per_page = MOST_EVENTS
         self.dates = DateRange.of(self.request.GET, zone_of(self.request))
         return super().listing()
 

@@ -14,9 +14,9 @@ from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from groups.permissions import Permission
 from projects.applications.actions import delete_application
+from projects.applications.adoption import application_adoption
 from projects.applications.details import access_application, evaluated_flags, instances_of, lines_of
 from projects.applications.ignored_reports import ignored_of
-from projects.applications.queries import application_adoption
 from projects.console import PROJECTS, flag_url, project_url
 
 

@@ -12,6 +12,7 @@ from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.applications import queries as documents
+from projects.applications.adoption import sdk_adoption
 from projects.applications.filters import ProjectApplicationFilter
 from projects.applications.sdk_versions import group_sdks
 from projects.console import api_path, application_url, project_crumbs
@@ -20,6 +21,7 @@ from projects.project_head import project_head
 
 # Column names → values of the API's ``sortBy``.
 SORT_KEYS = {"name": "appName", "last-seen": "lastSeen"}
+MOST_INSTANCES, MOST_SDKS, MOST_VERSIONS = 10, 4, 4  # of a row; the page of the application has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,23 @@ class Version:
 class ApplicationRow:
     """A row of the page.
 
-    ``instances`` has as many as the API lists; ``unlisted`` is the number of the others.
+    ``instances`` and ``sdks`` have as many as a row has room for; ``unlisted`` and ``unlisted_sdks`` are the
+    numbers of the others, which the page of the application has.
     """
 
     line: ProjectApplication
     url: str
     instances: Sequence[str]
     sdks: Sequence[tuple[str, Sequence[Version]]]
+    sdk_count: int
 
     @property
     def unlisted(self) -> int:
         return max(0, self.line.instance_count - len(self.instances))
+
+    @property
+    def unlisted_sdks(self) -> int:
+        return max(0, self.sdk_count - sum(len(versions) or 1 for _, versions in self.sdks))
 
 
 class ApplicationsPage(ListPage):
@@ -96,7 +104,8 @@ class ApplicationsPage(ListPage):
         lines = documents.page(self.project.pk, self.shown.all_rows, start, self.per_page)
         return super().get_context_data(
             **project_head(self.project, "project-applications", caller=self.caller),
-            adoption=documents.sdk_adoption(self.project.pk),
+            # Of the whole project, not of what the filters leave.
+            adoption={} if self.shown.is_filtered or start else sdk_adoption(self.project.pk),
             rows=application_rows(self.project.pk, lines),
             days=settings.APPLICATION_INSTANCE_WINDOW.days,
             **kwargs,
@@ -128,13 +137,20 @@ def application_rows(project_id: str, lines: Sequence[ProjectApplication]) -> li
     oldest = documents.oldest_versions(project_id)
     return [
         ApplicationRow(
-            line, application_url(line.name), record["instances"], list(_sdks(record["sdks"], oldest))
+            line,
+            application_url(line.name),
+            record["instances"][:MOST_INSTANCES],
+            list(_sdks(record["sdks"], oldest)),
+            len(line.sdks),
         )
         for line, record in zip(lines, documents.application_documents(project_id, lines), strict=True)
     ]
 
 
 def _sdks(sdks: Iterable[dict[str, Any]], oldest: dict[str, str]) -> Iterable[tuple[str, Sequence[Version]]]:
-    for sdk in sdks:
-        name = sdk["name"]
-        yield name, [Version(version, oldest.get(name) == version) for version in sdk["versions"]]
+    """The oldest version in the project if it is among them, and the newest ones."""
+    for sdk in list(sdks)[:MOST_SDKS]:
+        name, versions = sdk["name"], sdk["versions"]
+        shown = [version for version in versions[:-MOST_VERSIONS] if oldest.get(name) == version]
+        shown += versions[-MOST_VERSIONS:]
+        yield name, [Version(version, oldest.get(name) == version) for version in shown]

@@ -1,6 +1,5 @@
 """Reads a project's applications list: a narrow row for each application, and the instances of one page."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,14 +8,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from flagadmin.db.transactions import transactional
 from flagadmin.http.timestamps import iso
 from projects.applications.sdk_versions import group_sdks, is_version, split_sdk
 from projects.applications.store_report import refresh_applications
-from projects.models import ApplicationInstance, ProjectApplication
+from projects.models import ProjectApplication
 
 Document = dict[str, Any]
 
@@ -135,47 +134,6 @@ def _range(sdks: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
     known = {sdk["name"]: [version for version in sdk["versions"] if is_version(version)] for sdk in sdks}
     several = {name: versions for name, versions in known.items() if len(versions) > 1}
     return {n: v[0] for n, v in several.items()}, {n: v[-1] for n, v in several.items()}
-
-
-_ADOPTION = """
-SELECT i.sdk_version, count(DISTINCT i.instance_id) FROM projects_projectapplication line
-  JOIN projects_applicationinstance i
-    ON i.application_id = line.application_id AND i.environment = ANY(line.environments)
- WHERE line.project_id = %s AND i.seen_at >= %s AND i.sdk_version <> '' GROUP BY 1
-"""
-
-
-def sdk_adoption(project_id: str) -> dict[str, list[tuple[str, int, bool]]]:
-    """For each SDK: (version, instances, whether it is the oldest of several), the newest first. One query."""
-    with connection.cursor() as cursor:
-        cursor.execute(_ADOPTION, [project_id, timezone.now() - settings.APPLICATION_INSTANCE_WINDOW])
-        return _adoption_of(cursor.fetchall())
-
-
-def application_adoption(application_id: int) -> dict[str, list[tuple[str, int, bool]]]:
-    """The same for the instances of one application. One query."""
-    since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
-    instances = ApplicationInstance.objects.filter(application_id=application_id, seen_at__gte=since)
-    counted = instances.exclude(sdk_version="").order_by().values("sdk_version")
-    return _adoption_of(
-        counted.annotate(number=Count("instance_id", distinct=True)).values_list("sdk_version", "number")
-    )
-
-
-def _adoption_of(counted: Iterable[tuple[str, int]]) -> dict[str, list[tuple[str, int, bool]]]:
-    rows = list(counted)
-    numbers: Counter[tuple[str, str]] = Counter()
-    for sdk, number in rows:
-        numbers[split_sdk(sdk)] += number
-    sdks = group_sdks(sdk for sdk, _ in rows)
-    oldest, _ = _range(sdks)
-    return {
-        sdk["name"]: [
-            (version, numbers[sdk["name"], version], oldest.get(sdk["name"]) == version)
-            for version in reversed(sdk["versions"])
-        ]
-        for sdk in sdks
-    }
 
 
 def _instances(project_id: str, applications: list[int]) -> dict[int, list[str]]:

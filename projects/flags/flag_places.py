@@ -23,7 +23,9 @@ from projects.sentences import MOST_LISTED
 MOST_STRATEGIES = 30  # in all environments; above this, each environment shows only its first few
 FIRST_STRATEGIES = 3
 FEW_CONDITIONS = 3  # of each strategy, if there are more strategies than MOST_STRATEGIES
+MANY_STRATEGIES = 10  # an environment with more lists one condition of each
 MOST_OPEN = 6  # environments shown in full; the others are one line each
+MOST_VARIANTS = 20  # of each comparison; the others are one number
 MOST_SPLITS = 3  # environments whose variants are compared with what was measured
 
 Document = dict[str, Any]
@@ -83,9 +85,9 @@ def flag_places(
         here = {"project": flag.project_id, "environment": name}
         query, may = urlencode({"environmentId": name}), _may(caller, flag, name)
         edit = f"{flag_url(flag.project_id, flag.name, 'strategy-edit')}?{query}"
-        conditions = MOST_LISTED if are_few else FEW_CONDITIONS
+        conditions = MOST_LISTED if are_few else FEW_CONDITIONS if len(strategies) <= MANY_STRATEGIES else 1
         lines = strategy_lines(strategies, segments, palette, edit, most=conditions)
-        most = len(strategies) if are_few or focus == name else FIRST_STRATEGIES
+        most = len(strategies) if are_few or focus == name else 1 if focus else FIRST_STRATEGIES
         is_open = index < MOST_OPEN or focus == name
         yield FlagInEnvironment(
             name=name,
@@ -136,7 +138,27 @@ def variant_splits(document: Document, evaluations: Mapping[str, Evaluations]) -
         for place in document["environments"]
         if place["variants"] or any(strategy["variants"] for strategy in place["strategies"])
     ]
-    return sorted(found, key=lambda split: -sum(split.measured.values()))[:MOST_SPLITS]
+    most = sorted(found, key=lambda split: -sum(split.measured.values()))[:MOST_SPLITS]
+    return [_bounded(split) for split in most]
+
+
+def _bounded(split: Split) -> Split:
+    """With the variants that count most, and one line for the others."""
+    names = sorted(
+        split.weights.keys() | split.measured.keys(),
+        key=lambda name: (-split.measured.get(name, 0), -split.weights.get(name, 0), name),
+    )
+    kept, others = set(names[:MOST_VARIANTS]), names[MOST_VARIANTS:]
+    if len(others) < 2:
+        return split
+    line = f"{len(others):,} others"
+
+    def merged(numbers: Mapping[str, Any]) -> dict[str, Any]:
+        found = {name: number for name, number in numbers.items() if name in kept}
+        left = sum(numbers.get(name, 0) for name in others)
+        return {**found, line: left} if left else found
+
+    return Split(split.environment, merged(split.weights), merged(split.measured))
 
 
 def _weights(place: Document) -> dict[str, float]:

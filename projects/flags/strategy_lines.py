@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from projects.sentences import Summary, percent, strategy_summary
 
-MOST_VARIANTS = 8
+MOST_VARIANTS, FEW_VARIANTS = 8, 3
 COLOURS = 3  # v1, v2, v3 in app.css
 _PERCENTAGE = re.compile(r"[+]?[0-9]{1,18}")
 
@@ -65,6 +65,7 @@ def strategy_lines(
     strategies: Sequence[Document], segments: Mapping[int, str], palette: Palette, edit: str, *, most: int
 ) -> Iterator[StrategyLine]:
     """``edit``: the URL of the editor, with the environment. ``most``: the conditions listed of each."""
+    listed = MOST_VARIANTS if most > 1 else FEW_VARIANTS
     for index, strategy in enumerate(strategies):
         summary = strategy_summary(strategy, segments=segments, most=most)
         share, variants = share_of(strategy), palette.shares(strategy["variants"])
@@ -76,8 +77,8 @@ def strategy_lines(
             summary=summary,
             share=share,
             of=_of(share, strategy, summary),
-            variants=variants[:MOST_VARIANTS],
-            more_variants=max(len(variants) - MOST_VARIANTS, 0),
+            variants=variants[:listed],
+            more_variants=max(len(variants) - listed, 0),
             edit=f"{edit}&{urlencode({'strategyId': strategy['id']})}",
             up=index > 0,
             down=index + 1 < len(strategies),

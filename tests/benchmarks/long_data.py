@@ -40,13 +40,16 @@ MANY, SOME, FEW = 3_000, 1_000, 500
 
 def make_long_data() -> None:
     make_scenery()
-    checkout = Project.objects.get(pk="checkout")
+    checkout, portal = Project.objects.get(pk="checkout"), Project.objects.get(pk="legacy-portal")
     make_vocabulary()
     make_projects()
     make_people(checkout)
     make_flags(checkout)
-    make_flags(Project.objects.get(pk="legacy-portal"), archived_at=timezone.now())
+    make_flags(portal, archived_at=timezone.now())
     make_full_flag(checkout)
+    FlagTag.objects.get_or_create(
+        flag=Flag.objects.get(name="checkout-redesign"), tag_type_id="simple", value="design"
+    )
     make_tokens()
     make_applications(checkout)
     make_events()

@@ -12,7 +12,8 @@ from flagadmin.console.attention import needs_attention
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun
-from projects.applications.queries import outdated_applications, sdk_adoption
+from projects.applications.adoption import MOST_SDKS, MOST_VERSIONS, OTHERS, sdk_adoption
+from projects.applications.queries import outdated_applications
 from projects.models import Flag, FlagLastSeen
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
@@ -173,3 +174,25 @@ def test_the_number_of_queries_does_not_grow(callers, django_assert_max_num_quer
         make_token("backend", environment="production", expires_at=timezone.now() + DAY, name=f"t{number}")
     with django_assert_max_num_queries(20):
         needs_attention(callers("admin"))
+
+
+def test_adoption_shows_the_most_used_versions_the_oldest_and_the_others_as_a_number(shop) -> None:
+    make_flag("known")
+    sdk = make_sdk(projects=["shop"])
+    for number in range(MOST_VERSIONS + 3):
+        for copy in range(2 if number > 2 else 1):
+            sdk.register(f"app-{number}-{copy}", f"{number}-{copy}", sdkVersion=f"node:1.{number}.0")
+            sdk.count(f"app-{number}-{copy}", ["known"], f"{number}-{copy}")
+    for number in range(MOST_SDKS):
+        sdk.register(f"one-{number}", f"i{number}", sdkVersion=f"sdk-{number}:1.0.0")
+        sdk.count(f"one-{number}", ["known"], f"i{number}")
+
+    adoption = sdk_adoption("shop")
+
+    assert [line[0] for line in adoption["node"]] == [
+        *(f"1.{number}.0" for number in range(MOST_VERSIONS + 2, 2, -1)), "1.0.0", "2 more"
+    ]  # fmt: skip
+    assert adoption["node"][-2:] == [("1.0.0", 1, True), ("2 more", 2, False)]
+    assert len(adoption) == MOST_SDKS + 1
+    assert adoption[OTHERS] == [("1 more", 1, False)]
+    assert sum(number for lines in adoption.values() for _, number, _ in lines) == 2 * MOST_VERSIONS + 3 + 8

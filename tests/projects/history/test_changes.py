@@ -342,3 +342,18 @@ def test_the_includes_mark_what_was_and_what_is() -> None:
     assert "&lt;b&gt;</a>" in sentence
     fields = render_to_string("includes/field_changes.html", {"fields": changes_of(event)})
     assert '<span>Rollout</span><span><del>25 %</del> <span class="arrow">→</span> <ins>50 %</ins>' in fields
+
+
+def test_the_activity_shows_four_fields_of_an_event_and_links_to_all(callers, shop) -> None:
+    event = AuditEvent.objects.create(
+        type=E.FEATURE_METADATA_UPDATED,
+        actor_name="ada",
+        feature="f",
+        project="shop",
+        before={f"field{n}": "old" for n in range(6)},
+        after={f"field{n}": "new" for n in range(6)},
+    )
+    (change,) = change_page(AuditEvent.objects.filter(pk=event.pk), caller=callers("admin")).changes
+    shown = render_to_string("history/rows.html", {"change": change})
+    assert (shown.count("<del>"), len(change.fields)) == (4, 6)
+    assert f'?change={event.pk}">Show all 6 fields' in shown
