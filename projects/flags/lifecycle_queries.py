@@ -15,6 +15,11 @@ def lifecycle_document(flag: Flag) -> list[Document]:
     return [_stage(row) for row in _in_order([flag.pk])]
 
 
+def current_stage(flag: Flag) -> LifecycleStage | None:
+    """The last stage that the flag has entered."""
+    return next(reversed(_in_order([flag.pk])), None)
+
+
 def current_stages(ids: Sequence[int]) -> dict[int, Document]:
     """The current stage of each of these flags: the last one it entered. One query."""
     return {row.flag_id: _stage(row) for row in _in_order(ids)}

@@ -15,7 +15,7 @@ from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluati
 from projects.flags.flag_history import flag_history
 from projects.flags.flag_places import flag_places, variant_splits
 from projects.flags.flag_users import using_applications
-from projects.flags.lifecycle_queries import lifecycle_document
+from projects.flags.lifecycle_queries import current_stage
 from projects.flags.queries import flag_document
 from projects.models import Dependency, Flag, FlagType, TagType
 
@@ -93,7 +93,7 @@ class FlagPage(ConsolePage):
             users=self.paged(using_applications(flag), "users-page"),
             needs=self.paged(document["dependencies"], "parents-page"),
             children=self.paged(children_of(flag), "children-page"),
-            life=lifecycle_document(flag),
+            stage=current_stage(flag),
             tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
             history=flag_history(flag, self.environments, given.get("history", ""), caller=caller),
             may=may,

@@ -1,6 +1,7 @@
 """Every page is accessible in both themes, fits every width, is small, and makes no external request or CSP violation."""
 
 import gzip
+import re
 
 import pytest
 from django.test import Client
@@ -67,8 +68,27 @@ def test_every_address_leads_to_its_page():
     """An error page is accessible too: what is checked above has to be the page that is meant."""
     browser = Client()
     browser.force_login(person("admin"))
-    found = {address: browser.get(filled(address)).status_code for address in PAGES}
-    assert found == {address: meant_status(address) for address in PAGES}
+    answers = {address: browser.get(filled(address)) for address in PAGES}
+    assert {address: each.status_code for address, each in answers.items()} == {
+        address: meant_status(address) for address in PAGES
+    }
+    assert {address: forms_without_button(each.content.decode()) for address, each in answers.items()} == {
+        address: [] for address in PAGES
+    }
+
+
+def forms_without_button(page):
+    """Forms that only a script or the Enter key could send."""
+    forms = {
+        form: re.search(r'\bid="([^"]+)"', form) for form in re.findall(r"<form\b.*?</form>", page, re.DOTALL)
+    }
+    return [
+        form[:120]
+        for form, name in forms.items()
+        if not re.search(r"<button(?! type=\"(?:button|reset))|<input[^>]* type=\"submit", form)
+        and not (name and f'form="{name[1]}"' in page)
+        and not re.match(r"<form[^>]* hidden", form)
+    ]
 
 
 def test_so_is_the_login_page(visit, check_accessible):

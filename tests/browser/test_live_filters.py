@@ -103,6 +103,13 @@ def test_without_javascript_there_is_a_button(visit):
     names_left(page, "Viewer")
 
 
+@pytest.mark.parametrize("address", ["/projects/checkout/", "/activity/", "/playground/"])
+def test_a_search_field_has_one_too_and_none_with_javascript(visit, address):
+    for script in (False, True):
+        button = visit("admin", address, script=script).get_by_role("button", name="Filter")
+        expect(button).to_be_visible(visible=not script)
+
+
 def test_the_playground_filters_its_results_and_keeps_the_form(visit):
     make_flag("dark-mode", project="checkout")
     page = visit("admin", "/playground/?context.userId=42")
