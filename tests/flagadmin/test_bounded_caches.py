@@ -9,10 +9,13 @@ from tests.support.limited_process import run_limited
 from tests.support.paths import ROOT, sources
 
 BOUNDED = {
+    "flagadmin/admin_sizes.py: summary": "fields of models and their labels, which are constants",
     "flagadmin/api_docs.py: _openapi_document": "takes no argument",
+    "flagadmin/console/days.py: _zone": "1,024 names of at most 64 characters",
     "flagadmin/console/navigation.py: all_sections": "takes no argument",
     "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
+    "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",
     "playground/engine/patterns.py: _compiled": "patterns of at most 2,000 characters and 256 kB",
 }

@@ -238,8 +238,10 @@ NO_EDIT = {
     *("tag-type-new", "token-new", "import"),
     # They replace or end something of the user's own.
     *("account-password", "account-log-out", "account-token-revoke"),
-    # They archive or delete what they list.
-    *("flags-archive", "project-delete"),
+    # They archive or delete what they list, or make it what they say.
+    *("flags-archive", "project-delete", "flags-toggle", "flags-tags", "flag-move"),
+    # They create or add something.
+    *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
     "import-run",  # compares the plan
     *("playground", "playground-compare"),  # only evaluate
     "application",  # shows what was reported

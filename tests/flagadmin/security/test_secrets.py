@@ -113,7 +113,7 @@ def test_an_unforeseen_error_tells_no_secret(api, log, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("a secret of ours")
 
-    monkeypatch.setattr("groups.people.me_api.held_permissions", fail)
+    monkeypatch.setattr("groups.people.me_api.caller_permissions", fail)
     response = api["admin"].get("/api/admin/user")
     assert (response.status_code, response.json()["name"]) == (500, "UnknownError")
     assert "a secret of ours" not in response.content.decode()
