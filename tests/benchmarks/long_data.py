@@ -47,9 +47,6 @@ def make_long_data() -> None:
     make_flags(checkout)
     make_flags(portal, archived_at=timezone.now())
     make_full_flag(checkout)
-    FlagTag.objects.get_or_create(
-        flag=Flag.objects.get(name="checkout-redesign"), tag_type_id="simple", value="design"
-    )
     make_tokens()
     make_applications(checkout)
     make_events()

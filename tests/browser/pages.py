@@ -36,7 +36,7 @@ PAGES = [
     "/projects/legacy-portal/?show=archived",
     "/projects/checkout/features/archive?name=checkout-redesign",
     "/projects/checkout/features/checkout-redesign/switch?environment=production&enabled=off",
-    "/projects/checkout/?tag=simple:design&in-production=on&sort=-in-production",
+    "/projects/checkout/?in-production=on&sort=-in-production",
     "/projects/checkout/features/switch?environment=production&enabled=off&name=checkout-redesign&name=gift-cards",
     "/projects/checkout/features/tags?name=checkout-redesign&name=gift-cards",
     "/projects/checkout/activity/",
