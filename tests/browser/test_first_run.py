@@ -29,7 +29,7 @@ def test_the_demos_link_opens_the_evaluated_playground(visit, transactional_db, 
         "Switched off in production",
     ):
         expect(results).to_contain_text(reason)
-    expect(page.locator("tr", has_text="search-v2").locator(".pill.info").first).to_have_text("ranker-b")
+    expect(page.locator("tr", has_text="search-v2").locator(".pill.variant")).to_have_text("ranker-b")
 
 
 def test_the_first_account_is_made_by_the_link_of_the_start(visit, transactional_db):

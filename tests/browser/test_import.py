@@ -82,7 +82,7 @@ def test_evaluate_as_if_imported(visit, files, theme, check_accessible):
     expect(page.get_by_text("2 new. Nothing has been written.")).to_be_visible()
     check_accessible(page)
     page.get_by_role("link", name="Evaluate as if imported").click()
-    expect(page.get_by_role("row", name="fresh")).to_contain_text("not found")
+    expect(page.get_by_role("row", name="fresh")).to_contain_text("Not found")
     page.get_by_label("userId").fill("42")
     page.get_by_role("button", name="Evaluate").click()
     expect(page).to_have_url(re.compile("context.userId=42"))

@@ -76,16 +76,16 @@ def test_the_keys_of_a_combobox(visit):
 
 def test_escape_returns_to_where_one_was(visit):
     page = visit("admin", "/activity/")
-    person_filter = page.get_by_label("Person")
-    person_filter.focus()
+    search = page.get_by_label("Flag or name")
+    search.focus()
 
     page.keyboard.press("Control+k")
     page.keyboard.type("check")
     page.keyboard.press("Escape")
 
     expect(palette(page)).to_be_hidden()
-    expect(person_filter).to_be_focused()
-    expect(person_filter).to_have_value("")
+    expect(search).to_be_focused()
+    expect(search).to_have_value("")
 
 
 def test_a_click_on_the_header_opens_it_and_ctrl_enter_opens_a_tab(visit):

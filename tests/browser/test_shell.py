@@ -50,7 +50,7 @@ def test_pages_of_a_section_are_tabs(visit):
     page = visit("admin", "/segments/")
     tabs = page.get_by_role("navigation", name="Projects")
     expect(tabs.get_by_role("link")).to_have_text(
-        ["Projects", "Segments", "Context fields", "Strategy types", "Tag types"]
+        ["Projects", "Applications", "Segments", "Context fields", "Strategy types", "Tag types"]
     )
     expect(tabs.locator("[aria-current]")).to_have_text("Segments")
 
@@ -58,11 +58,11 @@ def test_pages_of_a_section_are_tabs(visit):
 def test_times_are_in_the_zone_of_the_browser_with_utc_as_the_tooltip(visit):
     page = visit("admin", "/activity/")
     expect(page.locator("time[data-time]")).to_have_count(0)
-    shown = page.locator("tbody time").first
+    shown = page.locator("#list time").first
     assert "UTC" not in shown.inner_text()
     assert (shown.get_attribute("title") or "").endswith("UTC")
     plain = visit("admin", "/activity/", script=False)
-    assert plain.locator("tbody time").first.inner_text().endswith("UTC")
+    assert plain.locator("#list time").first.inner_text().endswith("UTC")
 
 
 def test_a_message_goes_when_it_is_dismissed(visit):

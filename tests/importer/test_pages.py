@@ -254,7 +254,7 @@ def test_evaluate_as_if_imported(browse):
     address, _ = preview(browser, export("a", featureStrategies=[{"name": "default", "featureName": "a"}]))
     page = browser.get(f"{address}evaluate/?context.userId=42")
     assert "1 of 1 flag differs" in page.text
-    assert "not found" in page.text
+    assert "Not found" in page.text
     assert "On for everyone" in page.text
     assert not Flag.objects.exists()
 

@@ -109,7 +109,7 @@ def test_a_long_name_of_a_variant_is_refused(sdk: Sdk) -> None:
 def test_an_application_tells_what_was_ignored(sdk: Sdk, people, browse) -> None:
     make_flag("checkout", "default")
     count_variants(sdk, "a", "b", "c", "d")
-    assert "Not kept: 1 new variant." in browse("admin").get("/applications/web/").text
+    assert "Not stored: 1 new variant." in browse("admin").get("/applications/web/").text
 
 
 def test_who_reads_some_projects_is_not_told_of_tokens(sdk: Sdk, api) -> None:
