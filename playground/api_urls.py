@@ -2,8 +2,10 @@
 
 from flagadmin.http.routers import Router
 from playground.api import PlaygroundViewSet
+from playground.saved_contexts.api import SavedContextViewSet
 
 router = Router()
+router.register("playground/contexts", SavedContextViewSet)
 router.register("playground", PlaygroundViewSet)
 
 urlpatterns = router.urls

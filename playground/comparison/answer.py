@@ -20,8 +20,10 @@ from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
+from playground.models import SavedContext
 from playground.queries import known_revisions
 from playground.request import PlaygroundRequest
+from playground.saved_contexts.queries import named_contexts
 
 MOST_GENERATED = 1_000
 MOST_RESULTS = 1_000_000
@@ -40,7 +42,8 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     before, after = snapshots(current, states)
     names = _names(body.get("flag"), before, after)
     _check_size(len(names), body["contexts"])
-    contexts = _contexts(body["contexts"], current, states, names, (before, after))
+    saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
+    contexts = _contexts(body["contexts"], saved, current, states, names, (before, after))
     comparison = Comparison(before, after, ContextTable(contexts))
     found = list(_in_time(comparison, names))
     shown = (
@@ -51,13 +54,15 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
         "contexts": len(contexts),
         "counts": _counts(summed(found)),
         "flags": [_flag(each) for each in shown],
-        "examples": [_example(each, contexts) for each in islice(examples, body.get("limit", EXAMPLES))],
+        "examples": [
+            _example(each, contexts, saved) for each in islice(examples, body.get("limit", EXAMPLES))
+        ],
     }
 
 
 def _check_size(flags: int, given: Mapping[str, Any]) -> None:
     explicit = given.get("explicit")
-    contexts = len(explicit) if isinstance(explicit, list) else 0
+    contexts = (len(explicit) if isinstance(explicit, list) else 0) + len(given.get("saved", ()))
     contexts += given.get("synthetic", 0) + (MOST_GENERATED if given.get("generated") else 0)
     if flags * contexts > MOST_RESULTS:
         raise ValidationError(
@@ -88,14 +93,16 @@ def _names(flag: str | None, before: Snapshot, after: Snapshot) -> list[str]:
 
 def _contexts(
     given: Mapping[str, Any],
+    saved: Sequence[SavedContext],
     current: Mapping[str, int],
     states: Sequence[State],
     names: Sequence[str],
     compiled: Iterable[Snapshot],
 ) -> list[Context]:
-    """The contexts of every kind that the body asks for, one after the other."""
+    """The contexts of every kind that the body asks for, one after the other, the saved ones first."""
     now = timezone.now()
-    contexts = explicit_contexts(given["explicit"], now) if "explicit" in given else []
+    contexts = [Context(each.context).at(now) for each in saved]
+    contexts += explicit_contexts(given["explicit"], now) if "explicit" in given else []
     if given.get("generated") or given.get("synthetic"):
         needed = {*names, *_parents(names, compiled)}
         read = list(documents(current, states, needed))
@@ -104,7 +111,9 @@ def _contexts(
         if given.get("synthetic"):
             contexts += synthetic(read, now=now, count=given["synthetic"], seed=given.get("seed", 0))
     if not contexts:
-        raise ValidationError.at("contexts", "must have explicit contexts, generated or synthetic")
+        raise ValidationError.at(
+            "contexts", "must have explicit or saved contexts, generated or synthetic ones"
+        )
     return contexts
 
 
@@ -131,10 +140,12 @@ def _flag(found: FlagComparison) -> dict[str, Any]:
     }
 
 
-def _example(example: Example, contexts: Sequence[Context]) -> dict[str, Any]:
+def _example(example: Example, contexts: Sequence[Context], saved: Sequence[SavedContext]) -> dict[str, Any]:
+    named = {"savedContext": saved[example.position].name} if example.position < len(saved) else {}
     return {
         "flag": example.flag,
         "context": contexts[example.position].given,
+        **named,
         "change": example.change.value,
         "before": _result(example.before),
         "after": _result(example.after),

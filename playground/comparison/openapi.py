@@ -12,9 +12,10 @@ Evaluates flags in two states for the same contexts, and says how many get somet
 A state is what is stored in an environment now, or what would be stored there once a `draft` is saved: a flag with
 other strategies, variants or parents, turned on or off, or archived; or segments with other constraints.
 
-`contexts` are given (`explicit`), made from the rules of the flags so that each is met and missed (`generated`), a
-number of users with ids of their own (`synthetic`), or several of these; the same request gives the same contexts. At
-most 10,000 are explicit and 10,000 synthetic, and flags times contexts are at most 1,000,000.
+`contexts` are given (`explicit`), saved ones by their names (`saved`), made from the rules of the flags so that each is
+met and missed (`generated`), a number of users with ids of their own (`synthetic`), or several of these; the same
+request gives the same contexts. At most 10,000 are explicit and 10,000 synthetic, and flags times contexts are at most
+1,000,000.
 
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on
@@ -62,6 +63,7 @@ class ComparedResult(s.Serializer[Any]):
 class ComparedExample(s.Serializer[Any]):
     flag = s.CharField()
     context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # a field's name, not DRF's own
+    savedContext = s.CharField(required=False, help_text="The name of the context, if it is a saved one.")
     change = s.ChoiceField(["offToOn", "onToOff", "variant", "share", "unknown"])
     before = ComparedResult()
     after = ComparedResult()

@@ -81,6 +81,11 @@ class ContextsBody(Body):
         max_value=MOST_CONTEXTS,
         help_text="A number of users with their own ids, and values that the rules name in other fields.",
     )
+    saved = ListOf(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Names of saved contexts; an example has its.",
+    )
     seed = serializers.IntegerField(
         required=False, min_value=0, max_value=2**31 - 1, help_text="Other synthetic users; default 0."
     )

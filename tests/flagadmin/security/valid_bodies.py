@@ -55,6 +55,7 @@ ROLE = {
     "name": "Switcher", "description": "d", "type": "custom",
     "permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "production"}],
 }  # fmt: skip
+SAVED_CONTEXT = {"name": "Bea", "context": {"userId": "42", "properties": {"plan": "pro"}}, "note": "d"}
 SEGMENT = {"name": "adults", "description": "d", "constraints": CONSTRAINTS, "project": "shop"}
 STRATEGY_TYPE = {
     "description": "d",
@@ -124,6 +125,8 @@ _PLACE = f"{_FLAG}/environments/<str:environment>"
 VALID: dict[str, Any] = {
     f"post {_ADMIN}/playground": QUESTION | {"environment": "production"},
     f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
+    f"post {_ADMIN}/playground/contexts": SAVED_CONTEXT | {"project": "shop"},
+    f"put {_ADMIN}/playground/contexts/<str:context_id>": SAVED_CONTEXT,
     f"post {_ADMIN}/playground/compare": {
         "from": {"environment": "production"},
         "to": {

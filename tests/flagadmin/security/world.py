@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from groups.models import ApiToken, Group, Role
 from importer.models import ImportRun
+from playground.models import SavedContext
 from projects.models import (
     Application,
     ContextField,
@@ -44,6 +45,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"<\w+>/strategies/$", "strategy"),
     (r"strategies/$", "strategy type"),
     (r"segments/$", "segment"),
+    (r"playground/contexts/$", "saved context"),
     (r"strategy-types/$", "strategy type"),
     (r"tag-types/$", "tag type"),
     (r"feature-types/$", "flag type"),
@@ -164,6 +166,7 @@ def build(shop: Any) -> dict[str, Any]:
         "tag value": "green",
         "strategy type": StrategyType.objects.create(name="custom").name,
         "segment": Segment.objects.create(name="vip").pk,
+        "saved context": SavedContext.objects.create(name="Ada").pk,
         "context field": ContextField.objects.create(name="plan", legal_values=values).name,
         "project context field": ContextField.objects.create(
             name="basket", legal_values=values, project=shop

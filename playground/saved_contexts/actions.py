@@ -1,0 +1,128 @@
+"""Creates, changes and deletes saved contexts.
+
+They change no evaluation. In a project, those who may change its flags may change them; outside of projects, those
+who may change context fields everywhere.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
+from flagadmin.errors import NotFound, ValidationError
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.models import SavedContext
+from playground.saved_contexts.documents import saved_context_document
+from playground.saved_contexts.queries import visible_contexts
+from playground.saved_contexts.rules import MOST_IN_A_PROJECT, saved_context_problems
+from projects.access import check_project
+from projects.project_scope import check_scope, lock_scope, name_is_free
+
+EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
+OWN_PROJECT = Permission.UPDATE_FEATURE
+
+
+@transactional
+def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedContext:
+    """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
+    saved = SavedContext(**values, created_by=caller.name)
+    check_may_change(caller, saved.project_id)
+    if saved.project_id:
+        check_project(caller, saved.project_id)
+    lock_scope(saved.project_id)
+    if SavedContext.objects.filter(project=saved.project_id).count() >= MOST_IN_A_PROJECT:
+        where = f"project {saved.project_id}" if saved.project_id else "no project"
+        raise ValidationError(f"There are {MOST_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
+    _save(saved, caller)
+    record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
+    return saved
+
+
+@transactional
+def update_saved_context(
+    context_id: int, changes: Mapping[str, Any], *, expected: Expected = None, caller: Caller
+) -> SavedContext:
+    """Changes the given model fields; the project stays.
+
+    Raises NotFound, NoAccess, EditConflict, ValidationError, NameExists.
+    """
+    saved = _access_for_update(caller, context_id)
+    before = saved_context_document(saved)
+    check_expected(expected, before)
+    for key, value in changes.items():
+        setattr(saved, key, value)
+    _check(saved)
+    if any(before[key] != value for key, value in saved_context_document(saved).items()):
+        _save(saved, caller)
+        after = saved_context_document(saved)
+        record(_event(EventType.SAVED_CONTEXT_UPDATED, saved, before=before, after=after), actor=caller)
+    return saved
+
+
+@transactional
+def delete_saved_context(context_id: int, *, expected: Expected = None, caller: Caller) -> None:
+    """Raises NotFound, NoAccess, EditConflict."""
+    saved = _access_for_update(caller, context_id)
+    before = saved_context_document(saved)
+    check_expected(expected, before)
+    record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
+    saved.delete()
+
+
+def access_saved_context(caller: Caller, context_id: int) -> SavedContext:
+    """A saved context that the caller may read. Raises NotFound."""
+    saved = visible_contexts(caller).filter(pk=context_id).first()
+    if saved is None:
+        raise _no_context(context_id)
+    return saved
+
+
+def access_saved_context_to_change(caller: Caller, context_id: int) -> SavedContext:
+    """A saved context that the caller may change. Raises NotFound, NoAccess."""
+    saved = access_saved_context(caller, context_id)
+    check_may_change(caller, saved.project_id)
+    return saved
+
+
+def check_may_change(caller: Caller, project_id: str | None) -> None:
+    """Raises NoAccess if the caller may not change saved contexts of the project (None: of no project)."""
+    check_scope(caller, EVERYWHERE, OWN_PROJECT, project_id)
+
+
+def may_change(caller: Caller, project_id: str | None) -> bool:
+    own = bool(project_id) and caller.can(OWN_PROJECT, project=project_id)
+    return own or caller.can(EVERYWHERE)
+
+
+def _access_for_update(caller: Caller, context_id: int) -> SavedContext:
+    found = access_saved_context_to_change(caller, context_id)
+    lock_scope(found.project_id)
+    saved = SavedContext.objects.select_for_update().filter(pk=context_id).first()
+    if saved is None:
+        raise _no_context(context_id)
+    return saved
+
+
+def _check(saved: SavedContext) -> None:
+    """Normalises and validates. Raises ValidationError with every problem."""
+    saved.name, saved.note = saved.name.strip(), saved.note.strip()
+    if problems := list(saved_context_problems(saved)):
+        raise ValidationError.of(problems)
+
+
+def _save(saved: SavedContext, caller: Caller) -> None:
+    _check(saved)
+    saved.updated_by = caller.name
+    with name_is_free(f"A saved context named {saved.name} already exists."):
+        saved.save()
+
+
+def _no_context(context_id: int) -> NotFound:
+    return NotFound(f"Saved context with id {context_id} not found.")
+
+
+def _event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+    return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)
