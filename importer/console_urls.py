@@ -7,12 +7,14 @@ from importer.pages.export import ExportFile
 from importer.pages.history import HistoryPage
 from importer.pages.run import ProgressPart, RunPage
 from importer.pages.upload import UploadPage
+from importer.pages.who_changes import WhoChangesPage
 
 urlpatterns = [
     path("import/", UploadPage.as_view(), name="import"),
     path("import/<uuid:run_id>/", RunPage.as_view(), name="import-run"),
     path("import/<uuid:run_id>/progress/", ProgressPart.as_view(), name="import-progress"),
     path("import/<uuid:run_id>/evaluate/", EvaluatePage.as_view(), name="import-evaluate"),
+    path("import/<uuid:run_id>/who-changes/", WhoChangesPage.as_view(), name="import-who-changes"),
     path("imports/", HistoryPage.as_view(), name="imports"),
     path("projects/<str:project_id>/export", ExportFile.as_view(), name="project-export"),
 ]

@@ -26,6 +26,33 @@ def planned_definitions(plan: Plan) -> Definitions:
     return Definitions([flags[name] for name in sorted(flags)], _segments(plan, flags, present))
 
 
+def planned_changes(plan: Plan) -> tuple[set[str], Definitions]:
+    """The names of the flags that evaluate in another way after the import, and their definitions then."""
+    if plan.target is None or plan.references is None:
+        return set(), Definitions([], {})
+    project, environment = plan.target.project.id, plan.target.environment
+    planned = list(plan.with_action(Action.CREATE, Action.CHANGE))
+    stored = definitions([project], environment, flags=[flag.name for flag in planned])
+    before = {flag["name"]: flag for flag in stored.flags}
+    after = {
+        flag.name: _definition(flag, flag.after, project)
+        for flag in planned
+        if flag.after is not None and not flag.after["archived"]
+    }
+    names = {flag.name for flag in planned}
+    changed = {name for name in names if _evaluated(before.get(name)) != _evaluated(after.get(name))}
+    flags = {name: after[name] for name in sorted(changed & after.keys())}
+    return changed, Definitions(list(flags.values()), _segments(plan, flags, stored))
+
+
+def _evaluated(flag: Document | None) -> Document | None:
+    """What evaluations depend on."""
+    if flag is None:
+        return None
+    strategies = [{**strategy, "id": ""} for strategy in flag["strategies"]]
+    return {**flag, "strategies": strategies, "impression_data": False}
+
+
 def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
     return {
         "name": planned.name,

@@ -89,6 +89,14 @@ class Comparison:
         """The flags of either state, in code-point order."""
         return sorted({*self._before.snapshot.names, *self._after.snapshot.names})
 
+    def differing(self) -> list[str]:
+        """The flags that are not the same in both states, with their parents and segments."""
+        return [name for name in self.names() if not self._is_same(name)]
+
+    def project(self, name: str) -> str:
+        flag = self._before.flag(name) or self._after.flag(name)
+        return flag.project if flag else ""
+
     def flag(self, name: str) -> FlagComparison:
         """Compares one flag. One that a state does not have is off there."""
         before, after = self._before.results(name), self._after.results(name)
@@ -117,11 +125,11 @@ class Comparison:
             *(id(segments[position].conditions) for position in used),
         ]
 
-    def examples(self, found: FlagComparison, limit: int) -> Iterator[Example]:
-        """The first contexts of each change, with the reasons before and after."""
+    def examples(self, found: FlagComparison, limit: int | None, start: int = 0) -> Iterator[Example]:
+        """The first contexts of each change (None: all), with the reasons before and after."""
         changes = chain.from_iterable(self._changes(found, change) for change in (*CHANGES, Change.UNKNOWN))
         reasons = _Reasons(self._before.snapshot, found.name), _Reasons(self._after.snapshot, found.name)
-        for position, change, old, new in islice(changes, limit):
+        for position, change, old, new in islice(changes, start, limit):
             context = self.table.contexts[position]
             before, after = (each.of(context) for each in reasons)
             yield Example(found.name, position, change, Result(old, before), Result(new, after))

@@ -70,10 +70,10 @@ def _by_field(goal: StrategyRules) -> dict[str, list[Rule]]:
     return found
 
 
-def generated(states: Iterable[Definitions], *, now: PointInTime, limit: int) -> list[Context]:
+def generated(states: Iterable[Definitions] | Rules, *, now: PointInTime, limit: int) -> list[Context]:
     """Contexts that meet and miss every rule of the flags: each value with all else that a strategy needs, and all
     pairs of values of two fields."""
-    rules = Rules(states)
+    rules = states if isinstance(states, Rules) else Rules(states)
     found: dict[tuple[tuple[str, str], ...], Texts] = {}
     for texts in islice(chain([{}], _one_by_one(rules), _pairwise(rules)), 20 * limit):
         found.setdefault(tuple(sorted(texts.items())), texts)
@@ -83,9 +83,11 @@ def generated(states: Iterable[Definitions], *, now: PointInTime, limit: int) ->
     return [_context(texts, time) for texts in found.values()]
 
 
-def synthetic(states: Iterable[Definitions], *, now: PointInTime, count: int, seed: int = 0) -> list[Context]:
+def synthetic(
+    states: Iterable[Definitions] | Rules, *, now: PointInTime, count: int, seed: int = 0
+) -> list[Context]:
     """Users with identifiers of their own, and with values of other fields that the rules name."""
-    rules, random = Rules(states), Random(seed)
+    rules, random = states if isinstance(states, Rules) else Rules(states), Random(seed)
     time = time_text(now)
     named = {field: list(values) for field, values in rules.values.items()}
     return [

@@ -1,0 +1,91 @@
+"""/import/ID/who-changes/: how many sampled users get something else after the import, who, and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from flagadmin.console.lists import csv_response
+from flagadmin.errors import Conflict
+from groups.access import Caller
+from groups.console import ConsolePage, Crumbs
+from importer.apply.execute import changed_since
+from importer.isolation import bulk_work, run_isolated
+from importer.models import ImportRun
+from importer.plan.build import plan_import
+from importer.runs import access_run, body_of
+from importer.who_changes import who_changes
+from playground.pages.changes import Changes, context_pairs
+
+IN_PREVIEW = 5
+"""Flags that the preview lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class IfImported:
+    """The comparison, small enough to send to another process: rendered, or its rows for CSV."""
+
+    html: str = ""
+    header: Sequence[str] = ()
+    rows: list[list[Any]] = field(default_factory=list)
+    outdated: str = ""
+
+
+class WhoChangesPage(ConsolePage):
+    """Compares the project's flags for sampled users, before and after the import. The preview loads a part of it."""
+
+    template_name = "importer/who_changes.html"
+    title = "Who changes"
+
+    def crumbs(self) -> Crumbs:
+        name = f"Import into {self.run.project} / {self.run.environment}"
+        return (("Past imports", reverse("imports")), (name, reverse("import-run", args=[self.run.id])))
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.run = access_run(self.caller, kwargs["run_id"])
+        if self.run.state != ImportRun.State.PENDING:
+            raise Conflict("This import is no longer pending. Compare its flags in the playground.")
+        part = request.headers.get("HX-Target") == "who-changes"
+        link = request.build_absolute_uri()
+        answer = run_isolated(
+            self.run.size, if_imported, self.run.id, request.GET, link, part=part, caller=self.caller
+        )
+        if answer.header:
+            return csv_response("who-changes", answer.header, answer.rows)
+        if part:
+            self.template_name = "importer/who_changes_part.html"
+        return self.render_to_response(self.get_context_data(run=self.run, answer=answer))
+
+
+@bulk_work
+def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller: Caller) -> IfImported:
+    """Compares both states. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
+    run = access_run(caller, run_id)
+    plan = plan_import(body_of(run), caller=caller)
+    evaluate = reverse("import-evaluate", args=[run.id])
+
+    def explain(flag: str, context: Mapping[str, str]) -> str:
+        pairs = context_pairs(context)
+        return f"{evaluate}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
+
+    found = who_changes(plan, flag=given.get("flag", ""))
+    changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)
+    if given.get("format") == "csv":
+        return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
+    assert run.checked_at is not None
+    name = "importer/who_changes_summary.html" if part else "playground/changes.html"
+    context = {
+        "changes": changes,
+        "listing": changes.listing,
+        "link": link,
+        "url": reverse("import-who-changes", args=[run.id]),
+    }
+    return IfImported(
+        render_to_string(name, context),
+        outdated=changed_since(plan, run.checked_at) if plan.fingerprint != run.fingerprint else "",
+    )

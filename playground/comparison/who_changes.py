@@ -1,0 +1,165 @@
+"""Who changes between two states: for each flag how many users get something else, and which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain
+from time import monotonic
+from typing import NamedTuple
+
+from flagadmin.errors import ValidationError
+from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
+from playground.comparison.contexts import Rules, generated, synthetic
+from playground.comparison.shares import Shares
+from playground.comparison.table import ContextTable
+from playground.engine.context import Context, PointInTime
+from playground.engine.outcomes import State
+from playground.engine.snapshot import Snapshot
+from projects.definitions import Definitions
+
+COUNTED = (*CHANGES, Change.UNKNOWN)
+MOST_SECONDS = 20
+MOST_USERS = 10_000
+MOST_GENERATED = 1_000
+SHOWN_RESULTS = 400_000
+"""Flags times users of a page that chooses the number of users itself: about a second of CPU time."""
+FEWEST_USERS = 200
+
+
+class Contexts(NamedTuple):
+    """Those who are counted, and contexts that are only there to find changes that nobody among them meets."""
+
+    users: list[Context]
+    made: Sequence[Context] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFlag:
+    """A flag that gives something else. `counts` are users by change, `made` how many of the other contexts change."""
+
+    name: str
+    project: str
+    counts: Mapping[Change, int]
+    made: int
+    on_before: float
+    on_after: float
+    comparison: FlagComparison
+
+    @property
+    def users(self) -> int:
+        """Users who get something else."""
+        return sum(self.counts[change] for change in CHANGES)
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.users or self.made)
+
+
+class WhoChanges:
+    """The flags that give something else in another state, with the most users first."""
+
+    def __init__(
+        self, comparison: Comparison, contexts: Contexts, names: Iterable[str], *, total: int | None = None
+    ) -> None:
+        self.comparison = comparison
+        self.contexts = contexts
+        self.names = list(names)
+        self.total = len(self.names) if total is None else total
+        """The flags that there were to compare: perhaps more than the names."""
+        self._users = (1 << 8 * len(contexts.users)) - 1
+        self._affected = 0
+        self.flags: list[ChangedFlag] = []
+        for found in self._in_time():
+            if flag := self._changed(found):
+                self.flags.append(flag)
+        self.flags.sort(key=lambda flag: (-flag.users, -flag.made, flag.name))
+
+    @property
+    def users(self) -> int:
+        return len(self.contexts.users)
+
+    @property
+    def counts(self) -> dict[Change, int]:
+        return {change: sum(flag.counts[change] for flag in self.flags) for change in COUNTED}
+
+    @property
+    def affected(self) -> int:
+        """Users for whom at least one flag changes."""
+        return self._affected.bit_count()
+
+    def examples(
+        self, flag: ChangedFlag, changes: Sequence[Change], *, limit: int | None = None, start: int = 0
+    ) -> Iterator[Example]:
+        """Who gets something else, with the reasons; by change, users before other contexts."""
+        found = flag.comparison.contexts
+        only = replace(flag.comparison, contexts={change: found.get(change, 0) for change in changes})
+        return self.comparison.examples(only, limit, start)
+
+    def context(self, example: Example) -> Context:
+        return self.comparison.table.contexts[example.position]
+
+    def _in_time(self) -> Iterator[FlagComparison]:
+        start = monotonic()
+        for done, name in enumerate(self.names):
+            if monotonic() - start > MOST_SECONDS:
+                raise ValidationError(
+                    f"After {MOST_SECONDS} seconds {done:,} of {len(self.names):,} flags were compared. "
+                    "Choose a flag, or fewer users."
+                )
+            yield self.comparison.flag(name)
+
+    def _changed(self, found: FlagComparison) -> ChangedFlag | None:
+        if not found.changed and not found.count(Change.UNKNOWN):
+            return None
+        users = {change: found.contexts.get(change, 0) & self._users for change in COUNTED}
+        counts = {change: mask.bit_count() for change, mask in users.items()}
+        for change in CHANGES:
+            self._affected |= users[change]
+        return ChangedFlag(
+            name=found.name,
+            project=self.comparison.project(found.name),
+            counts=counts,
+            made=found.changed - sum(counts[change] for change in CHANGES),
+            on_before=self._on(found, 0),
+            on_after=self._on(found, 1),
+            comparison=found,
+        )
+
+    def _on(self, found: FlagComparison, side: int) -> float:
+        """The share of users for whom the flag is on in one of the states."""
+        on = (_share_on(pair[side]) * (mask & self._users).bit_count() for pair, mask in found.pairs.items())
+        return float(sum(on, Fraction(0)) / max(1, self.users))
+
+
+def _share_on(shares: Shares) -> Fraction:
+    return sum((share for answer, share in shares if answer.state is State.ON), Fraction(0))
+
+
+def differing(before: Snapshot, after: Snapshot) -> list[str]:
+    """The flags that are not the same in both states."""
+    return Comparison(before, after, ContextTable(())).differing()
+
+
+def users_for(flags: int) -> int:
+    """How many users are compared for that many flags if nobody says: so that it takes about a second."""
+    return max(FEWEST_USERS, min(MOST_USERS, SHOWN_RESULTS // max(1, flags)))
+
+
+def sampled(
+    states: Iterable[Definitions], *, now: PointInTime, users: int, made: int = 0, seed: int = 0
+) -> Contexts:
+    """Users with ids of their own, and contexts made from the rules."""
+    rules = Rules(states)
+    return Contexts(
+        synthetic(rules, now=now, count=users, seed=seed),
+        generated(rules, now=now, limit=made) if made else (),
+    )
+
+
+def compared(
+    before: Snapshot, after: Snapshot, contexts: Contexts, names: Iterable[str], *, total: int | None = None
+) -> WhoChanges:
+    table = ContextTable(list(chain(contexts.users, contexts.made)))
+    return WhoChanges(Comparison(before, after, table), contexts, names, total=total)

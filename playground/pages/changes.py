@@ -1,0 +1,299 @@
+"""The page part that says who changes between two states: numbers, flags with bars, and examples with reasons."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
+
+from django.http import QueryDict
+
+from flagadmin.console.lists import Column, Filter, Listing
+from playground.comparison.compare import Change, Example, Result
+from playground.comparison.shares import Answer, Shares
+from playground.comparison.who_changes import COUNTED, ChangedFlag, WhoChanges
+from playground.engine.context import Context
+from playground.engine.outcomes import State
+from playground.pages.query import CONTEXT
+from playground.pages.tables import WORDS as STATES
+from playground.pages.tables import share_of_calls
+
+WORDS = {
+    Change.OFF_TO_ON: "off → on",
+    Change.ON_TO_OFF: "on → off",
+    Change.VARIANT: "another variant",
+    Change.SHARE: "another share of calls",
+    Change.UNKNOWN: "only an SDK can tell",
+}
+COLOURS = {Change.OFF_TO_ON: "y", Change.ON_TO_OFF: "n", Change.VARIANT: "v3", Change.SHARE: "v2"}
+COLUMNS = (
+    Column("flag", "Flag", by=("name",)),
+    Column("users", "Users", by=("users",), numeric=True),
+    Column("change", "Change"),
+    Column("on", "On, before → after", numeric=True),
+)
+PER_PAGE = 25
+EXAMPLES_PER_PAGE = 50
+EXAMPLES = 4
+LONGEST = 200
+Explain = Callable[[str, Mapping[str, str]], str]
+
+
+class Slice(NamedTuple):
+    colour: str
+    x: float
+    width: float
+
+
+class Shown(NamedTuple):
+    """What a context gets in one state."""
+
+    result: str
+    words: str
+    reason: str
+
+
+class ShownExample(NamedTuple):
+    name: str
+    others: str
+    before: Shown
+    after: Shown
+    link: str
+
+
+class Row(NamedTuple):
+    flag: ChangedFlag
+    percent: str
+    slices: list[Slice]
+    changes: list[tuple[str, int]]
+    on_before: str
+    on_after: str
+    examples: list[ShownExample]
+    url: str
+
+
+class Changes:
+    """What the template reads. `explain` gives the URL of a page that explains a flag's results for a context."""
+
+    def __init__(
+        self, found: WhoChanges, given: QueryDict, *, noun: str = "user", explain: Explain, per_page: int = 0
+    ) -> None:
+        self.found = found
+        self.noun = noun
+        self.explain = explain
+        there = [(change.value, WORDS[change]) for change in COUNTED]
+        find, kind = Filter("q", "Find a flag"), Filter("change", "Change", there)
+        chosen = kind.value(given)
+        self.change = Change(chosen) if chosen else None
+        self.chosen = given.get("flag", "")
+        self.only = found.flags[0] if self.chosen and found.flags else None
+        text = find.value(given).casefold()
+        flags = [
+            flag
+            for flag in found.flags
+            if text in flag.name.casefold() and (self.change is None or flag.comparison.count(self.change))
+        ]
+        self.listing: Listing[ChangedFlag] = Listing(
+            given, flags, columns=COLUMNS, filters=(find, kind), per_page=per_page or PER_PAGE
+        )
+        self.examples: Listing[Example] | None = None
+        if self.only:
+            examples: Any = Examples(found, self.only, self.kinds)
+            self.examples = Listing(given, examples, columns=(), filters=(kind,), per_page=EXAMPLES_PER_PAGE)
+
+    @property
+    def kinds(self) -> Sequence[Change]:
+        return COUNTED if self.change is None else (self.change,)
+
+    @property
+    def changing(self) -> int:
+        """The flags that certainly give somebody something else."""
+        return sum(flag.is_known for flag in self.found.flags)
+
+    @property
+    def unknown(self) -> int:
+        return len(self.found.flags) - self.changing
+
+    @property
+    def counts(self) -> list[tuple[str, int, str]]:
+        """(words, number, colour) of each change that there is."""
+        return [
+            (WORDS[change], number, COLOURS.get(change, ""))
+            for change, number in self.found.counts.items()
+            if number
+        ]
+
+    @property
+    def percent(self) -> str:
+        return percent_of(self.found.affected, self.found.users)
+
+    @property
+    def chips(self) -> list[tuple[str, str, int | None, bool]]:
+        """The links that show every change, or one kind."""
+        url, counts = self.listing.url, self.found.counts
+        kinds = [change for change in COUNTED if counts[change] or change is self.change]
+        return [
+            ("All changes", url(change=None), None, self.change is None),
+            *((WORDS[c].capitalize(), url(change=c.value), None, c is self.change) for c in kinds),
+        ]
+
+    @property
+    def all_url(self) -> str:
+        """The URL that shows every flag and change."""
+        return self.listing.url(change=None, q=None, flag=None)
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        return map(self.row, self.listing.rows)
+
+    @property
+    def brief(self) -> Iterator[Row]:
+        """The rows without examples."""
+        return (self.row(flag, examples=0) for flag in self.listing.rows)
+
+    def row(self, flag: ChangedFlag, examples: int = EXAMPLES) -> Row:
+        users = self.found.users
+        there = [change for change in self.kinds if flag.comparison.count(change)]
+        each = max(1, examples // max(1, len(there))) if examples else 0
+        found = [
+            self.shown(example)
+            for change in (there if each else ())
+            for example in self.found.examples(flag, [change], limit=each)
+        ]
+        return Row(
+            flag=flag,
+            percent=percent_of(flag.users, users),
+            slices=_slices(flag, users),
+            changes=[(WORDS[change], flag.counts[change]) for change in COUNTED if flag.counts[change]],
+            on_before=percent_of(flag.on_before * users, users),
+            on_after=percent_of(flag.on_after * users, users),
+            examples=found,
+            url=self.listing.url(flag=flag.name, q=None),
+        )
+
+    @property
+    def shown_examples(self) -> Iterator[ShownExample]:
+        """Those of the one flag that is chosen."""
+        return map(self.shown, self.examples.rows if self.examples else ())
+
+    def shown(self, example: Example) -> ShownExample:
+        context = self.found.context(example)
+        name = context.given.get("userId", "")
+        others = " · ".join(f"{field} {text}" for field, text in context.given.items() if field != "userId")
+        return ShownExample(
+            name=_cut(name or "no userId"),
+            others=_cut(others),
+            before=_shown(example.before),
+            after=_shown(example.after),
+            link=self.explain(example.flag, context.given),
+        )
+
+    # CSV -----------------------------------------------------------------------------------------------------
+
+    def csv_header(self) -> list[str]:
+        if self.only:
+            return ["Flag", "Change", "Context", "Before", "Why before", "After", "Why after"]
+        kinds = [WORDS[change].capitalize() for change in COUNTED]
+        return ["Flag", "Project", f"{self.noun.capitalize()}s", "Change", *kinds, "On before", "On after"]
+
+    def csv_rows(self) -> Iterator[list[Any]]:
+        if self.only:
+            for example in self.found.examples(self.only, self.kinds):
+                yield self._example_cells(example)
+            return
+        for flag in self.listing.all_rows:
+            counts = [flag.counts[change] for change in COUNTED]
+            yield [
+                flag.name,
+                flag.project,
+                self.found.users,
+                flag.users,
+                *counts,
+                round(flag.on_before * self.found.users, 2),
+                round(flag.on_after * self.found.users, 2),
+            ]
+
+    def _example_cells(self, example: Example) -> list[Any]:
+        before, after = _shown(example.before), _shown(example.after)
+        return [
+            example.flag,
+            WORDS[example.change],
+            context_text(self.found.context(example)),
+            before.words,
+            example.before.reason,
+            after.words,
+            example.after.reason,
+        ]
+
+
+class Examples(Sequence[Example]):
+    """All examples of a flag; only those that are shown get their reasons."""
+
+    def __init__(self, found: WhoChanges, flag: ChangedFlag, kinds: Sequence[Change]) -> None:
+        self._found, self._flag, self._kinds = found, flag, kinds
+
+    def __len__(self) -> int:
+        return sum(map(self._flag.comparison.count, self._kinds))
+
+    @overload
+    def __getitem__(self, place: int) -> Example: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Example]: ...
+    def __getitem__(self, place: int | slice) -> Example | list[Example]:
+        if isinstance(place, int):
+            return self[place : place + 1][0]
+        start, stop, _ = place.indices(len(self))
+        return list(self._found.examples(self._flag, self._kinds, limit=stop, start=start))
+
+
+def context_text(context: Context) -> str:
+    return ", ".join(f"{field}={text}" for field, text in context.given.items())
+
+
+def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
+    """A context as parameters of the playground's pages, none if they cannot say it."""
+    if any("," in text or not text for text in context.values()):
+        return []  # a comma would part the value
+    return [(CONTEXT + field, text) for field, text in context.items()]
+
+
+def percent_of(part: float, whole: int) -> str:
+    """ "12.4 %", never rounded to 0 or 100 %."""
+    percent = 100 * part / max(1, whole)
+    if 0 < percent < 0.05:
+        return "< 0.1 %"
+    if 99.95 <= percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %" if percent % 1 else f"{percent:.0f} %"
+
+
+def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
+    """The parts of the bar, in per cent of all users. What there is can be seen."""
+    slices, x = [], 0.0
+    for change, colour in COLOURS.items():
+        if number := flag.counts[change]:
+            width = max(0.8, 100 * number / users)
+            slices.append(Slice(colour, round(x, 2), round(width, 2)))
+            x += width
+    return slices
+
+
+def _shown(result: Result) -> Shown:
+    shares = result.shares
+    if len(shares) == 1:
+        [(answer, _)] = shares
+        return Shown(answer.state.value, answer_words(answer), _cut(result.reason))
+    return Shown("random", _cut(", ".join(_share_words(shares))), _cut(result.reason))
+
+
+def _share_words(shares: Shares) -> Iterator[str]:
+    on = [(answer, share) for answer, share in shares if answer.state is not State.OFF]
+    for answer, share in on:
+        what = "" if len(on) == 1 and answer.variant is None else f" {answer_words(answer)}"
+        yield f"{share_of_calls(float(share))}{what}"
+
+
+def answer_words(answer: Answer) -> str:
+    words = STATES[answer.state.value]
+    return f"{words} · {answer.variant}" if answer.variant else words
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,163 @@
+"""Who gets something else after an import: in the preview, on a page of its own."""
+
+import csv
+import re
+from typing import Any
+
+import pytest
+
+from importer.body.schemas import read_body
+from importer.plan.build import plan_import
+from importer.who_changes import who_changes
+from playground.comparison.compare import Change
+from playground.comparison.who_changes import MOST_USERS
+from projects.models import Dependency, Flag, Segment
+from tests.importer.test_pages import export, preview
+from tests.support.flags import make_flag
+from tests.support.import_bodies import body, strategy, switch
+
+pytestmark = pytest.mark.django_db
+
+
+def half(name: str, percent: int = 50) -> dict[str, Any]:
+    parameters = {"rollout": str(percent), "stickiness": "userId", "groupId": name}
+    return {"name": "flexibleRollout", "parameters": parameters}
+
+
+def stored(name: str, percent: int = 50) -> Flag:
+    return make_flag(name, enabled=True, strategies=[half(name, percent)])
+
+
+def changed(callers: Any, *names: str, percent: int = 75, flag: str = "", **data: Any) -> Any:
+    strategies = [half(name, percent) | {"featureName": name} for name in names]
+    data = {"featureStrategies": strategies, "featureEnvironments": [switch(name) for name in names]} | data
+    plan = plan_import(read_body(body(*names, **data)), caller=callers("admin"))
+    assert plan.can_be_applied, plan.issues
+    return who_changes(plan, flag=flag)
+
+
+def test_a_raised_rollout_turns_a_quarter_on(callers: Any, shop: Any) -> None:
+    stored("checkout")
+    stored("other")
+    found = changed(callers, "checkout")
+    [flag] = found.flags
+    assert (flag.name, flag.project, found.users, found.total) == ("checkout", "shop", MOST_USERS, 1)
+    assert 2_300 < flag.counts[Change.OFF_TO_ON] == flag.users == found.affected < 2_700
+    assert 0.47 < flag.on_before < 0.53
+    assert 0.72 < flag.on_after < 0.78
+
+
+def test_users_are_the_same_for_one_flag_as_for_all(callers: Any, shop: Any) -> None:
+    stored("checkout")
+    stored("search")
+    every = changed(callers, "checkout", "search").flags
+    [one] = changed(callers, "checkout", "search", flag="checkout").flags
+    assert {flag.name: flag.counts for flag in every}["checkout"] == one.counts
+
+
+def test_new_flags_and_their_segments(callers: Any, shop: Any) -> None:
+    segments = [
+        {
+            "id": 5,
+            "name": "vip",
+            "constraints": [{"contextName": "plan", "operator": "IN", "values": ["pro"]}],
+        }
+    ]
+    found = changed(callers, "new", featureStrategies=[strategy("new", segments=[5])], segments=segments)
+    [flag] = found.flags
+    assert 0 < flag.counts[Change.OFF_TO_ON] < found.users
+    assert flag.on_before == 0
+    assert not Segment.objects.exists()
+
+
+def test_an_archived_flag_turns_its_users_off(callers: Any, shop: Any) -> None:
+    stored("old", 100)
+    found = changed(
+        callers, features=[{"name": "old", "archived": True}], featureStrategies=[], featureEnvironments=[]
+    )
+    [flag] = found.flags
+    assert flag.counts[Change.ON_TO_OFF] == found.users
+
+
+def test_a_child_changes_with_its_parent(callers: Any, shop: Any) -> None:
+    child = stored("child", 100)
+    Dependency.objects.create(flag=child, parent=stored("parent"), enabled=True, variants=[])
+    found = changed(callers, "parent")
+    assert {flag.name: flag.users for flag in found.flags} == dict.fromkeys(
+        ("child", "parent"), found.affected
+    )
+
+
+def test_what_evaluates_the_same_is_not_compared(callers: Any, shop: Any) -> None:
+    stored("checkout")
+    found = changed(
+        callers, "checkout", percent=50, features=[{"name": "checkout", "description": "A new text"}]
+    )
+    assert (found.total, found.flags) == (0, [])
+
+
+# Pages -----------------------------------------------------------------------------------------------------
+
+
+def made(browse: Any, *names: str, **parts: Any) -> tuple[Any, str]:
+    browser = browse("member")
+    address, _ = preview(browser, export(*names, **parts))
+    return browser, f"{address}who-changes/"
+
+
+def test_the_preview_asks_for_it_and_links_to_it(browse: Any) -> None:
+    browser, url = made(browse, "a", "b")
+    page = browser.get(url.removesuffix("who-changes/"))
+    assert f'hx-get="{url}" hx-trigger="load"' in page.text
+    assert f'<a href="{url}">Compare for sampled users</a>' in page.text
+    part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
+    assert "<strong>2 of 2 changed flags</strong> give other results" in part
+    assert re.search(r"[45],\d\d\d of 10,000 users off → on", part)
+    assert "<html" not in part
+    assert not Flag.objects.exists()
+
+
+def test_nobody_changes(browse: Any) -> None:
+    browser, url = made(browse, "a", featureStrategies=[], featureEnvironments=[])
+    part = browser.get(url, headers={"HX-Request": "true", "HX-Target": "who-changes"}).text
+    assert "Nobody changes: 1 changed flag gives 10,000 sampled users the same results." in part
+
+
+def test_the_page_has_numbers_and_examples_with_reasons(browse: Any) -> None:
+    browser, url = made(browse, "a", "b")
+    page = browser.get(url).text
+    assert "2 of 2 flags change" in page
+    assert "The flag does not exist, or is archived" in page
+    assert "50 % rollout" in page
+    assert f'href="{url.removesuffix("who-changes/")}evaluate/?context.userId=' in page
+
+
+def test_one_flag_paged_and_as_csv(browse: Any) -> None:
+    browser, url = made(browse, "a", "b")
+    page = browser.get(f"{url}?flag=a").text
+    assert re.search(r"1–50 of [45],\d\d\d", page)
+    lines = b"".join(browser.get(f"{url}?flag=a&format=csv").streaming_content).decode().splitlines()
+    rows = list(csv.DictReader(lines))
+    assert f"1–50 of {len(rows):,}" in page
+    assert {row["Change"] for row in rows} == {"off → on", "another share of calls"}  # without a userId
+    assert browser.get(f"{url}?flag=nosuch").status_code == 404
+
+
+def test_all_flags_as_csv(browse: Any) -> None:
+    browser, url = made(browse, "a", "b")
+    lines = b"".join(browser.get(f"{url}?q=a&format=csv").streaming_content).decode().splitlines()
+    [row] = csv.DictReader(lines)
+    assert row["Flag"] == "a"
+    assert row["Change"] == row["Off → on"]
+
+
+def test_filters(browse: Any) -> None:
+    browser, url = made(browse, "a", "b")
+    assert "No flags match these filters." in browser.get(f"{url}?change=onToOff").text
+    assert 'id="who-b"' not in browser.get(f"{url}?q=a").text
+    assert browser.get(f"{url}?change=nosuch").status_code == 400
+
+
+def test_only_for_the_pending_import_of_oneself(browse: Any) -> None:
+    _, url = made(browse, "a")
+    assert browse("editor").get(url).status_code == 404
