@@ -116,21 +116,20 @@ def main() -> None:
     flags, instances = [*map(int, sys.argv[1:]), *(20_000, 100_000)[len(sys.argv) - 1 :]]
     with data_directory():
         from django.conf import settings
-        from django.test import Client
+        from django.test import Client, override_settings
 
         from groups.permissions import BuiltIn
         from tests.support.cast import make_user
 
-        settings.ALLOWED_HOSTS = ["*"]
-        files = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-        settings.STORAGES = {**settings.STORAGES, "staticfiles": files}
         fill(flags, instances)
-        browser = Client()
-        browser.force_login(make_user("admin", root_role=BuiltIn.ADMIN))
-        for address in PAGES:
-            status, size, wall, cpu = measure(browser, address)
-            sys.stdout.write(f"{status} {size:9,} bytes {wall:6.0f} ms {cpu:6.0f} ms CPU  {address}\n")
-            sys.stdout.flush()
+        files = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+        with override_settings(ALLOWED_HOSTS=["*"], STORAGES={**settings.STORAGES, "staticfiles": files}):
+            browser = Client()
+            browser.force_login(make_user("admin", root_role=BuiltIn.ADMIN))
+            for address in PAGES:
+                status, size, wall, cpu = measure(browser, address)
+                sys.stdout.write(f"{status} {size:9,} bytes {wall:6.0f} ms {cpu:6.0f} ms CPU  {address}\n")
+                sys.stdout.flush()
 
 
 if __name__ == "__main__":
