@@ -12,31 +12,13 @@ from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironmen
 
 PRODUCTION = "production"  # an environment type; the environment may have any name
 
-_PERCENTAGES = ("gradualRolloutUserId", "gradualRolloutSessionId", "gradualRolloutRandom")
-_OPEN = ("default", "flexibleRollout", *_PERCENTAGES)  # the types without conditions of their own
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
-def _number(text: str) -> str:
-    """A percentage in SQL. What is not a whole number counts as 0, as it does in SDKs."""
-    return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN least({text}::numeric, 100) ELSE 0 END"
-
-
-# SQL of a strategy ``s``: for which share of requests it is on where its conditions hold, in per cent. Null if
-# it names users or addresses, or is custom.
-SHARE = f"""CASE WHEN s.name = 'default' THEN 100
-     WHEN s.name = 'flexibleRollout' THEN {_number("(s.parameters ->> 'rollout')")}
-     WHEN s.name IN ({_names(_PERCENTAGES)}) THEN {_number("(s.parameters ->> 'percentage')")} END"""
-# SQL of a strategy ``s``: whether it is limited to some requests.
-CONDITIONAL = f"""(s.name NOT IN ({_names(_OPEN)}) OR s.constraints <> '[]' OR EXISTS (
+# SQL of a strategy ``s``: whether it is limited to some requests. One without a share names users, addresses or hosts.
+CONDITIONAL = """(s.share IS NULL OR s.constraints <> '[]' OR EXISTS (
      SELECT FROM projects_strategysegment link WHERE link.strategy_id = s.id))"""
 
 _STRATEGIES = f"""
 SELECT s.flag_id, s.environment_id, count(*) FILTER (WHERE NOT s.disabled),
-       max({SHARE}) FILTER (WHERE NOT s.disabled),
+       max(s.share) FILTER (WHERE NOT s.disabled),
        coalesce(bool_or({CONDITIONAL}) FILTER (WHERE NOT s.disabled), false)
   FROM projects_strategy s WHERE s.flag_id = ANY(%s) GROUP BY 1, 2
 """  # noqa: S608 - constants

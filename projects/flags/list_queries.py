@@ -9,13 +9,24 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import BooleanField, Count, FloatField, OuterRef, Q, QuerySet, Subquery
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    FilteredRelation,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
 from django.db.models.expressions import RawSQL
 from django.http import QueryDict
 from django.utils import timezone
 
 from flagadmin.console.lists import Column, Filter
-from projects.flags.flag_cells import CONDITIONAL, SHARE
+from projects.flags.flag_cells import CONDITIONAL
 from projects.flags.search import FlagFilter
 from projects.flags.search_conditions import in_status, text_query
 from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
@@ -31,19 +42,14 @@ SEEN = (
 STALE = (("active", "Not stale"), ("stale", "Stale"), ("overdue", "Past expected lifetime"))
 STATES = (("on", "On"), ("off", "Off"), ("all", "On for everyone"), ("some", "On for some"))
 
-# One query per environment sorts by these: the flag is off (-1), or the largest share of its strategies.
-_SHARE = f"""(
-    SELECT CASE WHEN NOT place.enabled THEN -1 ELSE (
-           SELECT CASE WHEN count(*) = 0 THEN 100
-                       ELSE coalesce(max({SHARE}) FILTER (WHERE NOT s.disabled), 0) END
-             FROM projects_strategy s WHERE s.flag_id = place.flag_id AND s.environment_id = place.environment_id
-           ) END
-      FROM projects_flagenvironment place
-     WHERE place.flag_id = projects_flag.id AND place.environment_id = %s)"""  # noqa: S608 - constants
+# The largest share of a flag's strategies in an environment.
+_SHARE = """(
+    SELECT CASE WHEN count(*) = 0 THEN 100 ELSE coalesce(max(s.share) FILTER (WHERE NOT s.disabled), 0) END
+      FROM projects_strategy s WHERE s.flag_id = projects_flag.id AND s.environment_id = %s)"""
 _FOR_EVERYONE = f"""(
     projects_flag.id NOT IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s)
     OR projects_flag.id IN (SELECT s.flag_id FROM projects_strategy s WHERE s.environment_id = %s
-                               AND NOT s.disabled AND {SHARE} = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
+                               AND NOT s.disabled AND s.share = 100 AND NOT {CONDITIONAL}))"""  # noqa: S608 - constants
 
 
 def in_environment(environment: str) -> str:
@@ -114,14 +120,20 @@ def environment_names(project: Project) -> list[str]:
 
 
 def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> QuerySet[Any]:
-    """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else."""
+    """Adds what ``sort`` (a key of ``list_columns``, descending with "-") sorts by, and nothing else.
+
+    In an environment that is the largest share of the flag's strategies, or -1 if it is off there.
+    """
     key = sort.removeprefix("-")
     if key == "seen":
         last = FlagLastSeen.objects.filter(flag=OuterRef("pk")).order_by("-seen_at")
         return flags.annotate(last_evaluated=Subquery(last.values("seen_at")[:1]))
     for index, name in enumerate(environments):
         if key == in_environment(name):
-            return flags.annotate(**{f"share_{index}": RawSQL(_SHARE, [name], FloatField())})  # noqa: S611
+            here = Q(environments__environment=name)
+            share = When(place__enabled=True, then=RawSQL(_SHARE, [name], IntegerField()))  # noqa: S611 - constants
+            joined = flags.annotate(place=FilteredRelation("environments", condition=here))
+            return joined.annotate(**{f"share_{index}": Case(share, default=-1)})
     return flags
 
 

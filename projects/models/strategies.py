@@ -5,6 +5,7 @@ import time
 import uuid
 
 from django.db import models
+from django.db.models.expressions import RawSQL
 
 from projects.models.flags import Flag
 from projects.models.projects import Environment
@@ -38,12 +39,31 @@ def time_ordered_id() -> uuid.UUID:
     )
 
 
+_PERCENTAGES = ("gradualRolloutUserId", "gradualRolloutSessionId", "gradualRolloutRandom")
+_NAMES = ", ".join(f"'{name}'" for name in _PERCENTAGES)
+
+
+def _number(text: str) -> str:
+    """A percentage in SQL. What is not a whole number counts as 0, as it does in SDKs."""
+    return f"CASE WHEN {text} ~ '^[+]?[0-9]{{1,18}}$' THEN least({text}::numeric, 100) ELSE 0 END"
+
+
+SHARE = f"""CASE WHEN name = 'default' THEN 100
+     WHEN name = 'flexibleRollout' THEN {_number("(parameters ->> 'rollout')")}
+     WHEN name IN ({_NAMES}) THEN {_number("(parameters ->> 'percentage')")} END"""
+
+
 class Strategy(models.Model):
-    """An activation strategy of a flag in an environment. Evaluated in order of ``sort_order``, then id."""
+    """An activation strategy of a flag in an environment. Evaluated in order of ``sort_order``, then id.
+
+    ``share``: for which share of requests it is on where its conditions hold, in per cent. Null if it names
+    users or addresses, or is custom. Stored, so that lists of many flags sort and filter by it from an index.
+    """
 
     id = models.UUIDField(primary_key=True, default=time_ordered_id)
-    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies")
-    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
+    # The indexes below begin with the flag and with the environment.
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="strategies", db_index=False)
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+", db_index=False)
     name = models.CharField("strategy type", max_length=255)
     title = models.TextField(null=True, blank=True)
     disabled = models.BooleanField(default=False)
@@ -52,6 +72,11 @@ class Strategy(models.Model):
     constraints = models.JSONField(default=list, blank=True)
     variants = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    share = models.GeneratedField(
+        expression=RawSQL(SHARE, []),  # noqa: S611 - constants
+        output_field=models.SmallIntegerField(null=True),
+        db_persist=True,
+    )
     segments: models.ManyToManyField = models.ManyToManyField(
         "Segment", through="StrategySegment", related_name="strategies", blank=True
     )
@@ -59,7 +84,10 @@ class Strategy(models.Model):
     class Meta:
         ordering = ["sort_order", "id"]
         verbose_name_plural = "strategies"
-        indexes = [models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place")]
+        indexes = [
+            models.Index(fields=["flag", "environment", "sort_order"], name="strategy_place"),
+            models.Index(fields=["environment", "flag", "disabled", "share"], name="strategy_share"),
+        ]
         triggers = revision_triggers(
             ["id", "flag_id", "environment_id", *COLUMNS],
             OF_FLAG,
