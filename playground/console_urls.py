@@ -3,8 +3,17 @@
 from django.urls import path
 
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
+from playground.saved_contexts import pages as saved
 
 urlpatterns = [
+    path("playground/contexts/", saved.SavedContextsPage.as_view(), name="saved-contexts"),
+    path("playground/contexts/new", saved.NewSavedContext.as_view(), name="saved-context-new"),
+    path("playground/contexts/<str:context_id>/", saved.EditSavedContext.as_view(), name="saved-context"),
+    path(
+        "playground/contexts/<str:context_id>/delete",
+        saved.DeleteSavedContext.as_view(),
+        name="saved-context-delete",
+    ),
     path("playground/", PlaygroundPage.as_view(), name="playground"),
     path("playground/compare/", ComparePage.as_view(), name="playground-compare"),
     path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),

@@ -63,7 +63,11 @@ def all_sections() -> tuple[Section, ...]:
         ),
         Section(
             "Playground",
-            (Page("Evaluate", reverse("playground")), Page("Compare", reverse("playground-compare"))),
+            (
+                Page("Evaluate", reverse("playground")),
+                Page("Compare", reverse("playground-compare")),
+                Page("Saved contexts", reverse("saved-contexts")),
+            ),
         ),
         Section("Import", (Page("Import", reverse("import")), Page("Past imports", reverse("imports")))),
         Section("Activity", (Page("Activity", reverse("activity")),)),

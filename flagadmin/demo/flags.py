@@ -323,6 +323,18 @@ SEGMENTS = {
     ),
 }
 
+SAVED_CONTEXTS = {
+    "Norwegian pro user": (
+        "Pays by invoice.",
+        {"userId": "42", "properties": {"plan": "pro", "appVersion": "4.5.1", "country": "NO"}},
+    ),
+    "Beta tester": (
+        "Signed up for beta versions.",
+        {"userId": "7", "properties": {"plan": "free", "country": "DE"}},
+    ),
+    "Visitor": ("Not logged in.", {"sessionId": "s-1001", "properties": {"country": "US"}}),
+}
+
 STRATEGY_TYPES = {
     "hostGroup": ("On for a group of hosts; the SDK knows its own.", ["group"]),
     "userWithId": ("On for the users listed.", ["userIds"]),

@@ -17,6 +17,7 @@ from flagadmin.demo.flags import (
     ENVIRONMENTS,
     FLAGS,
     PROJECTS,
+    SAVED_CONTEXTS,
     SEGMENTS,
     STRATEGY_TYPES,
     tried_in_development,
@@ -33,6 +34,8 @@ from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from importer.runs import create_run
+from playground.models import SavedContext
+from playground.saved_contexts.actions import create_saved_context
 from projects.context_fields.actions import create_context_field
 from projects.models import (
     ContextField,
@@ -129,6 +132,9 @@ def _vocabulary(caller: Caller) -> None:
             create_segment(
                 {"name": name, "description": description, "constraints": constraints}, caller=caller
             )
+    for name, (note, context) in SAVED_CONTEXTS.items():
+        if not SavedContext.objects.filter(name=name).exists():
+            create_saved_context({"name": name, "note": note, "context": context}, caller=caller)
 
 
 def _first_imports(now: datetime) -> None:

@@ -9,6 +9,7 @@ from django.db.models import Q
 from flagadmin.errors import Problem
 from groups.access import Caller
 from playground.pages.query import PlaygroundQuery, local_time
+from playground.pages.saved import SAVED, SavedChoices
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
 
@@ -59,6 +60,7 @@ class ContextForm:
     more_projects: int
     json: str | None
     errors: list[str]
+    saved: SavedChoices | None = None
 
     @property
     def key(self) -> str:
@@ -102,7 +104,12 @@ def read_form_options(caller: Caller) -> FormOptions:
 
 
 def make_form(
-    query: PlaygroundQuery, options: FormOptions, *, used: Collection[str], prefix: str = ""
+    query: PlaygroundQuery,
+    options: FormOptions,
+    *,
+    used: Collection[str],
+    prefix: str = "",
+    saved: SavedChoices | None = None,
 ) -> ContextForm:
     """Builds the form. ``used``: the fields that the flags' conditions read, including undeclared ones."""
     errors = {problem.path.removeprefix("context."): problem.message for problem in query.problems}
@@ -123,6 +130,7 @@ def make_form(
         errors=[
             _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
         ],
+        saved=saved,
     )
 
 
@@ -181,6 +189,6 @@ def _first(legal: Iterable[str]) -> list[str]:
 def _said(problem: Problem) -> str:
     return (
         f"{problem.path}: {problem.message}"
-        if problem.path not in ("", "json", "context")
+        if problem.path not in ("", "json", "context", SAVED)
         else problem.message
     )

@@ -146,7 +146,7 @@ def _contexts(query: PlaygroundQuery) -> list[dict[str, Any]]:
 def _as_fields(json: str) -> tuple[dict[str, str], str | None]:
     """The fields of a context entered as JSON. Invalid JSON is returned unchanged."""
     try:
-        return flat(_understood(_decoded(json))), None
+        return flat(_understood(decoded_json(json))), None
     except ValidationError:
         return {}, json
 
@@ -158,11 +158,12 @@ def as_json(context: Mapping[str, Any]) -> str:
 def _whole(query: PlaygroundQuery) -> dict[str, Any]:
     """The context as entered, without splitting comma-separated values. Raises ValidationError."""
     if query.json is not None:
-        return _understood(_decoded(query.json))
+        return _understood(decoded_json(query.json))
     return document(query.fields)
 
 
-def _decoded(text: str) -> Any:
+def decoded_json(text: str) -> Any:
+    """The value of a JSON text. Raises ValidationError with the place of the error."""
     try:
         return orjson.loads(text or "{}")
     except orjson.JSONDecodeError as error:

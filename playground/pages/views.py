@@ -28,10 +28,12 @@ from playground.pages.kept_contexts import keep_if_long, with_kept
 from playground.pages.matrix import Matrix
 from playground.pages.query import PlaygroundQuery, labels, read_query
 from playground.pages.removals import removals
+from playground.pages.saved import saved_choices, with_saved
 from playground.pages.tables import Results
 from playground.queries import advanced_features, readable_revisions
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
+from playground.saved_contexts.actions import may_save
 from playground.snapshot_cache import snapshot_at
 from projects.access import unknown_environment
 from projects.console import flag_url
@@ -94,7 +96,10 @@ class QueryPage(ConsolePage):
     """A page whose form uses POST, for contexts of any length, and redirects to a URL for the results."""
 
     def query_of(self, given: QueryDict, environment: str, prefix: str = "") -> PlaygroundQuery:
-        return read_query(with_kept(given, prefix), default_environment=environment, prefix=prefix)
+        filled, problems = with_saved(with_kept(given, prefix), self.caller, prefix)
+        query = read_query(filled, default_environment=environment, prefix=prefix)
+        query.problems.extend(problems)
+        return query
 
     def url(self, pairs: Sequence[tuple[str, str]], *, filtered: bool = False) -> str:
         """The URL of a query, optionally with the filters of this request."""
@@ -131,7 +136,13 @@ class PlaygroundPage(QueryPage):
             return HttpResponse(self.as_json(evaluations), content_type="application/json")
         context: dict[str, Any] = {
             "query": self.query,
-            "form": make_form(self.query, options, used=used_fields(evaluations, options)),
+            "form": make_form(
+                self.query,
+                options,
+                used=used_fields(evaluations, options),
+                saved=saved_choices(self.caller, self.query),
+            ),
+            "save": self.save_link(),
             "several_projects": len(self.query.projects or options.projects) > 1,
             "link": request.build_absolute_uri(self.url(self.query.pairs(), filtered=True)),
             "compare": self.compare_link(),
@@ -192,6 +203,12 @@ class PlaygroundPage(QueryPage):
 
     def compare_link(self) -> str:
         return f"{reverse('playground-compare')}?{urlencode(both({'a.': self.query, 'b.': self.query}))}"
+
+    def save_link(self) -> str:
+        """The page that saves the context and leads back; "" if the caller may not."""
+        back = {"next": self.url(self.query.pairs(), filtered=True)}
+        page = reverse("saved-context-new")
+        return f"{page}?{urlencode([*self.query.pairs(), *back.items()])}" if may_save(self.caller) else ""
 
     def curl(self) -> str:
         if self.query.problems:
@@ -258,7 +275,13 @@ class ComparePage(QueryPage):
         evaluations = self.evaluate(sides, options)
         context: dict[str, Any] = {
             "forms": [
-                make_form(query, options, used=used_fields(evaluations, options), prefix=prefix)
+                make_form(
+                    query,
+                    options,
+                    used=used_fields(evaluations, options),
+                    prefix=prefix,
+                    saved=saved_choices(self.caller, query),
+                )
                 for prefix, query in sides.items()
             ],
             "swap": self.url(both({"a.": sides["b."], "b.": sides["a."]}), filtered=True),

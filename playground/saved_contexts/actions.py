@@ -18,7 +18,7 @@ from playground.models import SavedContext
 from playground.saved_contexts.documents import saved_context_document
 from playground.saved_contexts.queries import visible_contexts
 from playground.saved_contexts.rules import MOST_IN_A_PROJECT, saved_context_problems
-from projects.access import check_project
+from projects.access import check_project, projects_with
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
@@ -95,6 +95,11 @@ def check_may_change(caller: Caller, project_id: str | None) -> None:
 def may_change(caller: Caller, project_id: str | None) -> bool:
     own = bool(project_id) and caller.can(OWN_PROJECT, project=project_id)
     return own or caller.can(EVERYWHERE)
+
+
+def may_save(caller: Caller) -> bool:
+    """Whether the caller may save contexts anywhere."""
+    return caller.can(EVERYWHERE) or bool(projects_with(caller, OWN_PROJECT))
 
 
 def _access_for_update(caller: Caller, context_id: int) -> SavedContext:

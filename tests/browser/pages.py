@@ -26,7 +26,12 @@ PAGES = [
     "/playground/?context.currentTime=tomorrow",
     f"/playground/flag/dark-theme/?{ADA}",
     f"/playground/flag/search-v2/?{ADA}",
+    "/playground/?saved=Norwegian%20pro%20user",
     "/playground/compare/",
+    "/playground/contexts/",
+    "/playground/contexts/new?context.userId=42",
+    "/playground/contexts/{saved}/",
+    "/playground/contexts/{saved}/delete",
     "/search/",
     "/search/?q=check",
     "/search/?q=check&kind=flags",
@@ -125,6 +130,7 @@ def filled(address: str) -> str:
         return address
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
+    from playground.models import SavedContext
     from projects.models import FlagLink, Segment, Strategy
 
     accounts = User.objects.exclude(root_role=BuiltIn.ADMIN)
@@ -134,6 +140,7 @@ def filled(address: str) -> str:
         "service": accounts.filter(is_service=True),
         "token": ApiToken.objects.filter(user=None),
         "segment": Segment.objects,
+        "saved": SavedContext.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
     }

@@ -87,3 +87,19 @@ def test_a_part_of_a_matrix_is_left_out(visit, script):
 
     page.wait_for_url("**/playground/?environment=production&context.userId=42")
     expect(page.locator("table.results tbody tr")).to_have_count(13)
+
+
+def test_a_saved_context_by_its_name_in_one_choice(visit):
+    page = visit("viewer", "/playground/")
+    clicks = Clicks(page)
+    clicks.on(page.get_by_label("Saved context", exact=True))
+    page.get_by_label("Saved context", exact=True).select_option("Norwegian pro user")
+
+    expect(page.get_by_label("userId")).to_have_value("42")
+    expect(page.get_by_label("plan")).to_have_value("pro")
+    page.wait_for_url(re.compile(r"context\.userId=42"))
+    expect(row(page, "dark-theme")).to_contain_text("userId 42 is in bucket 53")
+    page.get_by_label("userId").fill("7")
+    page.wait_for_url(re.compile(r"context\.userId=7&"))
+    expect(page.get_by_label("userId")).to_have_value("7")
+    assert clicks.count <= 1

@@ -11,6 +11,7 @@ from flagadmin.console.edit_conflicts import EditConflictMixin
 from groups.console import ActionPage, ConfirmPage, ConsolePage
 from groups.models import Group, Role
 from groups.permissions import BuiltIn
+from playground.models import SavedContext
 from projects.models import (
     ContextField,
     Flag,
@@ -210,9 +211,19 @@ class OfLink(Row):
         return link
 
 
+class OfSavedContext(Row):
+    who, field, given = "editor", "note", {"name": "Ada", "context": '{"userId": "42"}'}
+    told = "admin changed saved context Ada"
+
+    def make(self):
+        saved = SavedContext.objects.create(name="Ada")
+        self.url = f"/playground/contexts/{saved.pk}/"
+        return saved
+
+
 FORMS = [
     *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
-    *(OfContextField, OfStrategyType, OfTagType, Metadata, OfLink),
+    *(OfContextField, OfStrategyType, OfTagType, Metadata, OfLink, OfSavedContext),
 ]
 
 
@@ -233,6 +244,7 @@ NO_EDIT = {
         "person-new",
         "project-new",
         "role-new",
+        "saved-context-new",
     ),
     *("segment-new", "service-account-new", "service-account-token-new", "strategy-new", "strategy-type-new"),
     *("tag-type-new", "token-new", "import"),

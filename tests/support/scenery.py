@@ -11,6 +11,7 @@ from flagadmin.audit.record import Event, record_all
 from groups.access import Caller
 from groups.models import Grant, Group, GroupMembership
 from groups.permissions import BuiltIn
+from playground.models import SavedContext
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
 from projects.models import (
@@ -135,6 +136,8 @@ def make_vocabulary() -> None:
     StrategyType.objects.create(name="hostGroup", description="By group of hosts", parameters=[hosts])
     Segment.objects.create(name="beta-testers", constraints=[constraint("userId", "IN", "7", "42")])
     Segment.objects.create(name="vip-users", constraints=[constraint("plan", "IN", "enterprise")])
+    pro = {"userId": "42", "properties": {"plan": "pro", "appVersion": "4.5.1", "country": "NO"}}
+    SavedContext.objects.create(name="Norwegian pro user", note="Pays by invoice.", context=pro)
 
 
 def make_flags(project: Project) -> None:

@@ -1,0 +1,70 @@
+"""Fills the playground's form with a saved context, and offers those that there are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from flagadmin.errors import Problem
+from groups.access import Caller
+from playground.pages.query import CONTEXT, KEPT, PlaygroundQuery, as_json, document, flat
+from playground.saved_contexts.queries import visible_contexts
+
+SAVED, LOADED = "saved", "loaded"
+MOST_OFFERED = 200
+OF_CONTEXT = ("json", "name", "value", "as", KEPT, SAVED, LOADED)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedChoices:
+    """The names that the form offers. ``loaded`` is the one whose context the form has."""
+
+    names: list[str]
+    loaded: str
+    more: bool
+
+
+def saved_choices(caller: Caller, query: PlaygroundQuery) -> SavedChoices:
+    """Two queries."""
+    found = visible_contexts(caller)
+    names = list(found.values_list("name", flat=True)[: MOST_OFFERED + 1])
+    loaded = ""
+    if names and len(query.contexts) == 1 and query.contexts[0]:
+        same = found.filter(context=query.contexts[0])
+        loaded = same.values_list("name", flat=True).first() or ""
+    offered = names[:MOST_OFFERED]
+    if loaded and loaded not in offered:
+        offered.append(loaded)
+    return SavedChoices(offered, loaded, len(names) > MOST_OFFERED)
+
+
+def with_saved(given: QueryDict, caller: Caller, prefix: str = "") -> tuple[QueryDict, list[Problem]]:
+    """The parameters with the context of the saved one that they choose, and what is wrong with the choice.
+
+    A form that has just been filled with a saved context still names it; it is ``loaded``, so that changes to its
+    fields are kept.
+    """
+    name = given.get(prefix + SAVED, "")
+    if name in ("", given.get(prefix + LOADED)):
+        return given, []
+    saved = visible_contexts(caller).filter(name=name).first()
+    if saved is None:
+        return given, [Problem(SAVED, f"saved context {name} not found")]
+    filled = given.copy()
+    for key in given:
+        own = key.removeprefix(prefix) if key.startswith(prefix) else ""
+        if own.startswith(CONTEXT) or own in OF_CONTEXT:
+            del filled[key]
+    for key, text in _parameters(saved.context):
+        filled[prefix + key] = text
+    return filled, []
+
+
+def _parameters(context: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A context as the form's fields; as JSON if they cannot hold it, because commas part values there."""
+    fields = flat(context)
+    plain = all(name.strip() == name != "" and text and "," not in text for name, text in fields.items())
+    if plain and document(fields) == context:
+        return [(CONTEXT + name, text) for name, text in fields.items()]
+    return [("json", as_json(context))]

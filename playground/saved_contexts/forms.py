@@ -1,0 +1,42 @@
+"""The form of a saved context."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError as FormError
+
+from flagadmin.errors import ValidationError
+from playground.pages.query import decoded_json
+from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
+
+
+class SavedContextForm(forms.Form):
+    name = forms.CharField(max_length=LONGEST_NAME)
+    note = forms.CharField(max_length=LONGEST_NOTE, required=False, help_text="Who this stands for.")
+    context = forms.CharField(
+        required=False,
+        strip=False,
+        label="Context as JSON",
+        help_text="As the playground takes it. Fields of your own go into properties.",
+        widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "class": "mono"}),
+    )
+
+    def clean_context(self) -> Any:
+        try:
+            return decoded_json(self.cleaned_data["context"])
+        except ValidationError as error:
+            raise FormError(error.details[0].message) from None
+
+
+class NewSavedContextForm(SavedContextForm):
+    project_id = forms.ChoiceField(required=False, label="For")
+    field_order = ["name", "note", "project_id"]
+
+    def __init__(self, *args: Any, projects: Sequence[str], everywhere: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        options = [("", "all projects")] if everywhere else []
+        self.fields["project_id"].choices = [*options, *((name, name) for name in projects)]  # type: ignore[attr-defined]
+
+    def clean_project_id(self) -> str | None:
+        return self.cleaned_data["project_id"] or None

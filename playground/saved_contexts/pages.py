@@ -1,0 +1,211 @@
+"""/playground/contexts/: the list of saved contexts, and the pages that create, edit and delete one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import clipped
+from flagadmin.http.path_ids import path_id
+from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, next_page
+from playground.pages.kept_contexts import with_kept
+from playground.pages.query import as_json, flat, read_query
+from playground.saved_contexts import actions
+from playground.saved_contexts.documents import saved_context_document
+from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
+from playground.saved_contexts.queries import visible_contexts
+from projects.access import readable_projects
+from projects.history.queries import readable_events
+
+API = "/api/admin/playground/contexts"
+LONGEST_SUMMARY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    id: int
+    name: str
+    note: str
+    summary: str
+    project: str
+    evaluate: str
+
+
+def evaluate_url(name: str) -> str:
+    """The playground with a saved context."""
+    return f"{reverse('playground')}?{urlencode({'saved': name})}"
+
+
+def context_summary(context: Mapping[str, Any]) -> str:
+    """The context in a line: `userId 42 · plan pro`."""
+    fields = flat(context)
+    first = [name for name in fields if name not in context.get("properties", {})]
+    texts = (f"{name} {fields[name]}" for name in dict.fromkeys([*first, *fields]))
+    return clipped(" · ".join(texts), LONGEST_SUMMARY)
+
+
+class SavedContextsPage(ListPage):
+    template_name = "saved_contexts/saved_contexts.html"
+    title = "Saved contexts"
+    csv_name = "saved-contexts"
+    default_sort = "name"
+    columns = (
+        Column("name", "Name", by=("name",)),
+        Column("summary", "Context"),
+        Column("project", "Project", by=("project",)),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Name or note"),)
+
+    def rows(self, values: dict[str, str]) -> list[ContextRow]:
+        text = values["q"]
+        found = visible_contexts(self.caller).filter(Q(name__icontains=text) | Q(note__icontains=text))
+        return [
+            ContextRow(
+                id=saved.pk,
+                name=saved.name,
+                note=saved.note,
+                summary=context_summary(saved.context),
+                project=saved.project_id or "",
+                evaluate=evaluate_url(saved.name),
+            )
+            for saved in found
+        ]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_create=actions.may_save(self.caller), **kwargs)
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", API)
+
+
+class SavedContextPage(FormPage):
+    """Base class of the pages that create and edit a saved context."""
+
+    problem_fields = {"project": "project_id"}
+
+    def crumbs(self) -> Crumbs:
+        return (("Saved contexts", reverse("saved-contexts")),)
+
+    def refused(self, error: Any, form: Any) -> None:
+        """Shows problems of fields within the context at the context."""
+        paths = {p.path for p in error.details if p.path.startswith("context.")}
+        self.problem_fields = {**self.problem_fields, **dict.fromkeys(paths, "context")}
+        super().refused(error, form)
+
+
+class NewSavedContext(SavedContextPage):
+    """Starts with the context of a playground URL, if it has one."""
+
+    template_name = "console/form.html"
+    title = "Save a context"
+    form_class = NewSavedContextForm
+
+    def find(self) -> None:
+        ids = readable_projects(self.caller).filter(archived_at=None).values_list("id", flat=True)
+        self.projects = [name for name in ids if actions.may_change(self.caller, name)]
+        if not self.projects:
+            actions.check_may_change(self.caller, None)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        everywhere = self.caller.can(actions.EVERYWHERE)
+        return super().get_form_kwargs() | {"projects": self.projects, "everywhere": everywhere}
+
+    def get_initial(self) -> dict[str, Any]:
+        query = read_query(with_kept(self.request.GET), default_environment="")
+        [project, *others] = query.projects or [""]
+        context = query.contexts[0] if query.contexts else {}
+        return {"context": as_json(context), "project_id": "" if others else project}
+
+    def submit(self, form: NewSavedContextForm) -> str:
+        saved = actions.create_saved_context(form.cleaned_data, caller=self.caller)
+        messages.success(self.request, f"Saved context {saved.name}.")
+        return next_page(self.request) or reverse("saved-contexts")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        cancel = next_page(self.request) or reverse("saved-contexts")
+        return super().get_context_data(button="Save context", cancel=cancel, **kwargs)
+
+    def curl(self) -> str:
+        body = {"name": "Norwegian beta user", "context": {"userId": "42", "properties": {"country": "NO"}}}
+        return curl_for(self.request, "POST", API, body)
+
+
+class EditSavedContext(EditPage, SavedContextPage):
+    template_name = "saved_contexts/saved_context.html"
+    form_class = SavedContextForm
+
+    def find(self) -> None:
+        identifier = path_id(self.kwargs["context_id"])
+        self.saved = actions.access_saved_context(self.caller, identifier)
+        if self.request.method == "POST":
+            actions.check_may_change(self.caller, self.saved.project_id)
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.SAVED_CONTEXT_UPDATED, after__id=self.saved.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return saved_context_document(self.saved)
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"name": self.saved.name, "note": self.saved.note, "context": as_json(self.saved.context)}
+
+    def submit(self, form: SavedContextForm) -> str:
+        expected = self.version.expected
+        saved = actions.update_saved_context(
+            self.saved.pk, form.cleaned_data, expected=expected, caller=self.caller
+        )
+        messages.success(self.request, f"Changed context {saved.name}.")
+        return reverse("saved-contexts")
+
+    def get_title(self) -> str:
+        return self.saved.name
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            saved=self.saved,
+            context_text=as_json(self.saved.context),
+            evaluate=evaluate_url(self.saved.name),
+            may_edit=actions.may_change(self.caller, self.saved.project_id),
+            button="Save context",
+            cancel=reverse("saved-contexts"),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        document = saved_context_document(self.saved)
+        body = {key: document[key] for key in ("name", "context", "note")}
+        return curl_for(self.request, "PUT", f"{API}/{self.saved.pk}", body)
+
+
+class DeleteSavedContext(ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        self.saved = actions.access_saved_context_to_change(self.caller, path_id(self.kwargs["context_id"]))
+        name = self.saved.name
+        return {
+            "title": f"Delete saved context {name}",
+            "removed_items": [f"saved context {name}: {context_summary(self.saved.context) or 'empty'}"],
+            "button": f"Delete saved context {name}",
+            "cancel": reverse("saved-context", args=[self.saved.pk]),
+        }
+
+    def act(self) -> tuple[str, str]:
+        saved = actions.access_saved_context(self.caller, path_id(self.kwargs["context_id"]))
+        actions.delete_saved_context(saved.pk, caller=self.caller)
+        return f"Deleted saved context {saved.name}.", reverse("saved-contexts")
+
+    def crumbs(self) -> Crumbs:
+        page = reverse("saved-context", args=[self.saved.pk])
+        return (("Saved contexts", reverse("saved-contexts")), (self.saved.name, page))
+
+    def curl(self) -> str:
+        return curl_for(self.request, "DELETE", f"{API}/{self.saved.pk}")
