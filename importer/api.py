@@ -18,10 +18,12 @@ from importer import openapi as schema
 from importer.apply.execute import import_body
 from importer.body.schemas import parse_body
 from importer.export import Selection, export_selection
-from importer.isolation import run_isolated
+from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.report.validation import validation_report
+from importer.who_changes import comparison_document
+from playground.comparison.openapi import CompareResponse
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
 
@@ -39,7 +41,7 @@ class BatchViewSet(ViewSet):
     """Permissions depend on the body: the plan checks an import's; exports omit unreadable projects."""
 
     tags = ("Import and export",)
-    permissions = {"import_flags": None, "validate": None, "export": None}
+    permissions = {"import_flags": None, "validate": None, "compare": None, "export": None}
     body_limit = settings.IMPORT_BODY_LIMIT  # an export may name many flags
     parser_classes = (BytesParser,)
 
@@ -81,6 +83,29 @@ class BatchViewSet(ViewSet):
     def validate(self, request: ApiRequest) -> Response:
         body = self._body()
         return Response(run_isolated(len(body), validate_bytes, body, caller=self.caller))
+
+    @extend_schema(
+        operation_id="compareImport",
+        summary="Say who gets something else after an import, without importing",
+        description=schema.COMPARE_DESCRIPTION,
+        request=schema.ImportBody,
+        parameters=[schema.CompareQuery],
+        responses={200: CompareResponse},
+        examples=[
+            EXAMPLE,
+            OpenApiExample(
+                "Who changes", value=schema.COMPARE_EXAMPLE, response_only=True, status_codes=["200"]
+            ),
+        ],
+    )
+    @action(detail=False, methods=["post"])
+    def compare(self, request: ApiRequest) -> Response:
+        query = schema.CompareQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        body = self._body()
+        return Response(
+            run_isolated(len(body), compare_bytes, body, caller=self.caller, **query.validated_data)
+        )
 
     @extend_schema(
         operation_id="exportFeatures",
@@ -129,6 +154,15 @@ def import_bytes(body: bytes, *, caller: Caller, report: bool) -> dict[str, Any]
 
 def validate_bytes(body: bytes, *, caller: Caller) -> dict[str, Any]:
     return validation_report(plan_import(parse_body(body), caller=caller))
+
+
+@bulk_work
+def compare_bytes(
+    body: bytes, *, caller: Caller, synthetic: int, generated: bool, seed: int, limit: int
+) -> dict[str, Any]:
+    plan = plan_import(parse_body(body), caller=caller)
+    plan.check_issues()
+    return comparison_document(plan, users=synthetic, made=generated, seed=seed, limit=limit)
 
 
 def wants_report(request: ApiRequest) -> bool:

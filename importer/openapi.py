@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from flagadmin.http.fields import Body, ListOf
 from importer.body.schemas import BodyDocument
+from playground.comparison.request import MOST_CONTEXTS, MOST_EXAMPLES
 
 IMPORT_DESCRIPTION = """\
 Creates and overwrites flags of one project in one environment from an export. All flags are imported, or none.
@@ -31,6 +32,17 @@ environment, counts, features: [{name, action, reason}]}`, with the actions `cre
 VALIDATE_DESCRIPTION = """\
 Checks an import without writing anything. It would succeed exactly when `errors` and `permissions` are empty. A body
 that does not match the schema is refused with 400, as by the import.
+"""
+COMPARE_DESCRIPTION = """\
+Evaluates the flags that an import changes, and those that depend on them, as they are stored and as they would be after
+the import, for the same contexts, and says how many get something else, who, and why. Nothing is written.
+
+The contexts are `synthetic` users with ids of their own and values that the rules of the first 200 changed flags name,
+and with `generated` also contexts that meet and miss each of these rules. The same request gives the same contexts.
+Flags times contexts are at most 1,000,000.
+
+The answer is that of `POST /api/admin/playground/compare`; `flags` has those that change. A body that the import would
+refuse for its contents is refused with 400. Everybody may compare who can read the project.
 """
 EXPORT_DESCRIPTION = """\
 Exports flags as they are in one environment, selected by `tag` (the value of a tag of any type), else by `features`
@@ -72,6 +84,45 @@ VALIDATE_EXAMPLE = {
         }
     ],
     "permissions": [],
+}
+
+
+COMPARE_EXAMPLE = {
+    "contexts": 1000,
+    "counts": {"offToOn": 181, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 819},
+    "flags": [
+        {
+            "name": "one-click-pay",
+            "counts": {
+                "offToOn": 181,
+                "onToOff": 0,
+                "variant": 0,
+                "share": 0,
+                "unknown": 0,
+                "unchanged": 819,
+            },
+            "before": [{"isEnabled": False, "variant": None, "contexts": 1000.0}],
+            "after": [
+                {"isEnabled": False, "variant": None, "contexts": 819.0},
+                {"isEnabled": True, "variant": None, "contexts": 181.0},
+            ],
+        }
+    ],
+    "examples": [
+        {
+            "flag": "one-click-pay",
+            "context": {"country": "NO", "userId": "user-5"},
+            "change": "offToOn",
+            "before": {
+                "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                "reason": "The flag does not exist, or is archived",
+            },
+            "after": {
+                "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                "reason": "country is NO; userId user-5 is in bucket 9, 40 % rollout",
+            },
+        }
+    ],
 }
 
 
@@ -118,6 +169,21 @@ class ValidationReport(serializers.Serializer[Any]):
     )
     warnings = ReportEntry(many=True, help_text="What to know before importing.")
     permissions = ReportEntry(many=True, help_text="Missing permissions.")
+
+
+class CompareQuery(serializers.Serializer[Any]):
+    """The URL parameters of a comparison."""
+
+    synthetic = serializers.IntegerField(
+        min_value=1, max_value=MOST_CONTEXTS, default=1_000, help_text="Users with ids of their own."
+    )
+    generated = serializers.BooleanField(default=False, help_text="Also contexts made from the rules.")
+    seed = serializers.IntegerField(
+        min_value=0, max_value=2**31 - 1, default=0, help_text="Other synthetic users."
+    )
+    limit = serializers.IntegerField(
+        min_value=0, max_value=MOST_EXAMPLES, default=20, help_text="Examples in the answer."
+    )
 
 
 MAX_FLAGS = 10_000

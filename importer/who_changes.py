@@ -1,12 +1,16 @@
 """Who gets something else after an import: the flags as stored beside the flags as they would be."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
 from flagadmin.errors import NotFound
 from importer.plan.definitions import planned_changes
 from importer.plan.import_plan import Plan
+from playground.comparison.answer import EXAMPLES, MOST_GENERATED, check_size, written
+from playground.comparison.compare import Comparison
+from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import WhoChanges, compared, differing, sampled, users_for
 from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
@@ -20,24 +24,50 @@ MOST_RULES = 200
 MOST_MADE = 100
 
 
-def who_changes(plan: Plan, *, flag: str = "", users: int | None = None, seed: int = 0) -> WhoChanges:
-    """Compares the flags that the import changes, and their children; or one of them. Raises NotFound."""
+class Planned(NamedTuple):
+    """Both states, and the flags that are not the same in them, by name."""
+
+    before: Snapshot
+    after: Snapshot
+    names: list[str]
+    documents: Sequence[Definitions]
+    """The first MOST_RULES flags with their parents, in both states."""
+
+
+def planned_states(plan: Plan) -> Planned:
+    """The flags that the import changes, and their children, now and afterwards."""
     before = snapshot([plan.project], plan.environment).snapshot
     changed, planned = planned_changes(plan)
     after = _compiled(before, changed, planned, plan.project)
     names = differing(before, after)
-    if flag and flag not in names:
+    read = _with_parents(names[:MOST_RULES], (before, after))
+    return Planned(before, after, names, list(_states(plan, planned, changed, read)))
+
+
+def who_changes(plan: Plan, *, flag: str = "") -> WhoChanges:
+    """Compares the first changed flags for as many users as are quickly done, or one of them. Raises NotFound."""
+    states = planned_states(plan)
+    if flag and flag not in states.names:
         raise NotFound(f"This import does not change the evaluation of {flag}.")
-    shown = names[:MOST_FLAGS]
+    shown = states.names[:MOST_FLAGS]
     # The same users for one flag as for all.
+    users = users_for(len(shown))
+    contexts = sampled(states.documents, now=timezone.now(), users=users, made=MOST_MADE)
+    compare = [flag] if flag else shown
+    return compared(states.before, states.after, contexts, compare, total=len(states.names))
+
+
+def comparison_document(
+    plan: Plan, *, users: int, made: bool = False, seed: int = 0, limit: int = EXAMPLES
+) -> dict[str, Any]:
+    """All changed flags, as the playground's comparison answers. Raises ValidationError if there are too many."""
+    states = planned_states(plan)
+    check_size(len(states.names), users + (MOST_GENERATED if made else 0))
     contexts = sampled(
-        _states(plan, planned, changed, _with_parents(shown[:MOST_RULES], (before, after))),
-        now=timezone.now(),
-        users=users_for(len(shown)) if users is None else users,
-        made=MOST_MADE,
-        seed=seed,
+        states.documents, now=timezone.now(), users=users, made=MOST_GENERATED if made else 0, seed=seed
     )
-    return compared(before, after, contexts, [flag] if flag else shown, total=len(names))
+    table = ContextTable([*contexts.users, *contexts.made])
+    return written(Comparison(states.before, states.after, table), states.names, limit=limit)
 
 
 def _compiled(before: Snapshot, changed: set[str], planned: Definitions, project: str) -> Snapshot:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from flagadmin.console.lists import csv_response
+from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import Conflict
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
@@ -45,6 +45,10 @@ class WhoChangesPage(ConsolePage):
     def crumbs(self) -> Crumbs:
         name = f"Import into {self.run.project} / {self.run.environment}"
         return (("Past imports", reverse("imports")), (name, reverse("import-run", args=[self.run.id])))
+
+    def curl(self) -> str:
+        call = curl_for(self.request, "POST", "/api/admin/features-batch/compare")
+        return f"{call} -H 'Content-Type: application/json' --data-binary @export.json"
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.run = access_run(self.caller, kwargs["run_id"])

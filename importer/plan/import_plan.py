@@ -102,5 +102,9 @@ class Plan:
         """Raises NoAccess if permissions are missing, or ValidationError if there are issues."""
         if self.missing_permissions:
             raise no_access(self.missing_permissions, self.project)
+        self.check_issues()
+
+    def check_issues(self) -> None:
+        """Raises ValidationError if there are issues."""
         if self.issues:
             raise validation_error((issue.problem() for issue in self.issues), len(self.issues))

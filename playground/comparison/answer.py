@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, islice
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.utils import timezone
 
@@ -32,38 +32,67 @@ MOST_SECONDS = 20
 EXAMPLES = 20
 
 
-@gc_paused
-def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to a validated body. Raises ValidationError with what it names that does not exist."""
+class Asked(NamedTuple):
+    """The two states of a request, the names of the flags, and the contexts; saved ones are the first."""
+
+    before: Snapshot
+    after: Snapshot
+    names: list[str]
+    contexts: list[Context]
+    saved: Sequence[SavedContext]
+
+
+def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
+    """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much."""
     places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
     query = PlaygroundRequest(list(places.values()), body.get("projects"), {}, {})
     current = known_revisions(caller, query, places)
     states = [read_state(body[place], place, current) for place in ("from", "to")]
     before, after = snapshots(current, states)
     names = _names(body.get("flag"), before, after)
-    _check_size(len(names), body["contexts"])
+    check_size(len(names), _most_contexts(body["contexts"]))
     saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
     contexts = _contexts(body["contexts"], saved, current, states, names, (before, after))
-    comparison = Comparison(before, after, ContextTable(contexts))
+    return Asked(before, after, names, contexts, saved)
+
+
+@gc_paused
+def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a validated body. Raises ValidationError."""
+    given = asked(caller, body)
+    comparison = Comparison(given.before, given.after, ContextTable(given.contexts))
+    limit = body.get("limit", EXAMPLES)
+    return written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
+
+
+def written(
+    comparison: Comparison,
+    names: Sequence[str],
+    *,
+    saved: Sequence[SavedContext] = (),
+    unchanged: bool = False,
+    limit: int = EXAMPLES,
+) -> dict[str, Any]:
+    """Compares these flags. `unchanged`: whether the answer also lists those that do not change."""
+    contexts = comparison.table.contexts
     found = list(_in_time(comparison, names))
-    shown = (
-        found if "flag" in body else [each for each in found if each.changed or each.count(Change.UNKNOWN)]
-    )
-    examples = chain.from_iterable(comparison.examples(each, body.get("limit", EXAMPLES)) for each in shown)
+    shown = found if unchanged else [each for each in found if each.changed or each.count(Change.UNKNOWN)]
+    examples = chain.from_iterable(comparison.examples(each, limit) for each in shown)
     return {
         "contexts": len(contexts),
         "counts": _counts(summed(found)),
         "flags": [_flag(each) for each in shown],
-        "examples": [
-            _example(each, contexts, saved) for each in islice(examples, body.get("limit", EXAMPLES))
-        ],
+        "examples": [_example(each, contexts, saved) for each in islice(examples, limit)],
     }
 
 
-def _check_size(flags: int, given: Mapping[str, Any]) -> None:
+def _most_contexts(given: Mapping[str, Any]) -> int:
     explicit = given.get("explicit")
     contexts = (len(explicit) if isinstance(explicit, list) else 0) + len(given.get("saved", ()))
-    contexts += given.get("synthetic", 0) + (MOST_GENERATED if given.get("generated") else 0)
+    return contexts + given.get("synthetic", 0) + (MOST_GENERATED if given.get("generated") else 0)
+
+
+def check_size(flags: int, contexts: int) -> None:
     if flags * contexts > MOST_RESULTS:
         raise ValidationError(
             f"This would compare {flags:,} flags for up to {contexts:,} contexts; together they may be "

@@ -89,6 +89,10 @@ class Comparison:
         """The flags of either state, in code-point order."""
         return sorted({*self._before.snapshot.names, *self._after.snapshot.names})
 
+    @property
+    def after(self) -> Snapshot:
+        return self._after.snapshot
+
     def differing(self) -> list[str]:
         """The flags that are not the same in both states, with their parents and segments."""
         return [name for name in self.names() if not self._is_same(name)]

@@ -7,16 +7,23 @@ from typing import Any
 
 import pytest
 
+from importer.apply.execute import import_body
 from importer.body.schemas import read_body
+from importer.openapi import COMPARE_EXAMPLE, IMPORT_EXAMPLE
 from importer.plan.build import plan_import
 from importer.who_changes import who_changes
-from playground.comparison.compare import Change
+from playground.comparison.compare import Change, Comparison
 from playground.comparison.who_changes import MOST_USERS
+from playground.snapshot_cache import snapshot
 from projects.models import Dependency, Flag, Segment
+from tests.support.cast import make_project
 from tests.support.flags import make_flag
 from tests.support.import_bodies import body, strategy, switch
 
 pytestmark = pytest.mark.django_db
+
+
+NORWAY = {"contextName": "country", "operator": "IN", "values": ["NO"]}
 
 
 def half(name: str, percent: int = 50) -> dict[str, Any]:
@@ -86,6 +93,27 @@ def test_a_child_changes_with_its_parent(callers: Any, shop: Any) -> None:
     assert {flag.name: flag.users for flag in found.flags} == dict.fromkeys(
         ("child", "parent"), found.affected
     )
+
+
+def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
+    old, parent = stored("old", 100), stored("parent")
+    Dependency.objects.create(flag=stored("child", 100), parent=parent, enabled=True, variants=[])
+    given = read_body(
+        body(
+            *("parent", "new"),
+            features=[{"name": "parent"}, {"name": "new"}, {"name": old.name, "archived": True}],
+            featureStrategies=[half("parent", 80) | {"featureName": "parent"}, strategy("new", segments=[5])],
+            featureEnvironments=[switch("parent"), switch("new")],
+            segments=[{"id": 5, "name": "vip", "constraints": [NORWAY]}],
+        )
+    )
+    said = who_changes(plan_import(given, caller=callers("admin")))
+    assert {flag.name for flag in said.flags if flag.users} == {"old", "child", "parent", "new"}
+    import_body(given, caller=callers("admin"))
+    now = snapshot(["shop"], "development").snapshot
+    after = Comparison(said.comparison.after, now, said.comparison.table)
+    for name in after.names():
+        assert after.flag(name).changed == 0, name
 
 
 def test_what_evaluates_the_same_is_not_compared(callers: Any, shop: Any) -> None:
@@ -165,3 +193,72 @@ def test_filters(browse: Any) -> None:
 def test_only_for_the_pending_import_of_oneself(browse: Any) -> None:
     _, url = made(browse, "a")
     assert browse("editor").get(url).status_code == 404
+
+
+# API -------------------------------------------------------------------------------------------------------
+
+COMPARE = "/api/admin/features-batch/compare"
+
+
+def sent(name: str, percent: int = 75) -> dict[str, Any]:
+    data = {
+        "featureStrategies": [half(name, percent) | {"featureName": name}],
+        "featureEnvironments": [switch(name)],
+    }
+    return body(name, **data)
+
+
+def test_the_api_says_who_changes(api: Any, shop: Any) -> None:
+    stored("checkout")
+    response = api["viewer"].post(f"{COMPARE}?synthetic=400&limit=1", sent("checkout"))
+    assert response.status_code == 200, response.content
+    answer = response.json()
+    [flag], [example] = answer["flags"], answer["examples"]
+    changed = answer["counts"]["offToOn"]
+    assert 70 < changed < 130
+    assert answer["contexts"] == 400 == changed + answer["counts"]["unchanged"]
+    assert flag["name"] == example["flag"] == "checkout"
+    assert example["change"] == "offToOn"
+    assert example["after"]["reason"].endswith("75 % rollout")
+    assert response.json() == api["viewer"].post(f"{COMPARE}?synthetic=400&limit=1", sent("checkout")).json()
+    assert not Flag.objects.exclude(name="checkout").exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "given", "path"),
+    [
+        ("?synthetic=0", sent("a"), "synthetic"),
+        ("?seed=x", sent("a"), "seed"),
+        ("", sent("bad name"), "data.features[0].name"),
+        ("", sent("a") | {"project": "nosuch"}, "project"),
+        ("", {"project": "shop"}, "environment"),
+    ],
+)
+def test_what_the_api_refuses(api: Any, shop: Any, query: str, given: Any, path: str) -> None:
+    response = api["viewer"].post(COMPARE + query, given)
+    assert response.status_code == 400
+    assert path in [problem["path"] for problem in response.json()["details"]]
+
+
+def test_too_many(api: Any, shop: Any) -> None:
+    names = [f"flag-{number:03}" for number in range(101)]
+    given = body(
+        *names,
+        featureStrategies=[strategy(name) for name in names],
+        featureEnvironments=[switch(name) for name in names],
+    )
+    response = api["viewer"].post(f"{COMPARE}?synthetic=10000", given)
+    assert response.status_code == 400
+    assert "101 flags for up to 10,000 contexts" in response.text
+
+
+def test_only_who_reads_the_project(api: Any, shop: Any) -> None:
+    given = sent("a") | {"project": make_project("vault").id}
+    assert api["member"].post(COMPARE, given).status_code == 400
+    assert api["admin"].post(COMPARE, given).status_code == 200
+
+
+def test_the_example_in_the_api_description(api: Any) -> None:
+    make_project("checkout")
+    answer = api["admin"].post(f"{COMPARE}?limit=1", IMPORT_EXAMPLE).json()
+    assert answer == COMPARE_EXAMPLE

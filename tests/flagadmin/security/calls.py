@@ -11,6 +11,7 @@ HARMLESS = {
     ("post", "/api/admin/context/validate"),
     ("post", "/api/admin/environments/validate"),
     ("post", "/api/admin/events/search"),
+    ("post", "/api/admin/features-batch/compare"),
     ("post", "/api/admin/features-batch/export"),
     ("post", "/api/admin/features-batch/validate"),
     ("post", "/api/admin/features/validate"),

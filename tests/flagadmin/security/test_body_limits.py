@@ -8,7 +8,7 @@ import pytest
 from tests.flagadmin.security.sending import bodies, described_api
 
 # These are bounded as a whole: in bytes and in entries.
-IMPORTS = ("/api/admin/features-batch/import", "/api/admin/features-batch/validate")
+IMPORTS = tuple(f"/api/admin/features-batch/{name}" for name in ("import", "validate", "compare"))
 
 
 @pytest.fixture(scope="module")

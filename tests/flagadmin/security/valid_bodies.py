@@ -142,6 +142,7 @@ VALID: dict[str, Any] = {
     },
     f"post {_ADMIN}/features-batch/import": IMPORT,
     f"post {_ADMIN}/features-batch/validate": IMPORT,
+    f"post {_ADMIN}/features-batch/compare": IMPORT,
     f"post {_ADMIN}/features-batch/export": {
         "environment": "production", "features": ["cart"], "tag": "green", "project": "shop", "downloadFile": True,
     },
