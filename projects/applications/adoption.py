@@ -10,28 +10,46 @@ from django.utils import timezone
 
 from projects.applications.sdk_versions import is_version, split_sdk, version_key
 
+MOST_INSTANCES = 20_000  # counted; of more, the same part of each application
 MOST_READ = 1_000
 MOST_SDKS = 8
 MOST_VERSIONS = 12
-Adoption = dict[str, list[tuple[str, int, bool]]]
 OTHERS = "Other SDKs and versions"
 
-# Distinct pairs are hashed; count(DISTINCT …) would sort all instances.
+# Distinct pairs are hashed; count(DISTINCT …) would sort all instances. ``most`` is null if all are counted.
 _COUNTED = """
-SELECT sdk_version, number, (sum(number) OVER ())::bigint, count(*) OVER () FROM (
-       SELECT sdk_version, count(*) AS number FROM (
-              SELECT DISTINCT i.sdk_version, i.instance_id FROM {source}
-                 AND i.seen_at >= %s AND i.sdk_version <> '') AS pairs GROUP BY 1) AS counted
- ORDER BY number DESC, sdk_version LIMIT %s
+SELECT sdk_version, number, (sum(number) OVER ())::bigint, count(*) OVER (), sampled FROM (
+       SELECT sdk_version, sampled, count(*) AS number FROM (
+              SELECT DISTINCT i.sdk_version, i.instance_id, line.most IS NOT NULL AS sampled
+                FROM ({lines}) AS line CROSS JOIN LATERAL (
+                     SELECT sdk_version, instance_id FROM projects_applicationinstance
+                      WHERE application_id = line.application_id AND seen_at >= %(since)s AND sdk_version <> ''
+                        AND (line.environments IS NULL OR environment = ANY(line.environments))
+                      ORDER BY instance_id LIMIT line.most) AS i) AS pairs GROUP BY 1, 2) AS counted
+ ORDER BY number DESC, sdk_version LIMIT %(versions)s
 """
-_OF_PROJECT = """projects_projectapplication line JOIN projects_applicationinstance i
-    ON i.application_id = line.application_id AND i.environment = ANY(line.environments)
- WHERE line.project_id = %s"""
-_OF_APPLICATION = "projects_applicationinstance i WHERE i.application_id = %s"
+_OF_PROJECT = """
+SELECT application_id, environments, CASE WHEN total > %(instances)s THEN
+       ceil(%(instances)s * instance_count / total) END::bigint AS most
+  FROM (SELECT *, sum(instance_count) OVER () AS total FROM projects_projectapplication
+         WHERE project_id = %(key)s) AS lines"""
+_OF_APPLICATION = """
+SELECT %(key)s::bigint AS application_id, NULL::text[] AS environments, CASE WHEN (
+       SELECT count(*) FROM (SELECT FROM projects_applicationinstance WHERE application_id = %(key)s
+                              LIMIT %(instances)s + 1) AS first) > %(instances)s THEN %(instances)s END AS most"""
+
+
+class Adoption(dict[str, list[tuple[str, int, bool]]]):
+    """For each SDK: (version, instances, whether it is the oldest of several), the newest first.
+
+    ``sampled``: how many instances were counted, if there are too many to count all; otherwise 0.
+    """
+
+    sampled = 0
 
 
 def sdk_adoption(project_id: str) -> Adoption:
-    """For each SDK: (version, instances, whether it is the oldest of several), the newest first. One query.
+    """The instances of a project's applications. One query.
 
     The most used versions, with the oldest; a last line of an SDK stands for its others.
     """
@@ -43,19 +61,25 @@ def application_adoption(application_id: int) -> Adoption:
     return _adoption(_OF_APPLICATION, application_id)
 
 
-def _adoption(source: str, key: Any) -> Adoption:
-    since = timezone.now() - settings.APPLICATION_INSTANCE_WINDOW
+def _adoption(lines: str, key: Any) -> Adoption:
+    given = {
+        "key": key,
+        "since": timezone.now() - settings.APPLICATION_INSTANCE_WINDOW,
+        "instances": MOST_INSTANCES,
+        "versions": MOST_READ,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTED.format(source=source), [key, since, MOST_READ])
+        cursor.execute(_COUNTED.format(lines=lines), given)
         rows = cursor.fetchall()
     numbers: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for sdk, number, _, _ in rows:
+    for sdk, number, *_ in rows:
         name, version = split_sdk(sdk)
         numbers[name][version] += number
     most_used = sorted(numbers, key=lambda name: -sum(numbers[name].values()))[:MOST_SDKS]
-    found = {name: _lines(numbers[name]) for name in sorted(most_used) if any(numbers[name])}
+    found = Adoption((name, _lines(numbers[name])) for name in sorted(most_used) if any(numbers[name]))
     if rows and (others := _others(rows, numbers, most_used)):
         found[OTHERS] = [others]
+    found.sampled = rows[0][2] if rows and rows[0][4] else 0
     return found
 
 
@@ -71,10 +95,10 @@ def _lines(numbers: dict[str, int]) -> list[tuple[str, int, bool]]:
 
 
 def _others(
-    rows: Sequence[tuple[str, int, int, int]], numbers: dict[str, dict[str, int]], shown: list[str]
+    rows: Sequence[tuple[str, int, int, int, bool]], numbers: dict[str, dict[str, int]], shown: list[str]
 ) -> tuple[str, int, bool] | None:
     """What is left: the versions that were not read, and those of SDKs without a chart."""
-    _, _, instances, versions = rows[0]
+    _, _, instances, versions, _ = rows[0]
     left = [number for name in numbers if name not in shown for number in numbers[name].values()]
     unread = versions - len(rows)
     if not left and not unread:

@@ -12,9 +12,16 @@ from flagadmin.console.attention import needs_attention
 from groups.access import Caller
 from groups.models import ApiToken
 from importer.models import ImportRun
-from projects.applications.adoption import MOST_SDKS, MOST_VERSIONS, OTHERS, sdk_adoption
+from projects.applications import adoption as adoption_module
+from projects.applications.adoption import (
+    MOST_SDKS,
+    MOST_VERSIONS,
+    OTHERS,
+    application_adoption,
+    sdk_adoption,
+)
 from projects.applications.queries import outdated_applications
-from projects.models import Flag, FlagLastSeen
+from projects.models import Application, Flag, FlagLastSeen
 from tests.support.cast import make_token
 from tests.support.flags import make_flag
 from tests.support.sdk import make_sdk
@@ -196,3 +203,22 @@ def test_adoption_shows_the_most_used_versions_the_oldest_and_the_others_as_a_nu
     assert len(adoption) == MOST_SDKS + 1
     assert adoption[OTHERS] == [("1 more", 1, False)]
     assert sum(number for lines in adoption.values() for _, number, _ in lines) == 2 * MOST_VERSIONS + 3 + 8
+
+
+def test_of_very_many_instances_the_same_part_of_each_application_is_counted(shop, monkeypatch) -> None:
+    monkeypatch.setattr(adoption_module, "MOST_INSTANCES", 4)
+    make_flag("known")
+    sdk = make_sdk(projects=["shop"])
+    for name, version, instances in (("web", "6.1.2", 6), ("cron", "3.9.0", 2)):
+        for number in range(instances):
+            sdk.register(name, f"{name}-{number}", sdkVersion=f"node:{version}")
+            sdk.count(name, ["known"], f"{name}-{number}")
+
+    found = sdk_adoption("shop")
+    assert (found, found.sampled) == ({"node": [("6.1.2", 3, False), ("3.9.0", 1, True)]}, 4)
+
+    found = application_adoption(Application.objects.get(name="web").pk)
+    assert (found, found.sampled) == ({"node": [("6.1.2", 4, False)]}, 4)
+
+    monkeypatch.setattr(adoption_module, "MOST_INSTANCES", 8)
+    assert sdk_adoption("shop").sampled == 0
