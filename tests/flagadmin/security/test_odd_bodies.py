@@ -17,6 +17,7 @@ from tests.flagadmin.security.sending import (
 )
 from tests.flagadmin.security.valid_bodies import VALID, valid_body
 from tests.flagadmin.security.world import address
+from tests.support.examples import examples, spread
 
 pytestmark = pytest.mark.exhaustive
 
@@ -30,6 +31,7 @@ NO_JSON: dict[str, Any] = {
 ODD: dict[str, Any] = {
     "null": None, "true": True, "minus": -1, "fraction": 1.5, "large": 10**30, "empty": "", "long": "x" * 20_000,
     "odd": "é😀\u202e{}%s'\"/..", "date": "9999-12-31T23:59:59-12:00", "nulls": [None], "lists": [[], {}], "object": {},
+    "missing": MISSING,
 }  # fmt: skip
 # Valid, but the cast has no password to name.
 REFUSED = {"post /api/admin/user/change-password"}
@@ -45,11 +47,11 @@ def places(value: Any, path: tuple = ()) -> Iterator[tuple]:
 def variations(body: Any) -> Iterator[tuple[str, Any]]:
     for name, odd in NO_JSON.items():
         yield name, replaced(body, next(path for path in places(body) if path), odd)
-    for path in places(body):
-        for name, odd in ODD.items():
-            yield f"{path} {name}", replaced(body, path, odd)
-        if path:
-            yield f"{path} missing", replaced(body, path, MISSING)
+    every = [
+        (path, name, odd) for path in places(body) for name, odd in ODD.items() if path or odd is not MISSING
+    ]
+    for path, name, odd in spread(every, examples(400), period=len(ODD)):
+        yield f"{path} {name}", replaced(body, path, odd)
 
 
 def test_every_operation_with_a_body_has_a_valid_one() -> None:
