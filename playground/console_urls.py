@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+from playground.pages.if_saved import IfSavedPage
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.saved_contexts import pages as saved
 
@@ -17,4 +18,5 @@ urlpatterns = [
     path("playground/", PlaygroundPage.as_view(), name="playground"),
     path("playground/compare/", ComparePage.as_view(), name="playground-compare"),
     path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
+    path("if-saved/<path:form>", IfSavedPage.as_view(), name="if-saved"),
 ]

@@ -5,7 +5,7 @@ Colours are classes of ``app.css``. Charts with a ``viewBox`` contain no text, w
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -165,6 +165,12 @@ def percent_text(percent: float) -> str:
     if shown == 0 and percent > 0:
         return "< 0.1 %"
     return "> 99.9 %" if shown == 100 and percent < 100 else f"{shown:g} %"
+
+
+def answer_slices(counts: Sequence[tuple[str, str, float]]) -> list[Slice]:
+    """One bar of answers: (name, colour, how many) in order."""
+    parts = slices({name: number for name, _, number in counts})
+    return [replace(part, colour=colour) for part, (_, colour, _) in zip(parts, counts, strict=True)]
 
 
 # The place of a context in a rollout and among the variants ---------------------------------------------------

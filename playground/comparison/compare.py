@@ -58,6 +58,13 @@ class FlagComparison:
     def changed(self) -> int:
         return sum(map(self.count, CHANGES))
 
+    def among(self, chosen: Mask) -> FlagComparison:
+        """The same for some of the contexts."""
+        pairs = {pair: both for pair, mask in self.pairs.items() if (both := mask & chosen)}
+        contexts = {change: both for change, mask in self.contexts.items() if (both := mask & chosen)}
+        before, after = _side(pairs, 0), _side(pairs, 1)
+        return FlagComparison(self.name, contexts, pairs, _distribution(before), _distribution(after))
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -129,9 +136,13 @@ class Comparison:
             *(id(segments[position].conditions) for position in used),
         ]
 
-    def examples(self, found: FlagComparison, limit: int | None, start: int = 0) -> Iterator[Example]:
-        """The first contexts of each change (None: all), with the reasons before and after."""
-        changes = chain.from_iterable(self._changes(found, change) for change in (*CHANGES, Change.UNKNOWN))
+    def examples(
+        self, found: FlagComparison, limit: int | None, start: int = 0, *, each: int | None = None
+    ) -> Iterator[Example]:
+        """The first contexts of each change (None: all), at most `each`, with the reasons before and after."""
+        changes = chain.from_iterable(
+            islice(self._changes(found, change), each) for change in (*CHANGES, Change.UNKNOWN)
+        )
         reasons = _Reasons(self._before.snapshot, found.name), _Reasons(self._after.snapshot, found.name)
         for position, change, old, new in islice(changes, start, limit):
             context = self.table.contexts[position]
@@ -175,6 +186,14 @@ def change_of(before: Shares, after: Shares) -> Change:
     if old.state is new.state:
         return Change.VARIANT
     return Change.OFF_TO_ON if new.state is State.ON else Change.ON_TO_OFF
+
+
+def _side(pairs: dict[tuple[Shares, Shares], Mask], side: int) -> dict[Shares, Mask]:
+    """The contexts by their results in one of the two states."""
+    found: dict[Shares, Mask] = defaultdict(int)
+    for pair, mask in pairs.items():
+        found[pair[side]] |= mask
+    return found
 
 
 def _distribution(results: dict[Shares, Mask]) -> dict[Answer, Fraction]:

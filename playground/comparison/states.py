@@ -1,60 +1,13 @@
 """States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
 from projects.definitions import Definitions, definitions
-
-Document = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An edit that is not saved. `changes` replace members of the flag's document, as they would be stored.
-
-    `default_strategy` is what a flag without an enabled strategy gets when it is turned on. `segments` are constraints
-    by the id of their segment.
-    """
-
-    flag: str = ""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    default_strategy: Mapping[str, Any] = field(default_factory=dict)
-    archived: bool = False
-    segments: Mapping[int, list[Document]] = field(default_factory=dict)
-
-    def used_segments(self) -> Iterator[int]:
-        """The segments that it changes or that its strategies use."""
-        yield from self.segments
-        for strategy in self.changes.get("strategies", ()):
-            yield from strategy["segments"]
-
-    def edited(self, document: Document) -> Document:
-        """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
-        strategy if it is turned on without one."""
-        if document["name"] != self.flag:
-            return document
-        edited = {**document, **self.changes}
-        if all(strategy.get("disabled") for strategy in edited["strategies"]):
-            if self.changes.get("enabled"):
-                edited["strategies"] = [*edited["strategies"], {**self.default_strategy, "disabled": False}]
-            elif "strategies" in self.changes:
-                edited["enabled"] = False
-        return edited
-
-    def applied(self, stored: Definitions) -> Definitions:
-        """Stored definitions as they would be."""
-        flags = [
-            self.edited(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
-        ]
-        segments = {
-            key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
-            for key, segment in stored.segments.items()
-        }
-        return Definitions(flags, segments)
+from projects.drafts import Draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """Handles the small forms on a flag's page: favourite, stale, impression data, tags, parents, links, order."""
 
+from typing import Any
+
 from flagadmin.errors import ValidationError
 from projects.access import access_flag
 from projects.console import ActionPage, flag_url
+from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
 from projects.flags.actions import update_flag
-from projects.flags.dependencies import add_dependency, remove_dependency
+from projects.flags.dependencies import add_dependency, checked_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
+from projects.flags.queries import dependency_documents
 from projects.flags.strategy_lines import moved
 from projects.flags.tags import change_tags
 from projects.projects.favourites import set_flag_favourite
@@ -61,20 +65,38 @@ class Tags(FlagAction):
         return f"Tagged {name} with {':'.join(tag)}."
 
 
-class Parents(FlagAction):
+class Parents(Drafting, FlagAction):
     """Adds or removes a parent. ``state`` is "on" or "off"; ``variants`` are names separated by commas."""
 
+    unchanged = "Nobody changes: the flag is off in every environment."
+
     def act(self) -> str:
-        name, parent = self.place[1], self.given("feature")
-        if not parent:
-            raise ValidationError("Enter the flag it depends on.")
+        name, parent = self.place[1], self.parent()
         if self.given("do") == "remove":
             remove_dependency(*self.place, parent, caller=self.caller)
             return f"{name} no longer depends on {parent}."
-        variants = [text.strip() for text in self.given("variants").split(",") if text.strip()]
-        wanted = {"feature": parent, "enabled": self.given("state") != "off", "variants": variants}
-        add_dependency(*self.place, wanted, caller=self.caller)
+        add_dependency(*self.place, self.wanted(), caller=self.caller)
         return f"{name} now depends on {parent}."
+
+    def parent(self) -> str:
+        if not (parent := self.given("feature")):
+            raise ValidationError("Enter the flag it depends on.")
+        return parent
+
+    def wanted(self) -> dict[str, Any]:
+        """The dependency that the form adds."""
+        variants = [text.strip() for text in self.given("variants").split(",") if text.strip()]
+        return {"feature": self.parent(), "enabled": self.given("state") != "off", "variants": variants}
+
+    def edits(self) -> list[FlagEdit]:
+        flag = access_flag(self.caller, *self.place, archived=False)
+        added = checked_parent(flag, self.wanted(), caller=self.caller)
+        parents = {each["feature"]: each for each in dependency_documents([flag.pk])[flag.pk]}
+        draft = Draft(flag.name, {"dependencies": [*(parents | {added["feature"]: added}).values()]})
+        return [
+            FlagEdit(flag.project_id, name, environment, draft)
+            for name, environment in enabled_places([flag])
+        ]
 
 
 class Links(FlagAction):

@@ -21,6 +21,7 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, next_page
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_crumbs, project_url
+from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
 from projects.flags.archive import archive_flags, delete_flags, revive_flags
 from projects.flags.list_queries import MOST_MATCHING, matching_flags
 from projects.flags.usage import FlagUser, users_of
@@ -126,13 +127,15 @@ def selected_flags(project: Project, given: QueryDict, *, archived: bool = False
     return list(found)
 
 
-class ArchivePage(SelectedFlags):
+class ArchivePage(Drafting, SelectedFlags):
     """Lists the applications that use the flags and the flags that depend on them.
 
     Archiving all flags of a project archives exactly the flags that the page counted.
     """
 
     template_name = "flags/archive.html"
+    unchanged = "Nobody changes: off in every environment."
+    shown_by = "get"
 
     def dependants(self, flags: Sequence[Flag]) -> list[Dependency]:
         dependencies = Dependency.objects.filter(parent__in=flags, flag__archived_at=None).exclude(
@@ -174,6 +177,13 @@ class ArchivePage(SelectedFlags):
             return self.archive(flags)
         except AppError as error:
             return self.shown(flags, status=error.status, refusal=error)
+
+    def edits(self) -> list[FlagEdit]:
+        flags = self.flags(self.request.POST)
+        return [
+            FlagEdit(flags[0].project_id, name, environment, Draft(name, archived=True))
+            for name, environment in enabled_places(flags)
+        ]
 
     def archive(self, flags: Sequence[Flag]) -> HttpResponseBase:
         if self.all and self.request.POST.get("expected") != digest(flags):

@@ -51,6 +51,14 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     )
 
 
+def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> dict[str, Any]:
+    """The dependency as it would be stored. Raises ValidationError."""
+    document = dependency_document(given)
+    parent = readable_flags(caller).filter(name=document["feature"]).first()
+    _check(flag, parent, document["feature"])
+    return document
+
+
 def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
     flags = {flag.name: FlagState(flag.project_id)}
     names = {flag.name}

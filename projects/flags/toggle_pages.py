@@ -12,6 +12,7 @@ from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
+from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import disable_flag, enable_flag
 from projects.flags.flag_rows import PRODUCTION
 from projects.flags.queries import strategy_documents
@@ -25,11 +26,12 @@ MOST_USERS = 5
 MOST_SUMMARIES = 10  # strategies listed individually
 
 
-class ToggleFlag(ActionPage):
+class ToggleFlag(Drafting, ActionPage):
     """Turns a flag on or off in one environment: directly, or in production after a confirmation page."""
 
     http_method_names = ["get", "post"]
     template_name = "flags/toggle_confirm.html"
+    shown_by = "get"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
@@ -84,13 +86,29 @@ class ToggleFlag(ActionPage):
     def get_title(self) -> str:
         return f"Turn {self.turned} {self.kwargs['name']} in {self.environment}"
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """The context of the confirmation page. Raises NotFound, NoAccess."""
+    def find(self) -> None:
+        """Raises NotFound, NoAccess."""
         project_id = self.kwargs["project_id"]
         self.flag = access_flag(self.caller, project_id, self.kwargs["name"], archived=False)
         project_environment(project_id, self.environment)
         here = {"project": project_id, "environment": self.environment}
         self.caller.check(Permission.UPDATE_FEATURE_ENVIRONMENT, **here)
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        name = self.flag.name
+        draft = Draft(name, {"enabled": self.turned == "on"}, self.default_strategy())
+        return [FlagEdit(self.flag.project_id, name, self.environment, draft)]
+
+    def default_strategy(self) -> dict[str, Any]:
+        """What turning the flag on without an enabled strategy would add."""
+        place = project_environment(self.flag.project_id, self.environment)
+        defaults = StrategyDefaults(self.flag.name, self.flag.project.default_stickiness)
+        return default_strategy_document(place.default_strategy, defaults)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """The context of the confirmation page."""
+        self.find()
         summaries = self.summaries()
         users = [user for user in users_of([self.flag.pk]).get(self.flag.pk, []) if self.uses(user)]
         return super().get_context_data(
@@ -114,9 +132,7 @@ class ToggleFlag(ActionPage):
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
-            place = project_environment(self.flag.project_id, self.environment)
-            defaults = StrategyDefaults(self.flag.name, self.flag.project.default_stickiness)
-            documents = [default_strategy_document(place.default_strategy, defaults)]
+            documents = [self.default_strategy()]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
         return [strategy_summary(document, segments=names) for document in documents]

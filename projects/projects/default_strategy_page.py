@@ -15,6 +15,7 @@ from flagadmin.errors import AppError
 from groups.console import Crumbs
 from projects.access import access_project
 from projects.console import api_path, project_crumbs, project_url
+from projects.drafts import NewFlagEdit
 from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.projects.environments import (
@@ -77,11 +78,31 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
         name = self.request.POST.get("name") or self.kept["name"]
         return self.kept if name == self.kept["name"] else strategy_document({"name": name}, self.defaults)
 
-    def check(self, document: Document) -> None:
-        checked_strategy(self.project, document)
+    def check(self, document: Document) -> Document:
+        return checked_strategy(self.project, document)
 
     def needs_confirmation(self, document: Document) -> bool:
         return False  # it changes no flag
+
+    def edits(self) -> list[NewFlagEdit]:
+        self.find()
+        now = strategy_document(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
+        before, after = (self.new_flag(document) for document in (now, self.entered()))
+        return [NewFlagEdit(self.project_id, self.environment, before, after)]
+
+    def new_flag(self, strategy: Document) -> Document:
+        """The document of a flag that has just been turned on."""
+        defaults = StrategyDefaults("new-flag", self.project.default_stickiness)
+        document = default_strategy_document(strategy, defaults) | {"id": "", "disabled": False}
+        return {
+            "name": defaults.flag,
+            "project": self.project_id,
+            "enabled": True,
+            "impression_data": False,
+            "variants": [],
+            "strategies": [document],
+            "dependencies": [],
+        }
 
     def save(self, document: Document) -> str:
         set_default_strategy(

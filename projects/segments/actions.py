@@ -7,6 +7,8 @@ only the segment and requires a root permission.
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import F
+
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
@@ -14,9 +16,9 @@ from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import check_project
+from projects.access import check_project, readable_flags
 from projects.limits import Limits
-from projects.models import Flag, Segment, Strategy
+from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free, visible
 from projects.segments.documents import segment_document
 from projects.segments.rules import segment_problems
@@ -102,6 +104,17 @@ def check_segment_is_unused(segment: Segment) -> None:
     """Raises Conflict with the flags and default strategies that use the segment."""
     if uses := named_uses(Strategy.objects.filter(segments=segment), default_strategies_with(segment.pk)):
         raise Conflict(f"Segment {segment.name} is in use {uses}. Remove it there first.")
+
+
+def enabled_users(segment: Segment, caller: Caller) -> list[tuple[str, str, str]]:
+    """(project, flag, environment) where strategies of flags that are on use the segment and the caller may read it."""
+    rows = FlagEnvironment.objects.filter(
+        flag__in=readable_flags(caller).filter(archived_at=None, strategies__segments=segment), enabled=True
+    )
+    rows = rows.filter(
+        environment_id=F("flag__strategies__environment_id"), flag__strategies__segments=segment
+    )
+    return list(rows.values_list("flag__project_id", "flag__name", "environment_id").distinct())
 
 
 def access_segment(caller: Caller, segment_id: int) -> Segment:

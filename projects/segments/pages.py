@@ -19,6 +19,7 @@ from flagadmin.http.path_ids import path_id
 from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
+from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
 from projects.history.queries import readable_events
 from projects.models import Segment
 from projects.project_scope import visible
@@ -192,8 +193,10 @@ class SegmentForm(ConsolePage):
         return curl_for(self.request, "POST", "/api/admin/segments", body)
 
 
-class EditSegment(EditConflictMixin, SegmentForm):
+class EditSegment(Drafting, EditConflictMixin, SegmentForm):
     button = "Save segment"
+    unchanged = "No flag that is on uses this segment."
+    shown_by = "post"
 
     def find(self) -> None:
         """Loads the segment that the URL names. Raises NotFound, NoAccess."""
@@ -224,6 +227,17 @@ class EditSegment(EditConflictMixin, SegmentForm):
 
     def locked(self) -> str:
         return "" if self.may_edit else 'You need "edit segments" to change it.'
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        self.read(self.request)
+        self.segment.constraints = stored_constraints(self.segment.constraints)
+        actions.check_segment(self.segment)
+        draft = Draft(segments={self.segment.pk: self.segment.constraints})
+        names = environments_in_order()
+        found = actions.enabled_users(self.segment, self.caller)
+        ordered = sorted(found, key=lambda place: (names.index(place[2]), place))
+        return [FlagEdit(*place, draft) for place in ordered]
 
     def save(self) -> Segment:
         names = ("name", "description", "constraints", "project_id")

@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from flagadmin.errors import AppError, NotFound, Problem, ValidationError
+from flagadmin.errors import AppError, NotFound, Problem, ValidationError, check_problems
 from groups.console import ConsolePage
 from groups.permissions import Permission
+from projects.drafts import Drafting
 from projects.flags.flag_rows import PRODUCTION
 from projects.history.descriptions import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
@@ -35,7 +36,7 @@ from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
 Document = dict[str, Any]
 
 
-class StrategyEditor(ConsolePage):
+class StrategyEditor(Drafting, ConsolePage):
     """``document`` is the strategy as currently in the form, ``stored`` the strategy before editing.
 
     ``home`` is the URL to redirect to. Editing requires any one of ``permissions``.
@@ -43,6 +44,7 @@ class StrategyEditor(ConsolePage):
 
     template_name = "strategies/strategy.html"
     restores = True
+    shown_by = "post"
     permissions: Sequence[Permission] = (Permission.UPDATE_FEATURE_STRATEGY,)
     may_delete = False
     project_id: str
@@ -50,19 +52,19 @@ class StrategyEditor(ConsolePage):
     stored: Document
     home: str
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **kwargs)
         self.problems: list[Problem] = []
         self.refusal: AppError | None = None
         self.opened = ""  # the parameter whose long value is to be in the form
         self.asking = ""  # what the page asks to confirm: "save" or "delete"
-        return super().dispatch(request, *args, **kwargs)
 
     def find(self) -> None:
         """Loads the objects that the URL names. Raises NotFound."""
         raise NotImplementedError
 
-    def check(self, document: Document) -> None:
-        """Raises ValidationError with every problem of the strategy."""
+    def check(self, document: Document) -> Document:
+        """The strategy as it would be stored. Raises ValidationError with every problem."""
         raise NotImplementedError
 
     def save(self, document: Document) -> str:
@@ -94,14 +96,24 @@ class StrategyEditor(ConsolePage):
             messages.success(request, self.remove())
             return HttpResponseRedirect(self.home)
         self.caller.check_any(self.permissions, project=self.project_id, environment=self.environment)
-        self.document, self.problems = given_strategy(
-            request.POST, self.project_id, stored=self.stored, kept=self.kept
-        )
+        self.read()
         do = request.POST.get("do", "save")
         if do == "save":
             return self.try_to_save()
         self.change_rows(do)
         return self.render_to_response(self.get_context_data())
+
+    def read(self) -> None:
+        self.document, self.problems = given_strategy(
+            self.request.POST, self.project_id, stored=self.stored, kept=self.kept
+        )
+
+    def entered(self) -> Document:
+        """The strategy that saving the form would store. Raises ValidationError with its problems."""
+        self.read()
+        document = self.new_document()
+        check_problems([*self.problems, *strategy_warnings(document, "")])
+        return self.check(document)
 
     def try_to_save(self) -> HttpResponseBase:
         document = self.new_document()

@@ -15,6 +15,7 @@ from groups.console import Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
+from projects.drafts import Draft, FlagEdit, as_stored, stored_strategies
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import users_of
@@ -51,8 +52,18 @@ class StrategyPage(StrategyEditor):
     def stored_document(self) -> Document:
         raise NotImplementedError
 
-    def check(self, document: Document) -> None:
-        checked_strategy(self.flag, document)
+    def check(self, document: Document) -> Document:
+        return checked_strategy(self.flag, document)
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        strategies = self.edited(stored_strategies(self.flag, self.environment), self.entered())
+        draft = Draft(self.flag.name, {"strategies": strategies})
+        return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
+
+    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
+        """The flag's strategies once the form is saved."""
+        raise NotImplementedError
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         users = []
@@ -101,6 +112,13 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
         strategy, expected = str(self.strategy.pk), self.version.expected
         update_strategy(*self.place, strategy, document, expected=expected, caller=self.caller)
         return f"Changed a strategy of {self.flag.name} in {self.environment}."
+
+    def check(self, document: Document) -> Document:
+        return checked_strategy(self.flag, document, stored_variants=self.strategy.variants)
+
+    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
+        mine = str(self.strategy.pk)
+        return [as_stored(document, each) if each["id"] == mine else each for each in strategies]
 
     def refused(self, error: AppError) -> None:
         super().refused(error)
@@ -179,6 +197,9 @@ class NewStrategyPage(StrategyPage):
     @property
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
+
+    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
+        return [*strategies, document | {"id": ""}]
 
     def stored_document(self) -> Document:
         """What the form begins with, or an empty strategy of the chosen type."""

@@ -10,23 +10,25 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from flagadmin.audit.models import AuditEvent
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from flagadmin.console.lists import curl_for
-from flagadmin.errors import AppError, EditConflict, NotFound, Problem
+from flagadmin.errors import AppError, EditConflict, NotFound, Problem, check_problems
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
+from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import set_variants, stored_variants
 from projects.flags.toggle import project_environment
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices
 from projects.strategies.variant_forms import change_variants, given_variants, in_percent, variant_rows
-from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document
+from projects.strategies.variant_rules import PAYLOAD_TYPES, variants_document, variants_problems
 
 
-class VariantsPage(EditConflictMixin, ConsolePage):
+class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
     template_name = "strategies/flag_variants.html"
     restores = True
+    shown_by = "post"
 
     def find(self) -> None:
         """Raises NotFound, NoAccess."""
@@ -62,6 +64,13 @@ class VariantsPage(EditConflictMixin, ConsolePage):
             return self.save()
         change_variants(self.variants, do)
         return self.render_to_response(self.get_context_data(), status=400 if do == "save" else 200)
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        self.variants, self.problems = given_variants(self.request.POST, self.stored)
+        check_problems([*self.problems, *variants_problems(self.variants, "")])
+        name, variants = self.flag.name, variants_document(self.variants, self.stored)
+        return [FlagEdit(self.flag.project_id, name, self.environment, Draft(name, {"variants": variants}))]
 
     def save(self) -> HttpResponseBase:
         place = (self.flag.project_id, self.flag.name, self.environment)

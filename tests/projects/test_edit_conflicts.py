@@ -255,7 +255,7 @@ NO_EDIT = {
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
     "import-run",  # compares the plan
-    *("playground", "playground-compare"),  # only evaluate
+    *("playground", "playground-compare", "if-saved"),  # only evaluate
     "application",  # shows what was reported
 }
 

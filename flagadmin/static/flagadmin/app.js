@@ -450,7 +450,7 @@ function showResults({ detail }) {
 // before does not cut it short.
 document.addEventListener("htmx:confirm", (event) => {
   const { elt } = event.detail;
-  if (elt.matches("#editor") && find(".htmx-request", elt)) event.preventDefault();
+  if (elt.matches("#editor") && find("#body .htmx-request", elt)) event.preventDefault();
 });
 
 // A message above the page's content, as the server's own messages are.
@@ -542,7 +542,7 @@ for (const button of document.querySelectorAll("[data-enable-after]"))
 
 document.addEventListener("htmx:load", (event) => { show(event.detail.elt); countExcluded(); });
 document.addEventListener("htmx:afterSettle", ({ detail }) => {
-  if (detail.target?.id !== "results") focusFirstError(); // results come while one types
+  if (detail.target?.id !== "results" && !detail.target?.closest("[aria-live]")) focusFirstError(); // those come while one types
 });
 document.addEventListener("htmx:afterSettle", showResults);
 document.addEventListener("htmx:afterSettle", updateNeeds);

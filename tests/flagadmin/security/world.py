@@ -29,6 +29,7 @@ from tests.support.cast import make_token, make_user
 PLACES: tuple[tuple[str, str], ...] = (
     (r"projects/<\w+>/context/$", "project context field"),
     (r"context/$", "context field"),
+    (r"if-saved/$", "form"),
     (r"context-fields/$", "context field"),
     (r"import/$", "import"),
     (r"legal-values/$", "legal value"),
@@ -156,6 +157,7 @@ def build(shop: Any) -> dict[str, Any]:
     return {
         "project": shop.id,
         "flag": flag.name,
+        "form": f"projects/{shop.id}/features/{flag.name}/switch",
         "archived flag": "gone",
         "parent": parent.name,
         "environment": "production",

@@ -1,0 +1,119 @@
+"""What an edit changes, in short: how many of a sample of users, how, and a few of them by name."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from flagadmin.server.gc_control import gc_paused
+from playground.comparison.compare import CHANGES, Change, Comparison, Example
+from playground.comparison.contexts import generated, synthetic
+from playground.comparison.shares import Answer
+from playground.comparison.states import State, documents, snapshots
+from playground.comparison.table import ContextTable
+from playground.engine.compilation import compile_snapshot
+from playground.engine.context import Context
+from playground.engine.snapshot import Snapshot
+from projects.definitions import Definitions, definitions
+from projects.drafts import FlagEdit, NewFlagEdit
+from projects.revision import revisions
+
+MOST_EDITS = 10
+SAMPLES = (10_000, 5_000, 2_000, 1_000)
+"""How many users are sampled: the more edits, the fewer for each."""
+MOST_MADE = 300
+"""Contexts made from the rules."""
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What an edit changes for one flag in one environment.
+
+    `counts`, `before` and `after` are of the `users` sampled. `made` contexts come from the flag's rules; so many of
+    them as `made_changed` says get something else. `examples` are of both.
+    """
+
+    flag: str
+    environment: str
+    users: int
+    counts: Mapping[Change, int]
+    before: Mapping[Answer, float]
+    after: Mapping[Answer, float]
+    made: int
+    made_changed: int
+    examples: Sequence[tuple[Context, Example]]
+
+    @property
+    def changed(self) -> int:
+        return sum(self.counts[change] for change in CHANGES)
+
+
+@gc_paused
+def impacts(
+    edits: Sequence[FlagEdit | NewFlagEdit], *, now: datetime, examples: int = EXAMPLES
+) -> list[Impact]:
+    """What each of the first edits changes. The callers of the edits' pages may read their projects."""
+    edits = edits[:MOST_EDITS]
+    users = next(size for size in SAMPLES if size * len(edits) <= SAMPLES[0] or size == SAMPLES[-1])
+    return [
+        _of_new_flag(edit, users, now, examples)
+        if isinstance(edit, NewFlagEdit)
+        else _of_flag(edit, users, now, examples)
+        for edit in edits
+    ]
+
+
+def _of_flag(edit: FlagEdit, users: int, now: datetime, examples: int) -> Impact:
+    current = revisions([edit.project])
+    states = [State(edit.environment), State(edit.environment, edit.draft)]
+    before, after = snapshots(current, states)
+    read = list(documents(current, states, {edit.flag, *_parents(edit.flag, (before, after))}))
+    if read[0] == read[1]:
+        after = before
+    return _impact(edit.flag, edit.environment, (before, after), read, users, now, examples)
+
+
+def _parents(name: str, snapshots: Iterable[Snapshot]) -> Iterator[str]:
+    for snapshot in snapshots:
+        if (position := snapshot.positions.get(name)) is not None:
+            yield from (parent.name for parent in snapshot.flags[position].parents)
+
+
+def _of_new_flag(edit: NewFlagEdit, users: int, now: datetime, examples: int) -> Impact:
+    flags = edit.before, edit.after
+    used = {segment for flag in flags for strategy in flag["strategies"] for segment in strategy["segments"]}
+    segments = definitions([edit.project], edit.environment, flags=[], segments=used).segments
+    read = [Definitions([dict(flag)], segments) for flag in flags]
+    before, after = (compile_snapshot(r.flags, r.segments, environment=edit.environment) for r in read)
+    name = edit.before["name"]
+    return _impact(name, edit.environment, (before, after), read, users, now, examples)
+
+
+def _impact(
+    name: str,
+    environment: str,
+    states: tuple[Snapshot, Snapshot],
+    read: Sequence[Definitions],
+    users: int,
+    now: datetime,
+    examples: int,
+) -> Impact:
+    made = generated(read, now=now, limit=MOST_MADE)
+    table = ContextTable([*synthetic(read, now=now, count=users), *made])
+    comparison = Comparison(*states, table)
+    found = comparison.flag(name)
+    sample = int.from_bytes(b"\1" * users, "little")
+    sampled = found.among(sample)
+    kinds = sum(1 for change in (*CHANGES, Change.UNKNOWN) if found.count(change))
+    shown = comparison.examples(found, examples, each=-(-examples // max(1, kinds)))
+    return Impact(
+        flag=name,
+        environment=environment,
+        users=users,
+        counts={change: sampled.count(change) for change in Change},
+        before={answer: float(share) for answer, share in sampled.before.items()},
+        after={answer: float(share) for answer, share in sampled.after.items()},
+        made=len(made),
+        made_changed=found.changed - sampled.changed,
+        examples=[(table.contexts[example.position], example) for example in shown],
+    )

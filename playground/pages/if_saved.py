@@ -1,0 +1,78 @@
+"""/if-saved/…: who would get something else if a form were saved. The rest of the path is that of the form, which
+this page takes as its own page would, and nothing is written."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django.utils import timezone
+
+from flagadmin.errors import NotFound, ValidationError
+from groups.console import ConsolePage
+from playground.comparison.impact import MOST_EDITS, impacts
+from playground.pages.impact_view import ImpactView
+from projects.drafts import Drafting, NewFlagEdit
+
+DETAILED = 30
+"""Examples on the page; what is loaded beside a form has few."""
+FORM_ONLY = ("csrfmiddlewaretoken", "do", "left")
+
+
+class IfSavedPage(ConsolePage):
+    """Answers htmx with what belongs beside the form, else with a page that leads back to it."""
+
+    http_method_names = ["post"]
+    template_name = "playground/if_saved.html"
+    title = "Who changes"
+
+    def post(self, request: HttpRequest, form: str) -> HttpResponseBase:
+        page = self.page_of(form)
+        beside = "HX-Request" in request.headers
+        context = self.found(page, examples={} if beside else {"examples": DETAILED})
+        if beside:
+            return render(request, "playground/impact.html", context)
+        context |= {"crumbs": page.crumbs()} | self.way_back(page)
+        return self.render_to_response(self.get_context_data(**context))
+
+    def page_of(self, form: str) -> Any:
+        """The form's page, for this request. Raises NotFound if there is none that can say what it changes."""
+        try:
+            match = resolve(f"/{form}")
+        except Resolver404:
+            raise NotFound("There is no such form.") from None
+        kind = getattr(match.func, "view_class", None)
+        if kind is None or not issubclass(kind, Drafting):
+            raise NotFound("There is no such form.")
+        page: Any = kind(**getattr(match.func, "view_initkwargs", {}))
+        page.setup(self.request, *match.args, **match.kwargs)
+        page.caller = self.caller
+        return page
+
+    def found(self, page: Any, examples: dict[str, int]) -> dict[str, Any]:
+        try:
+            edits = page.edits()
+        except ValidationError as error:
+            return {"error": error}
+        found = impacts(edits, now=timezone.now(), **examples)
+        return {
+            "impacts": [
+                ImpactView(impact, is_new=isinstance(edit, NewFlagEdit))
+                for impact, edit in zip(found, edits, strict=False)
+            ],
+            "several": len(edits) > 1,
+            "more": max(0, len(edits) - MOST_EDITS),
+            "unchanged": page.unchanged,
+        }
+
+    def way_back(self, page: Any) -> dict[str, Any]:
+        """The form with what was entered, if its page can show that."""
+        given = self.request.POST
+        kept = [(name, text) for name, texts in given.lists() for text in texts if name not in FORM_ONLY]
+        url = self.request.get_full_path().removeprefix("/if-saved")
+        if page.shown_by == "post":
+            return {"form_url": url, "kept": kept}
+        return {
+            "back": f"{url.partition('?')[0]}?{urlencode(kept)}" if page.shown_by == "get" else page.back()
+        }

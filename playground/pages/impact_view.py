@@ -1,0 +1,139 @@
+"""How pages show what an edit changes."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from flagadmin.console.charts import Slice, answer_slices, percent_text
+from playground.comparison.compare import Change, Result
+from playground.comparison.impact import Impact
+from playground.comparison.shares import Answer, Shares
+from playground.engine.context import Context
+from playground.engine.outcomes import State
+from playground.pages.tables import share_of_calls
+
+KINDS = {
+    Change.OFF_TO_ON: ("on", "off → on"),
+    Change.ON_TO_OFF: ("off", "on → off"),
+    Change.VARIANT: ("variant", "another variant"),
+    Change.SHARE: ("random", "another share of calls"),
+    Change.UNKNOWN: ("unknown", "only an SDK can tell"),
+}
+COLOURS = ("v1", "v2", "v3")
+MOST_FIELDS = 4
+
+
+class Count(NamedTuple):
+    colour: str
+    number: int
+    text: str
+
+
+class Bar(NamedTuple):
+    """The answers that the sampled users get in one state."""
+
+    label: str
+    slices: Sequence[Slice]
+    on: int
+    percent: str
+
+
+class Side(NamedTuple):
+    """What a user gets in one state, and why."""
+
+    result: str
+    words: str
+    reason: str
+
+
+class Who(NamedTuple):
+    name: str
+    rest: str
+
+
+class Line(NamedTuple):
+    """One of those who get something else."""
+
+    who: Who
+    before: Side
+    after: Side
+
+
+class ImpactView:
+    """An impact as templates show it."""
+
+    def __init__(self, impact: Impact, *, is_new: bool = False) -> None:
+        self.flag, self.environment, self.is_new = impact.flag, impact.environment, is_new
+        self.users, self.changed = impact.users, impact.changed
+        self.made, self.made_changed = impact.made, impact.made_changed
+        self.counts = [
+            Count(colour, number, text)
+            for change, (colour, text) in KINDS.items()
+            if (number := impact.counts[change])
+        ]
+        names = dict.fromkeys(
+            answer.variant for answer in sorted({*impact.before, *impact.after}, key=_order)
+        )
+        variants = [name for name in names if name is not None]
+        self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(variants)}
+        self.bars = [
+            self._bar("Now", impact.before, impact.users),
+            self._bar("After", impact.after, impact.users),
+        ]
+        parts = {part.name: part for bar in self.bars for part in bar.slices}
+        self.legend = list(parts.values()) if variants else []
+        if not (is_new or self.changed):
+            del self.bars[1:]
+        self.lines = [
+            Line(_who(context), _side(example.before), _side(example.after))
+            for context, example in impact.examples
+        ]
+
+    def _bar(self, label: str, answers: Mapping[Answer, float], users: int) -> Bar:
+        parts = [
+            (_words(answer), self._colour(answer), number)
+            for answer, number in sorted(answers.items(), key=lambda item: _order(item[0]))
+        ]
+        on = sum(number for answer, number in answers.items() if answer.state is State.ON)
+        return Bar(label, answer_slices(parts), round(on), percent_text(on / users * 100))
+
+    def _colour(self, answer: Answer) -> str:
+        if answer.state is State.ON:
+            return self.colours.get(answer.variant or "", "y")
+        return "warn" if answer.state is State.UNKNOWN else "ground"
+
+
+def _order(answer: Answer) -> tuple[int, str]:
+    """On first, off last."""
+    return [State.ON, State.UNKNOWN, State.OFF].index(answer.state), answer.variant or ""
+
+
+def _words(answer: Answer) -> str:
+    if answer.state is State.ON:
+        return f"On · {answer.variant}" if answer.variant else "On"
+    return "Off" if answer.state is State.OFF else "Can't tell"
+
+
+def _side(result: Result) -> Side:
+    state, words = _result(result.shares)
+    return Side(state, words, result.reason)
+
+
+def _result(shares: Shares) -> tuple[str, str]:
+    [(answer, _), *others] = shares
+    if not others:
+        return answer.state.value, _words(answer)
+    states = {answer.state for answer, _ in shares}
+    if State.UNKNOWN in states:
+        return "unknown", "Can't tell"
+    if states == {State.ON}:
+        return "on", "On · random variant"
+    return "random", share_of_calls(float(sum(share for answer, share in shares if answer.state is State.ON)))
+
+
+def _who(context: Context) -> Who:
+    """A user by id, with the other fields behind it."""
+    fields = dict(context.given)
+    name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
+    shown = [f"{field} {value or '(empty)'}" for field, value in sorted(fields.items())]
+    rest = shown[:MOST_FIELDS] + ([f"{len(shown) - MOST_FIELDS} more"] if len(shown) > MOST_FIELDS else [])
+    return Who(name, " · ".join(rest))

@@ -1,0 +1,112 @@
+"""Edits that are not saved: what a form would store, for whoever wants to know what that changes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from projects.definitions import Definitions, definitions
+from projects.models import Environment, Flag, FlagEnvironment
+
+Document = dict[str, Any]
+PRODUCTION = "production"  # an environment type
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An edit that is not saved. `changes` replace members of the flag's document, as they would be stored.
+
+    `default_strategy` is what a flag without an enabled strategy gets when it is turned on. `segments` are constraints
+    by the id of their segment.
+    """
+
+    flag: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    default_strategy: Mapping[str, Any] = field(default_factory=dict)
+    archived: bool = False
+    segments: Mapping[int, list[Document]] = field(default_factory=dict)
+
+    def used_segments(self) -> Iterator[int]:
+        """The segments that it changes or that its strategies use."""
+        yield from self.segments
+        for strategy in self.changes.get("strategies", ()):
+            yield from strategy["segments"]
+
+    def edited(self, document: Document) -> Document:
+        """The flag as saving the draft would store it: off if it loses its last enabled strategy, and with the default
+        strategy if it is turned on without one."""
+        if document["name"] != self.flag:
+            return document
+        edited = {**document, **self.changes}
+        if all(strategy.get("disabled") for strategy in edited["strategies"]):
+            if self.changes.get("enabled"):
+                edited["strategies"] = [*edited["strategies"], {**self.default_strategy, "disabled": False}]
+            elif "strategies" in self.changes:
+                edited["enabled"] = False
+        return edited
+
+    def applied(self, stored: Definitions) -> Definitions:
+        """Stored definitions as they would be."""
+        flags = [
+            self.edited(flag) for flag in stored.flags if not (self.archived and flag["name"] == self.flag)
+        ]
+        segments = {
+            key: {**segment, "constraints": self.segments.get(key, segment["constraints"])}
+            for key, segment in stored.segments.items()
+        }
+        return Definitions(flags, segments)
+
+
+class FlagEdit(NamedTuple):
+    """A draft, and a flag whose result it may change in an environment."""
+
+    project: str
+    flag: str
+    environment: str
+    draft: Draft
+
+
+class NewFlagEdit(NamedTuple):
+    """What a flag that does not exist would be, before and after an edit."""
+
+    project: str
+    environment: str
+    before: Document
+    after: Document
+
+
+class Drafting:
+    """A page whose form can be asked what saving it would change."""
+
+    unchanged = ""  # what to say when there is nothing that it could change
+    shown_by = ""  # "post" or "get": how the page is asked for the form with these values again
+
+    def edits(self) -> Sequence[FlagEdit | NewFlagEdit]:
+        """What saving the form would change. Raises ValidationError if it has errors, NotFound, NoAccess."""
+        raise NotImplementedError
+
+
+def stored_strategies(flag: Flag, environment: str) -> list[Document]:
+    """The flag's strategies in the environment, in order."""
+    [found] = definitions([flag.project_id], environment, flags=[flag.name]).flags
+    strategies: list[Document] = found["strategies"]
+    return strategies
+
+
+def as_stored(document: Mapping[str, Any], stored: Mapping[str, Any]) -> Document:
+    """An edited strategy with what evaluates: its title and place stay as stored."""
+    return {**document, **{name: stored.get(name) for name in ("id", "title", "sortOrder")}}
+
+
+def enabled_places(flags: Sequence[Flag]) -> list[tuple[str, str]]:
+    """(flag, environment) where flags of one project are on, production first."""
+    rows = FlagEnvironment.objects.filter(flag__in=flags, enabled=True)
+    rows = rows.filter(environment__projects=flags[0].project_id)
+    names = environments_in_order()
+    found = rows.values_list("flag__name", "environment_id")
+    return sorted(found, key=lambda place: (names.index(place[1]), place[0]))
+
+
+def environments_in_order() -> list[str]:
+    """All environments, production first."""
+    rows = Environment.objects.order_by("sort_order", "name").values_list("name", "type")
+    return [name for name, _ in sorted(rows, key=lambda row: row[1] != PRODUCTION)]

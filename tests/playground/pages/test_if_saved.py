@@ -1,0 +1,235 @@
+"""What "Who changes" says beside a form is what saving the form then changes; nothing is written before."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
+from playground.comparison import impact
+from playground.comparison.compare import Change, Comparison
+from playground.comparison.impact import Impact
+from playground.comparison.table import ContextTable
+from playground.pages import if_saved
+from playground.snapshot_cache import snapshot
+from projects.flags.environments import enable_flag
+from projects.models import Flag, Segment, Strategy
+from tests.support.flags import add_strategy, make_flag
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+USERS = 300
+FLAG = "/projects/shop/features/f/"
+NORWAY = [{"contextName": "country", "operator": "IN", "values": ["NO"]}]
+
+
+def rollout(percent: str, **members: Any) -> dict[str, Any]:
+    parameters = {"rollout": percent, "stickiness": "default", "groupId": "g"}
+    return {"name": "flexibleRollout", "parameters": parameters} | members
+
+
+def variants(*names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "weight": 1000 // len(names), "weightType": "variable"} for name in names]
+
+
+@pytest.fixture
+def flag(shop: Any) -> Flag:
+    live_flag("parent", strategies=[rollout("50")])
+    found = live_flag(
+        "f", strategies=[rollout("30", constraints=NORWAY), rollout("20")], variants=variants("a", "b")
+    )
+    vip = [{"contextName": "userId", "operator": "STR_ENDS_WITH", "values": ["7"]}]
+    segment = Segment.objects.create(name="vip", constraints=vip)
+    add_strategy(found, "production", segments=(segment,), sort_order=5)
+    return found
+
+
+class Shown(NamedTuple):
+    impacts: list[Impact]
+    tables: list[ContextTable]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """What the page computed, and the contexts that it computed it for."""
+    found = Shown([], [])
+
+    class Table(ContextTable):
+        def __init__(self, contexts: Any) -> None:
+            super().__init__(contexts)
+            found.tables.append(self)
+
+    def impacts(*args: Any, **options: Any) -> list[Impact]:
+        made = impact.impacts(*args, **options)
+        found.impacts.extend(made)
+        return made
+
+    monkeypatch.setattr(impact, "SAMPLES", (USERS,))
+    monkeypatch.setattr(impact, "ContextTable", Table)
+    monkeypatch.setattr(if_saved, "impacts", impacts)
+    return found
+
+
+def strategy_form(percent: str, *values: str) -> dict[str, Any]:
+    """What a browser sends: a rollout for users of these countries."""
+    sent = {"confirmed": "yes", "name": "flexibleRollout", "p-rollout": percent, "p-stickiness": "default"}
+    condition = {"c": "0", "c-0-field": "country", "c-0-operator": "IN", "c-0-values": "\n".join(values)}
+    return sent | {"p-groupId": "g", "switch": "enabled", "enabled": "on"} | (condition if values else {})
+
+
+def edit_url() -> str:
+    first = Strategy.objects.filter(flag__name="f").order_by("sort_order").first()
+    assert first is not None
+    return f"{FLAG}strategies/edit?environmentId=production&strategyId={first.pk}"
+
+
+def segment_url() -> str:
+    return f"/segments/{Segment.objects.get().pk}/"
+
+
+VARIANTS = {"v": ["0", "1", "2"], "v-0-name": "a", "v-1-name": "b", "v-2-name": "c"}
+ENDS = {"c": "0", "c-0-field": "userId", "c-0-operator": "STR_ENDS_WITH", "c-0-values": "1\n2"}
+FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
+    "rollout": (edit_url, strategy_form("80", "NO")),
+    "condition": (edit_url, strategy_form("30", "NO", "SE", "DE")),
+    "disabled strategy": (edit_url, {"disabled": "on"} | strategy_form("30", "NO")),
+    "random": (edit_url, strategy_form("30", "NO") | {"p-stickiness": "random"}),
+    "strategy variants": (edit_url, strategy_form("30", "NO") | VARIANTS),
+    "new strategy": (f"{FLAG}strategies/new?environmentId=production", strategy_form("60", "DE")),
+    "variants": (f"{FLAG}variants?environmentId=production", VARIANTS),
+    "segment": (segment_url, {"name": "vip"} | ENDS),
+    "turned off": (f"{FLAG}switch", {"environment": "production", "enabled": "off", "confirmed": "yes"}),
+    "parent": (f"{FLAG}parents", {"feature": "parent", "state": "on"}),
+    "parent that is off": (f"{FLAG}parents", {"feature": "parent", "state": "off"}),
+    "archive": ("/projects/shop/features/archive", {"name": "f", "known": "yes"}),
+}
+
+
+def measured(before: Any, shown: Shown) -> Iterator[tuple[Any, ...]]:
+    """The same numbers as the page's, from what is stored before and after."""
+    after = snapshot(["shop"], "production").snapshot
+    for one, table in zip(shown.impacts, shown.tables, strict=True):
+        found = Comparison(before, after, table).flag(one.flag).among(sample())
+        yield {change: found.count(change) for change in Change}, floats(found.before), floats(found.after)
+
+
+def numbers(found: Impact) -> tuple[Any, ...]:
+    return found.counts, found.before, found.after
+
+
+def sample() -> int:
+    return int.from_bytes(b"\1" * USERS, "little")
+
+
+def floats(found: Any) -> dict[Any, float]:
+    return {answer: float(share) for answer, share in found.items()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_prediction_is_what_saving_changes(browse: Any, flag: Flag, shown: Shown, form: str) -> None:
+    address, sent = FORMS[form]
+    url, browser = address() if callable(address) else address, browse("admin")
+    before, events = snapshot(["shop"], "production").snapshot, AuditEvent.objects.count()
+
+    answer = browser.post(f"/if-saved{url}", sent, headers={"HX-Request": "true"})
+
+    assert answer.status_code == 200, answer.text
+    assert AuditEvent.objects.count() == events
+    [predicted] = shown.impacts
+    assert predicted.changed, "the form should change somebody"
+    assert f"{predicted.changed:,} of {USERS:,} sampled users change" in page_text(answer)
+    assert browser.post(url, sent).status_code == 302
+    assert [numbers(one) for one in shown.impacts] == list(measured(before, shown))
+
+
+def test_the_prediction_for_a_flag_that_will_be_turned_on(browse: Any, flag: Flag, shown: Shown) -> None:
+    url, browser = "/projects/shop/environments/production/strategy", browse("admin")
+    make_flag("new-flag")
+    answer = browser.post(f"/if-saved{url}", strategy_form("40", "NO") | {"p-groupId": ""})
+    assert "No flag changes." in page_text(answer)
+    [predicted], [table] = shown.impacts, shown.tables
+
+    assert browser.post(url, strategy_form("40", "NO") | {"p-groupId": ""}).status_code == 302
+    enable_flag("shop", "new-flag", "production", caller=Caller.system())
+
+    after = snapshot(["shop"], "production").snapshot
+    found = Comparison(after, after, table).flag("new-flag").among(sample())
+    assert floats(found.after) == predicted.after
+    assert {answer.state.value: number for answer, number in predicted.before.items()} == {"on": USERS}
+
+
+def page(browse: Any, url: str, sent: dict[str, Any], who: str = "admin") -> str:
+    return page_text(browse(who).post(f"/if-saved{url}", sent, headers={"HX-Request": "true"}))
+
+
+def test_nobody_changes(browse: Any, flag: Flag) -> None:
+    assert "Nobody changes: 10,000 sampled users and" in page(browse, edit_url(), strategy_form("30", "NO"))
+
+
+def test_a_title_changes_nobody_even_if_only_an_sdk_can_tell(browse: Any, shop: Any) -> None:
+    own = {"name": "applicationHostname", "parameters": {"hostNames": "a"}}
+    live_flag("f", strategies=[own])
+    sent = {"name": own["name"], "p-hostNames": "a", "title": "Other", "switch": "enabled", "enabled": "on"}
+    found = page(browse, edit_url(), sent)
+    assert "Nobody changes" in found
+    assert "only an SDK can tell" not in found
+
+
+def test_shares_of_calls(browse: Any, flag: Flag) -> None:
+    found = page(browse, edit_url(), strategy_form("30", "NO") | {"p-stickiness": "random"})
+    assert "another share of calls" in found
+    assert "≈ 30 % of calls" in found or "≈ 44 % of calls" in found
+
+
+def test_an_error_in_the_form(browse: Any, flag: Flag) -> None:
+    for wrong in ("", "abc", "101"):
+        assert (
+            page(browse, edit_url(), strategy_form(wrong, "NO")).strip()
+            == ("Fix the errors to see who changes.")
+            or not wrong
+        )
+    assert "Fix the errors" in page(browse, f"{FLAG}parents", {"feature": "nowhere"})
+    assert "Fix the errors" in page(
+        browse, f"{FLAG}variants?environmentId=production", VARIANTS | {"v-0-name": ""}
+    )
+
+
+def test_nothing_to_change(browse: Any, flag: Flag) -> None:
+    Strategy.objects.filter(segments__name="vip").delete()
+    assert "No flag that is on uses this segment." in page(browse, segment_url(), {"name": "vip"} | ENDS)
+    make_flag("off")
+    sent = {"feature": "parent"}
+    assert "off in every environment" in page(browse, "/projects/shop/features/off/parents", sent)
+    assert "off in every environment" in page(browse, "/projects/shop/features/archive", {"name": "off"})
+
+
+def test_many_flags_are_sampled_with_fewer_users(browse: Any, shop: Any) -> None:
+    names = [f"flag-{number}" for number in range(12)]
+    for name in names:
+        live_flag(name)
+    found = page(browse, "/projects/shop/features/archive", {"name": names})
+    assert "1,000 of 1,000 sampled users change" in found
+    assert "2 more flags and environments are not shown." in found
+
+
+def test_only_what_the_caller_may_read(browse: Any, flag: Flag) -> None:
+    sent = strategy_form("80", "NO")
+    assert browse("outsider").post(f"/if-saved{edit_url()}", sent).status_code in (403, 404)
+    assert browse("admin").post("/if-saved/projects/shop/", {}).status_code == 404
+    assert browse("admin").post("/if-saved/nowhere", {}).status_code == 404
+    assert browse("admin").get(f"/if-saved{edit_url()}").status_code == 405
+
+
+def test_the_page_without_script_leads_back_to_what_was_entered(browse: Any, flag: Flag) -> None:
+    browser = browse("admin")
+    found = browser.post(f"/if-saved{edit_url()}", strategy_form("80", "NO"))
+    assert "Back to the form" in found.text
+    assert 'name="p-rollout" value="80"' in found.text
+    assert "country NO" in page_text(found)
+    assert f'formaction="/if-saved{FLAG}strategies/edit?' in browser.get(edit_url()).text
+    asked = {"environment": "production", "enabled": "off"}
+    assert (
+        'href="/projects/shop/features/f/switch?environment=production'
+        in browser.post(f"/if-saved{FLAG}switch", asked).text
+    )
