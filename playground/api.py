@@ -16,6 +16,9 @@ from playground.comparison.answer import compared
 from playground.comparison.request import CompareBody
 from playground.queries import advanced_features, known_revisions, playground_answer
 from playground.request import read_request
+from playground.saved_contexts import serializers as saved_schema
+from playground.saved_contexts.expectations import checked_for
+from playground.saved_contexts.report import check_document
 from playground.snapshot_cache import snapshot_at
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
@@ -29,7 +32,7 @@ class PlaygroundViewSet(ViewSet):
     """Everybody may evaluate the flags of projects that they can read."""
 
     tags = ("Playground",)
-    permissions = {"create": None, "advanced": None, "compare": None}
+    permissions = {"create": None, "advanced": None, "compare": None, "check_expectations": None}
 
     @extend_schema(
         operation_id="getPlayground",
@@ -92,6 +95,24 @@ class PlaygroundViewSet(ViewSet):
     @action(detail=False, methods=["post"])
     def compare(self, request: ApiRequest) -> Response:
         return Response(compared(self.caller, self.validated(CompareBody)))
+
+    @extend_schema(
+        operation_id="checkExpectations",
+        summary="Check what saved contexts expect of flags",
+        description=saved_schema.CHECK_DESCRIPTION,
+        request=saved_schema.CheckBody,
+        responses={200: saved_schema.CheckResponse},
+        examples=[
+            OpenApiExample("In production", value={"environments": ["production"]}, request_only=True),
+            OpenApiExample(
+                "Not met", value=saved_schema.CHECK_EXAMPLE, response_only=True, status_codes=["200"]
+            ),
+        ],
+    )
+    @action(detail=False, methods=["post"], url_path="check-expectations")
+    def check_expectations(self, request: ApiRequest) -> Response:
+        body = self.validated(saved_schema.CheckBody)
+        return Response(check_document(checked_for(self.caller, body)))
 
 
 def context_of(body: Any) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class SavedContext(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, null=True, blank=True, related_name="saved_contexts")
     context = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
+    expectations = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -143,7 +143,10 @@ class Comparison:
         changes = chain.from_iterable(
             islice(self._changes(found, change), each) for change in (*CHANGES, Change.UNKNOWN)
         )
-        reasons = _Reasons(self._before.snapshot, found.name), _Reasons(self._after.snapshot, found.name)
+        reasons = (
+            FlagReasons(self._before.snapshot, found.name),
+            FlagReasons(self._after.snapshot, found.name),
+        )
         for position, change, old, new in islice(changes, start, limit):
             context = self.table.contexts[position]
             before, after = (each.of(context) for each in reasons)
@@ -159,7 +162,7 @@ class Comparison:
             yield position, change, old, new
 
 
-class _Reasons:
+class FlagReasons:
     """The reasons for the results of one flag in one state."""
 
     def __init__(self, snapshot: Snapshot, name: str) -> None:

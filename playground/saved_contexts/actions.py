@@ -4,7 +4,7 @@ They change no evaluation. In a project, those who may change its flags may chan
 who may change context fields everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flagadmin.audit.events import EventType
@@ -16,9 +16,16 @@ from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext
 from playground.saved_contexts.documents import saved_context_document
-from playground.saved_contexts.queries import visible_contexts
-from playground.saved_contexts.rules import MOST_IN_A_PROJECT, saved_context_problems
-from projects.access import check_project, projects_with
+from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
+from playground.saved_contexts.rules import (
+    MOST_IN_A_PROJECT,
+    Known,
+    expectation_documents,
+    expectation_problems,
+    saved_context_problems,
+)
+from projects.access import check_project, projects_with, readable_flags
+from projects.models import Environment
 from projects.project_scope import check_scope, lock_scope, name_is_free
 
 EVERYWHERE = Permission.UPDATE_CONTEXT_FIELD
@@ -29,6 +36,7 @@ OWN_PROJECT = Permission.UPDATE_FEATURE
 def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedContext:
     """``values`` are keyed by model field. Raises ValidationError, NameExists, NoAccess."""
     saved = SavedContext(**values, created_by=caller.name)
+    saved.expectations = expectation_documents(saved.expectations)
     check_may_change(caller, saved.project_id)
     if saved.project_id:
         check_project(caller, saved.project_id)
@@ -36,6 +44,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     if SavedContext.objects.filter(project=saved.project_id).count() >= MOST_IN_A_PROJECT:
         where = f"project {saved.project_id}" if saved.project_id else "no project"
         raise ValidationError(f"There are {MOST_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
+    _check(saved, caller)
     _save(saved, caller)
     record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
     return saved
@@ -51,10 +60,14 @@ def update_saved_context(
     """
     saved = _access_for_update(caller, context_id)
     before = saved_context_document(saved)
-    check_expected(expected, before)
+    check_expected(expected, shown_document(caller, saved))
+    visible = visible_expectations(caller, [saved])[saved.pk]
     for key, value in changes.items():
         setattr(saved, key, value)
-    _check(saved)
+    if "expectations" in changes:
+        kept = [one for one in before["expectations"] if one not in visible]
+        saved.expectations = expectation_documents([*changes["expectations"], *kept])
+    _check(saved, caller, stored=before["expectations"])
     if any(before[key] != value for key, value in saved_context_document(saved).items()):
         _save(saved, caller)
         after = saved_context_document(saved)
@@ -67,7 +80,7 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
     """Raises NotFound, NoAccess, EditConflict."""
     saved = _access_for_update(caller, context_id)
     before = saved_context_document(saved)
-    check_expected(expected, before)
+    check_expected(expected, shown_document(caller, saved))
     record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
     saved.delete()
 
@@ -111,15 +124,27 @@ def _access_for_update(caller: Caller, context_id: int) -> SavedContext:
     return saved
 
 
-def _check(saved: SavedContext) -> None:
+def _check(saved: SavedContext, caller: Caller, stored: Sequence[Mapping[str, Any]] = ()) -> None:
     """Normalises and validates. Raises ValidationError with every problem."""
     saved.name, saved.note = saved.name.strip(), saved.note.strip()
-    if problems := list(saved_context_problems(saved)):
+    problems = list(saved_context_problems(saved))
+    if saved.expectations != list(stored):
+        known = _known(caller, saved.expectations)
+        problems += expectation_problems(
+            saved.expectations, stored=stored, project=saved.project_id, known=known
+        )
+    if problems:
         raise ValidationError.of(problems)
 
 
+def _known(caller: Caller, expectations: Sequence[Mapping[str, Any]]) -> Known:
+    named = {one["flag"] for one in expectations}
+    flags = readable_flags(caller).filter(name__in=named, archived_at=None)
+    environments = Environment.objects.values_list("name", flat=True)
+    return Known(dict(flags.values_list("name", "project_id")), set(environments))
+
+
 def _save(saved: SavedContext, caller: Caller) -> None:
-    _check(saved)
     saved.updated_by = caller.name
     with name_is_free(f"A saved context named {saved.name} already exists."):
         saved.save()

@@ -15,6 +15,7 @@ def saved_context_document(saved: SavedContext) -> Document:
         "project": saved.project_id,
         "context": saved.context,
         "note": saved.note,
+        "expectations": saved.expectations,
         "createdBy": saved.created_by,
         "createdAt": iso(saved.created_at),
         "updatedBy": saved.updated_by,

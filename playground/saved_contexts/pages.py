@@ -18,9 +18,8 @@ from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, ne
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import as_json, flat, read_query
 from playground.saved_contexts import actions
-from playground.saved_contexts.documents import saved_context_document
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
-from playground.saved_contexts.queries import visible_contexts
+from playground.saved_contexts.queries import shown_document, visible_contexts
 from projects.access import readable_projects
 from projects.history.queries import readable_events
 
@@ -154,7 +153,7 @@ class EditSavedContext(EditPage, SavedContextPage):
         return events.filter(type=EventType.SAVED_CONTEXT_UPDATED, after__id=self.saved.pk)
 
     def current_document(self) -> dict[str, Any]:
-        return saved_context_document(self.saved)
+        return shown_document(self.caller, self.saved)
 
     def get_initial(self) -> dict[str, Any]:
         return {"name": self.saved.name, "note": self.saved.note, "context": as_json(self.saved.context)}
@@ -182,8 +181,8 @@ class EditSavedContext(EditPage, SavedContextPage):
         )
 
     def curl(self) -> str:
-        document = saved_context_document(self.saved)
-        body = {key: document[key] for key in ("name", "context", "note")}
+        document = shown_document(self.caller, self.saved)
+        body = {key: document[key] for key in ("name", "context", "note", "expectations")}
         return curl_for(self.request, "PUT", f"{API}/{self.saved.pk}", body)
 
 

@@ -1,12 +1,14 @@
 """Reads saved contexts."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from django.db.models import QuerySet
 
 from flagadmin.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
+from playground.saved_contexts.documents import Document, saved_context_document
+from projects.models import Flag
 from projects.project_scope import visible
 
 
@@ -27,3 +29,32 @@ def named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[Save
         ]
     )
     return [found[name] for name in wanted]
+
+
+def visible_expectations(caller: Caller, contexts: Collection[SavedContext]) -> dict[int, list[Document]]:
+    """The expectations of each saved context, without those of flags in projects that the caller may not read."""
+    named = {one["flag"] for saved in contexts for one in saved.expectations}
+    if caller.readable_projects is None or not named:
+        return {saved.pk: list(saved.expectations) for saved in contexts}
+    projects = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id"))
+
+    def is_visible(saved: SavedContext, flag: str) -> bool:
+        # A flag that is gone was one of the project's, where the context belongs to one.
+        return caller.can_read(projects[flag]) if flag in projects else saved.project_id is not None
+
+    return {
+        saved.pk: [one for one in saved.expectations if is_visible(saved, one["flag"])] for saved in contexts
+    }
+
+
+def shown_documents(caller: Caller, found: Iterable[SavedContext]) -> Iterator[Document]:
+    """The documents without expectations of flags that the caller may not know of."""
+    contexts = list(found)
+    expectations = visible_expectations(caller, contexts)
+    for saved in contexts:
+        yield saved_context_document(saved) | {"expectations": expectations[saved.pk]}
+
+
+def shown_document(caller: Caller, saved: SavedContext) -> Document:
+    [document] = shown_documents(caller, [saved])
+    return document

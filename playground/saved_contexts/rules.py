@@ -1,6 +1,8 @@
 """Validation rules for saved contexts, used by the API and the console."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
@@ -10,8 +12,17 @@ from playground.request import read_context
 
 LONGEST_NAME, LONGEST_NOTE = 100, 2_000  # characters
 LONGEST_CONTEXT = 100_000  # bytes of JSON
+MOST_EXPECTATIONS = 100
 MOST_IN_A_PROJECT = 1_000
 """As many can also belong to no project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What expectations may name: flags that the caller may read, with their project, and environments."""
+
+    flags: Mapping[str, str]
+    environments: Collection[str]
 
 
 def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
@@ -30,3 +41,49 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
         yield Problem("context", "must not contain a NUL character (\\u0000)")
     if len(stored) > LONGEST_CONTEXT:
         yield Problem("context", f"must have at most {LONGEST_CONTEXT:,} bytes as JSON")
+
+
+def expectation_documents(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Expectations as they are stored."""
+    return [
+        {
+            "flag": one["flag"],
+            "environment": one["environment"],
+            "enabled": one["enabled"],
+            "variant": one.get("variant") or None,
+        }
+        for one in given
+    ]
+
+
+def expectation_problems(
+    expectations: Sequence[Mapping[str, Any]],
+    *,
+    stored: Sequence[Mapping[str, Any]],
+    project: str | None,
+    known: Known,
+) -> Iterator[Problem]:
+    """Problems of the expectations of a saved context. Those already stored may name what has gone since."""
+    if len(expectations) > MOST_EXPECTATIONS:
+        yield Problem("expectations", f"must have at most {MOST_EXPECTATIONS} entries")
+        return
+    places: set[tuple[str, str]] = set()
+    for index, one in enumerate(expectations):
+        path, place = f"expectations[{index}]", (one["flag"], one["environment"])
+        if place in places:
+            yield Problem(path, f"{place[0]} has another expectation in {place[1]}")
+        places.add(place)
+        if one["variant"] and not one["enabled"]:
+            yield Problem(f"{path}.variant", "a flag that is off gives no variant")
+        if one not in stored:
+            yield from _unknown_problems(one, path, project, known)
+
+
+def _unknown_problems(
+    one: Mapping[str, Any], path: str, project: str | None, known: Known
+) -> Iterator[Problem]:
+    flag, environment = one["flag"], one["environment"]
+    if flag not in known.flags or (project and known.flags[flag] != project):
+        yield Problem(f"{path}.flag", f"flag {flag} not found" + (f" in {project}" if project else ""))
+    if environment not in known.environments:
+        yield Problem(f"{path}.environment", f"environment {environment} not found")

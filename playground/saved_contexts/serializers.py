@@ -5,7 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
-from flagadmin.http.fields import Body, NullableText
+from flagadmin.http.fields import Body, ListOf, NullableText
+from playground.openapi import OutcomeField
 from playground.request import MOST_FIELDS
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
 
@@ -17,10 +18,18 @@ class AnyContext(s.JSONField):
     """A context as the playground takes it."""
 
 
+class ExpectationBody(Body):
+    flag = s.CharField()
+    environment = s.CharField()
+    enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
+    variant = s.CharField(required=False, allow_null=True, help_text="Of a flag that is on; null: any.")
+
+
 class SavedContextChanges(Body):
     name = s.CharField(max_length=LONGEST_NAME, required=False)
     context = AnyContext(required=False)  # type: ignore[assignment]  # a field's name, not DRF's own
     note = NullableText(max_length=LONGEST_NOTE, required=False)
+    expectations = ExpectationBody(many=True, required=False, help_text="All that it expects of flags.")
 
 
 class SavedContextBody(SavedContextChanges):
@@ -40,6 +49,7 @@ class SavedContextRecord(s.Serializer[Any]):
     project = s.CharField(allow_null=True)
     context = AnyContext()  # type: ignore[assignment]
     note = s.CharField()
+    expectations = ExpectationBody(many=True)
     createdBy = s.CharField()
     createdAt = s.DateTimeField()
     updatedBy = s.CharField()
@@ -50,11 +60,74 @@ class SavedContextList(s.Serializer[Any]):
     contexts = SavedContextRecord(many=True)
 
 
+class CheckBody(Body):
+    projects = ListOf(
+        child=s.CharField(),
+        required=False,
+        allow_null=True,
+        help_text="Only flags of these; all you can read.",
+    )
+    environments = ListOf(child=s.CharField(), required=False, help_text="Only in these.")
+    contexts = ListOf(child=s.CharField(), required=False, help_text="Only what these saved contexts expect.")
+
+
+class ActualResult(s.Serializer[Any]):
+    isEnabled = OutcomeField()
+    variant = s.CharField(allow_null=True)
+    share = s.FloatField(help_text="The share of calls that give it: 1 if the result is not random.")
+
+
+class CheckedExpectation(s.Serializer[Any]):
+    savedContext = s.CharField()
+    project = s.CharField()
+    flag = s.CharField()
+    environment = s.CharField()
+    enabled = s.BooleanField()
+    variant = s.CharField(allow_null=True)
+    met = s.BooleanField()
+    results = ActualResult(many=True)
+    reason = s.CharField()
+
+
+class CheckResponse(s.Serializer[Any]):
+    checked = s.IntegerField()
+    failed = s.IntegerField()
+    expectations = CheckedExpectation(many=True)
+
+
+CHECK_DESCRIPTION = """\
+Checks what saved contexts expect against what is stored now: for each expectation whether it is `met`, what the flag
+gives, and why. `failed` counts those that are not met. An expectation is met if every call gives what it says; a result
+that is random, or that only an SDK can tell, does not meet it. A flag that does not exist, or is archived, is off.
+
+Everybody may check expectations of flags that they can read. `manage.py check_expectations` does the same in a
+pipeline, and can check an export as if it were imported.
+"""
+CHECK_EXAMPLE: dict[str, Any] = {
+    "checked": 1,
+    "failed": 1,
+    "expectations": [
+        {
+            "savedContext": "Norwegian beta user",
+            "project": "checkout",
+            "flag": "checkout-redesign",
+            "environment": "production",
+            "enabled": True,
+            "variant": "blue",
+            "met": False,
+            "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+            "reason": "userId 42 is in bucket 92 and the rollout stops at 10 %",
+        }
+    ],
+}
 REQUEST_EXAMPLE: dict[str, Any] = {
     "name": "Norwegian beta user",
     "project": "checkout",
     "context": {"userId": "42", "properties": {"country": "NO", "plan": "beta"}},
     "note": "Pays by invoice.",
+    "expectations": [
+        {"flag": "checkout-redesign", "environment": "production", "enabled": True, "variant": "blue"}
+    ],
 }
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "id": 1,

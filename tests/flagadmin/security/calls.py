@@ -17,6 +17,7 @@ HARMLESS = {
     ("post", "/api/admin/features/validate"),
     ("post", "/api/admin/playground"),
     ("post", "/api/admin/playground/advanced"),
+    ("post", "/api/admin/playground/check-expectations"),
     ("post", "/api/admin/playground/compare"),
     ("post", "/api/admin/projects/<str:project_id>/context/validate"),
     ("post", "/api/admin/projects/<str:project_id>/favorites"),

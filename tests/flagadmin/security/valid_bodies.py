@@ -55,7 +55,13 @@ ROLE = {
     "name": "Switcher", "description": "d", "type": "custom",
     "permissions": [{"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "production"}],
 }  # fmt: skip
-SAVED_CONTEXT = {"name": "Bea", "context": {"userId": "42", "properties": {"plan": "pro"}}, "note": "d"}
+EXPECTED = [{"flag": "cart", "environment": "production", "enabled": True, "variant": "blue"}]
+SAVED_CONTEXT = {
+    "name": "Bea",
+    "context": {"userId": "42", "properties": {"plan": "pro"}},
+    "note": "d",
+    "expectations": EXPECTED,
+}
 SEGMENT = {"name": "adults", "description": "d", "constraints": CONSTRAINTS, "project": "shop"}
 STRATEGY_TYPE = {
     "description": "d",
@@ -125,6 +131,9 @@ _PLACE = f"{_FLAG}/environments/<str:environment>"
 VALID: dict[str, Any] = {
     f"post {_ADMIN}/playground": QUESTION | {"environment": "production"},
     f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
+    f"post {_ADMIN}/playground/check-expectations": {
+        "projects": ["shop"], "environments": ["production"], "contexts": [],
+    },
     f"post {_ADMIN}/playground/contexts": SAVED_CONTEXT | {"project": "shop"},
     f"put {_ADMIN}/playground/contexts/<str:context_id>": SAVED_CONTEXT,
     f"post {_ADMIN}/playground/compare": {

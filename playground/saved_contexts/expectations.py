@@ -1,0 +1,194 @@
+"""Checks what saved contexts expect: that a flag is on or off for them in an environment, with a variant."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.db.transactions import consistent_reads
+from flagadmin.errors import ValidationError, check_problems
+from groups.access import Caller
+from playground.comparison.compare import FlagReasons
+from playground.comparison.results import StateResults
+from playground.comparison.shares import Answer, Shares
+from playground.comparison.table import ContextTable
+from playground.engine.compilation import compile_snapshot
+from playground.engine.context import Context, PointInTime
+from playground.engine.outcomes import State
+from playground.engine.snapshot import Snapshot
+from playground.models import SavedContext
+from playground.queries import project_problems
+from playground.saved_contexts.queries import named_contexts, visible_contexts, visible_expectations
+from projects.access import environment_problems
+from projects.definitions import Definitions, definitions
+from projects.models import Flag
+from projects.revision import revisions, revisions_and_environments
+
+MOST_CHECKED = 10_000
+"""Expectations of one check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a saved context expects of a flag. Without a variant, any will do."""
+
+    saved: SavedContext
+    project: str
+    flag: str
+    environment: str
+    enabled: bool
+    variant: str | None
+
+    @property
+    def words(self) -> str:
+        """`on, variant blue`."""
+        return answer_words(Answer(State.ON if self.enabled else State.OFF, self.variant))
+
+    def is_met_by(self, shares: Shares) -> bool:
+        """Whether every call gives what is expected."""
+        state = State.ON if self.enabled else State.OFF
+        return all(
+            answer.state is state and self.variant in (None, answer.variant) for answer, share in shares
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An expectation with the result that the flag has, and why."""
+
+    expectation: Expectation
+    met: bool
+    shares: Shares
+    reason: str
+
+    @property
+    def actual(self) -> str:
+        """`off`, or `on for 30 % of calls, off for 70 % of calls`."""
+        return shares_words(self.shares)
+
+    @property
+    def sentence(self) -> str:
+        """`checkout-redesign is off in production for Norwegian beta user, expected on`."""
+        one = self.expectation
+        return f"{one.flag} is {self.actual} in {one.environment} for {one.saved.name}, expected {one.words}"
+
+
+def answer_words(answer: Answer) -> str:
+    if answer.state is State.UNKNOWN:
+        return "for an SDK to tell"
+    return f"{answer.state.value}, variant {answer.variant}" if answer.variant else answer.state.value
+
+
+def shares_words(shares: Shares) -> str:
+    if len(shares) == 1:
+        return answer_words(shares[0][0])
+    return "; ".join(
+        f"{answer_words(answer)} for {float(100 * share):.3g} % of calls" for answer, share in shares
+    )
+
+
+def expectations_of(
+    caller: Caller,
+    *,
+    projects: Collection[str] | None = None,
+    environments: Collection[str] | None = None,
+    contexts: Sequence[SavedContext] | None = None,
+) -> list[Expectation]:
+    """What saved contexts expect of flags that the caller may read, by context. Two or three queries.
+
+    Optionally only of flags of these projects, in these environments, or what these contexts expect.
+    """
+    saved = list(visible_contexts(caller).exclude(expectations=[])) if contexts is None else contexts
+    visible = visible_expectations(caller, saved)
+    named = {one["flag"] for listed in visible.values() for one in listed}
+    owners = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id")) if named else {}
+    found = [
+        Expectation(saved=each, project=owners.get(one["flag"], each.project_id or ""), **one)
+        for each in saved
+        for one in visible[each.pk]
+    ]
+    return [
+        one
+        for one in found
+        if (projects is None or one.project in projects)
+        and (environments is None or one.environment in environments)
+    ]
+
+
+def chosen_expectations(caller: Caller, given: Mapping[str, Any]) -> list[Expectation]:
+    """Those of the `projects`, `environments` and `contexts` given. Raises ValidationError for unknown ones."""
+    projects, environments = given.get("projects"), given.get("environments")
+    current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
+    places = {f"environments[{index}]": name for index, name in enumerate(environments or ())}
+    check_problems([*project_problems(caller, projects, current), *environment_problems(places, known)])
+    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else None
+    return expectations_of(caller, projects=projects, environments=environments, contexts=contexts)
+
+
+def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:
+    return check_expectations(caller, chosen_expectations(caller, given))
+
+
+def check_expectations(caller: Caller, expectations: Sequence[Expectation]) -> list[Checked]:
+    """Checks against what is stored now. Raises ValidationError if there are too many."""
+    if len(expectations) > MOST_CHECKED:
+        raise ValidationError(
+            f"This would check {len(expectations):,} expectations; the limit is {MOST_CHECKED:,}. "
+            "Name projects, environments or contexts."
+        )
+    flags: dict[str, set[str]] = defaultdict(set)
+    for one in expectations:
+        flags[one.environment].add(one.flag)
+    projects = list(revisions(caller.readable_projects)) if flags else []
+    with consistent_reads():
+        read = {
+            environment: stored_flags(projects, environment, names) for environment, names in flags.items()
+        }
+    snapshots = {environment: compiled(found, environment) for environment, found in read.items()}
+    return checked(expectations, snapshots, now=timezone.now())
+
+
+def stored_flags(projects: Iterable[str], environment: str, names: Collection[str]) -> Definitions:
+    """The definitions of these flags and of their parents."""
+    projects = list(projects)
+    found = definitions(projects, environment, flags=names)
+    parents = {parent["feature"] for flag in found.flags for parent in flag["dependencies"]} - set(names)
+    if not parents:
+        return found
+    above = definitions(projects, environment, flags=parents)
+    return Definitions([*found.flags, *above.flags], found.segments | above.segments)
+
+
+def compiled(read: Definitions, environment: str) -> Snapshot:
+    flags = sorted(read.flags, key=lambda flag: flag["name"])
+    return compile_snapshot(flags, read.segments, environment=environment)
+
+
+def checked(
+    expectations: Iterable[Expectation], snapshots: Mapping[str, Snapshot], *, now: PointInTime
+) -> list[Checked]:
+    """Each expectation with what the flag gives in the snapshot of its environment, in the same order."""
+    expectations = list(expectations)
+    found: dict[int, Checked] = {}
+    for environment, snapshot in snapshots.items():
+        places = [place for place, one in enumerate(expectations) if one.environment == environment]
+        saved = {expectations[place].saved.pk: expectations[place].saved for place in places}
+        position = {key: index for index, key in enumerate(saved)}
+        contexts = [Context(each.context).at(now) for each in saved.values()]
+        results = StateResults(snapshot, ContextTable(contexts))
+        reasons: dict[str, FlagReasons] = {}
+        for place in places:
+            one = expectations[place]
+            here = position[one.saved.pk]
+            shares = _shares_at(results, one.flag, here)
+            why = reasons.setdefault(one.flag, FlagReasons(snapshot, one.flag))
+            met = one.is_met_by(shares)
+            found[place] = Checked(one, met, shares, why.of(contexts[here]))
+    return [found[place] for place in sorted(found)]
+
+
+def _shares_at(results: StateResults, flag: str, position: int) -> Shares:
+    masks = results.results(flag).items()
+    return next(shares for shares, mask in masks if mask >> (8 * position) & 1)
