@@ -26,30 +26,35 @@ class Definitions:
 
 # A raw cursor returns jsonb as text, which orjson parses fastest. Strategies and parents keep their order.
 _FLAGS = """
-SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]')
+SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]'),
+       f.archived_at IS NOT NULL
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s){only}
+ WHERE {where}
  ORDER BY f.name COLLATE "C"
 """
 _STRATEGIES = f"""
 SELECT s.flag_id, s.id::text,
        ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
   FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s) AND s.environment_id = %(environment)s{{only}}
+ WHERE {{where}} AND s.environment_id = %(environment)s
  ORDER BY s.flag_id, s.sort_order, s.id
 """  # noqa: S608 - columns of our own
 _PARENTS = """
 SELECT d.flag_id, p.name, d.enabled, d.variants
   FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s){only}
+ WHERE {where}
  ORDER BY d.flag_id, d.id
 """
 _SEGMENTS = """
 SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
 """
 
-_NAMED = " AND f.name = ANY(%(flags)s)"
+_IN_PROJECTS, _ACTIVE, _NAMED = (
+    "f.project_id = ANY(%(projects)s)",
+    "f.archived_at IS NULL",
+    "f.name = ANY(%(flags)s)",
+)
 
 
 def definitions(
@@ -66,10 +71,22 @@ def definitions(
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     if flags is not None:
         where["flags"] = list(flags)
+    return _read(where, segments)
+
+
+def all_definitions(environment: str, flags: Iterable[str] | None = None) -> Definitions:
+    """Like ``definitions``, of every project. Archived flags are among them; ``archived`` says which."""
+    where: dict[str, Any] = {"archived": True, "environment": environment}
+    if flags is not None:
+        where["flags"] = list(flags)
+    return _read(where)
+
+
+def _read(where: dict[str, Any], segments: Iterable[int] = ()) -> Definitions:
     with connection.cursor() as cursor:
         strategies, used = read_strategies(cursor, where)
         parents = read_parents(cursor, where)
-        cursor.execute(_only(_FLAGS, where), where)
+        cursor.execute(_narrowed(_FLAGS, where), where)
         found = [
             {
                 "name": name,
@@ -79,21 +96,27 @@ def definitions(
                 "variants": orjson.loads(variants),
                 "strategies": strategies.get(flag_id, []),
                 "dependencies": parents.get(flag_id, []),
+                **({"archived": archived} if "archived" in where else {}),
             }
-            for flag_id, name, project, impression_data, enabled, variants in cursor.fetchall()
+            for flag_id, name, project, impression_data, enabled, variants, archived in cursor.fetchall()
         ]
         documents = read_segments(cursor, used.union(segments))
     return Definitions(found, documents)
 
 
-def _only(statement: str, where: Mapping[str, Any]) -> str:
-    return statement.format(only=_NAMED if "flags" in where else "")
+def _narrowed(statement: str, where: Mapping[str, Any]) -> str:
+    conditions = [
+        *([_IN_PROJECTS] if "projects" in where else ()),
+        *(() if "archived" in where else [_ACTIVE]),
+        *([_NAMED] if "flags" in where else ()),
+    ]
+    return statement.format(where=" AND ".join(conditions or ["true"]))
 
 
 def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[Document]], set[int]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
     used: set[int] = set()
-    cursor.execute(_only(_STRATEGIES, where), where)
+    cursor.execute(_narrowed(_STRATEGIES, where), where)
     for flag_id, strategy_id, segments, *values in cursor.fetchall():
         used.update(segments)
         by_flag[flag_id].append(from_row(values, id=strategy_id, segments=segments))
@@ -102,7 +125,7 @@ def read_strategies(cursor: Any, where: dict[str, Any]) -> tuple[dict[int, list[
 
 def read_parents(cursor: Any, where: dict[str, Any]) -> dict[int, list[Document]]:
     by_flag: dict[int, list[Document]] = defaultdict(list)
-    cursor.execute(_only(_PARENTS, where), where)
+    cursor.execute(_narrowed(_PARENTS, where), where)
     for flag_id, parent, enabled, variants in cursor.fetchall():
         by_flag[flag_id].append({"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)})
     return by_flag

@@ -14,6 +14,8 @@ from typing import Any
 import pgtrigger
 from django.db import connection
 
+from flagadmin.db.transactions import AUDITED
+
 TOUCH_SQL = """
 CREATE SEQUENCE IF NOT EXISTS projects_revision_seq;
 CREATE OR REPLACE FUNCTION projects_touch(ids text[]) RETURNS void LANGUAGE sql AS $$
@@ -97,6 +99,30 @@ def project_triggers() -> list[pgtrigger.Trigger]:
         func="DELETE FROM projects_projectrevision WHERE project_id IN (SELECT id FROM old_rows); RETURN NULL;",
     )
     return [revision_triggers(["id"], OF_SELF)[0], forget]
+
+
+def outside_triggers() -> list[pgtrigger.Trigger]:
+    """A trigger that notes, at the end of a transaction, that it changed a project and recorded no audit event."""
+    changed = "coalesce(NEW.project_id, OLD.project_id)"
+    return [
+        pgtrigger.Trigger(
+            name="outside",
+            level=pgtrigger.Row,
+            when=pgtrigger.After,
+            operation=pgtrigger.Update | pgtrigger.Delete,
+            timing=pgtrigger.Deferred,
+            # Once for a transaction: for the number that the project has at its end.
+            func=f"""
+IF coalesce(current_setting('{AUDITED}', true), '') <> 'on' THEN
+    IF NOT EXISTS (SELECT FROM projects_projectrevision r
+                    WHERE r.project_id = {changed} AND r.revision <> NEW.revision) THEN
+        INSERT INTO projects_outsidechange (project_id, noticed_at) VALUES ({changed}, clock_timestamp());
+    END IF;
+END IF;
+RETURN NULL;
+""",  # noqa: S608 - names of our own
+        )
+    ]
 
 
 _REVISIONS = "SELECT project_id, revision FROM projects_projectrevision"

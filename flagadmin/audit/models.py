@@ -1,7 +1,10 @@
 """The model of audit events, which a database trigger keeps append-only."""
 
 import pgtrigger
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
+
+from flagadmin.db.transactions import AUDITED
 
 
 class AuditEvent(models.Model):
@@ -21,6 +24,11 @@ class AuditEvent(models.Model):
     subject = models.TextField(null=True, blank=True, help_text="Name of a subject that is no flag.")
     before = models.JSONField(null=True, blank=True)
     after = models.JSONField(null=True, blank=True)
+    earlier = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="What the past needs besides `before`. See projects.history.back.",
+    )
     request_id = models.CharField(max_length=64, blank=True)
 
     class Meta:
@@ -34,6 +42,8 @@ class AuditEvent(models.Model):
             models.Index(
                 fields=["request_id", "-id"], name="audit_request", condition=~models.Q(request_id="")
             ),
+            # Events lie in the order of their time, so this is a few bytes for thousands of them.
+            BrinIndex(fields=["created_at"], name="audit_moment", pages_per_range=32),
         ]
         triggers = [
             pgtrigger.Protect(name="append_only", operation=pgtrigger.Update | pgtrigger.Delete),
@@ -45,6 +55,14 @@ class AuditEvent(models.Model):
                 # The test runner empties its databases between tests, so the trigger does not apply to them.
                 func="IF current_database() NOT LIKE 'test%' THEN "
                 "RAISE EXCEPTION 'audit events are append-only'; END IF; RETURN NULL;",
+            ),
+            # projects.revision notes changes of transactions that record no event.
+            pgtrigger.Trigger(
+                name="audited",
+                level=pgtrigger.Statement,
+                when=pgtrigger.After,
+                operation=pgtrigger.Insert,
+                func=f"PERFORM set_config('{AUDITED}', 'on', true); RETURN NULL;",
             ),
         ]
 

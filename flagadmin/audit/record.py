@@ -32,6 +32,7 @@ class Event:
     subject: str | None = None
     before: Any = None
     after: Any = None
+    earlier: Any = None
 
 
 def record(event: Event, *, actor: Actor) -> None:
@@ -58,6 +59,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
                 subject=event.subject,
                 before=event.before,
                 after=event.after,
+                earlier=event.earlier,
                 request_id=identifier,
             )
             for event in events
@@ -91,6 +93,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
                 event.subject,
                 _json(event.before),
                 _json(event.after),
+                _json(event.earlier),
                 identifier,
             )
             for event in events
@@ -109,6 +112,7 @@ _COPIED = (
     "subject",
     "before",
     "after",
+    "earlier",
     "request_id",
 )
 
@@ -122,8 +126,8 @@ def _json(document: Any) -> str | None:
 def record_selected(kind: EventType, select: str, params: Sequence[Any], *, actor: Actor) -> int:
     """Records one event for each row of the query ``select``, in its order. Returns their number.
 
-    The rows are copied within the database. ``select`` returns project, feature and before (jsonb), in this
-    order. It must not contain user input.
+    The rows are copied within the database. ``select`` returns project, feature, before and earlier (jsonb), in
+    this order. It must not contain user input.
     """
     if not transaction.get_connection().in_atomic_block:
         raise transaction.TransactionManagementError(
@@ -133,7 +137,7 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters
-            "(type, created_at, actor_id, actor_name, request_id, project, feature, before) "
+            "(type, created_at, actor_id, actor_name, request_id, project, feature, before, earlier) "
             f"SELECT %s, %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
             [*own, *params],
         )

@@ -15,6 +15,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from flagadmin.db.transactions import AUDITED
+
 MAGIC = b"PGDMP"
 ARCHIVE = ("--no-owner", "--no-privileges")
 _APPLIED = re.compile(r"^\d+\t([\w.]+)\t(\w+)\t", re.MULTILINE)
@@ -43,7 +45,9 @@ BEGIN
 END $$;
 """
 # Runs after a restore: gives every project a new revision, so that no running server uses a cached snapshot.
+# The events of the backup tell how its flags became what they are.
 _RENEW = """
+SET LOCAL {audited} = 'on';
 SELECT setval('public.projects_revision_seq', greatest(
     {last}, (SELECT last_value FROM public.projects_revision_seq)));
 UPDATE public.projects_projectrevision SET revision = nextval('public.projects_revision_seq');
@@ -71,7 +75,7 @@ def restore(path: Path) -> None:
     """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
     check_archive(path)
     last = _last_revision()
-    script = [_CLEAR.encode(), _sql_of(path), _RENEW.format(last=last).encode()]
+    script = [_CLEAR.encode(), _sql_of(path), _RENEW.format(last=last, audited=AUDITED).encode()]
     connection.close()
     _run(
         [tool("psql"), "--quiet", "--no-psqlrc", "--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"],

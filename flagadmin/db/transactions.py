@@ -15,6 +15,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ATTEMPTS = 5
+AUDITED = "flagadmin.audited"
+"""The setting, local to a transaction, that says that it has recorded an audit event."""
 DEADLOCK, SERIALIZATION_FAILURE, LOCK_NOT_AVAILABLE = "40P01", "40001", "55P03"
 FOREIGN_KEY_VIOLATION, UNIQUE_VIOLATION = "23503", "23505"
 

@@ -226,6 +226,7 @@ def _flag_events(plan: Plan) -> Iterator[Event]:
             feature=flag.name,
             before=flag.before,
             after=flag.after,
+            earlier=flag.earlier,
         )
 
 

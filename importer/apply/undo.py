@@ -178,7 +178,9 @@ def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
 
 def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     now = timezone.now()
-    numbered = [(plan.stored.id, plan) for plan in plans if plan.stored is not None]
+    deleted = _untouched(plans, run)
+    rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
+    numbered = [(plan.stored.id, plan) for plan in rest if plan.stored is not None]
     archived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=True)]
     revived = [flag_id for flag_id, plan in numbered if _becomes(plan, archived=False)]
     rows.update_flags(numbered, now)
@@ -186,10 +188,9 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     rows.write_details(numbered, project=run.project, environment=run.environment, now=now)
     rows.end_archived_stage(revived)
     rows.write_stages([], archived, now)
-    check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
-    deleted = _untouched(plans, run)
+    # As they are: the event about them says what they were.
     remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
-    rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
+    check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
     copy_all(_events(rest, run), actor=caller)
 
 
@@ -212,6 +213,7 @@ def _events(plans: list[FlagPlan], run: ImportRun) -> Iterator[Event]:
             feature=plan.name,
             before=plan.before,
             after=plan.after,
+            earlier=plan.earlier,
         )
     yield Event(
         type=EventType.IMPORT_UNDONE,

@@ -48,6 +48,13 @@ class FlagPlan:
         return self.stored.document if self.stored and self.after is not None else None
 
     @property
+    def earlier(self) -> Document | None:
+        """What the audit event keeps besides ``before``: ids, and whether an archived flag was on."""
+        if self.stored is None or self.before is None:
+            return None
+        return {"strategyIds": self.stored.strategy_ids, "enabled": self.stored.switched_on}
+
+    @property
     def becomes_archived(self) -> bool:
         return bool(self.after and self.after["archived"] and not (self.before and self.before["archived"]))
 

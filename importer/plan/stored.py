@@ -21,7 +21,7 @@ Document = dict[str, Any]
 class StoredFlag:
     """A stored flag. ``document`` is None for a flag of another project, which an import cannot change.
 
-    ``strategy_ids`` are in the order of the document's strategies.
+    ``strategy_ids`` are in the order of the document's strategies. ``switched_on``: on, were it not archived.
     """
 
     id: int
@@ -30,11 +30,12 @@ class StoredFlag:
     archived: bool
     document: Document | None = None
     strategy_ids: list[str] = field(default_factory=list)
+    switched_on: bool = False
 
 
 _FLAGS = """
 SELECT f.id, f.name, f.project_id, f.archived_at IS NOT NULL, f.type, f.description, f.stale, f.impression_data,
-       coalesce(e.enabled AND f.archived_at IS NULL, false), e.variants
+       coalesce(e.enabled AND f.archived_at IS NULL, false), e.variants, coalesce(e.enabled, false)
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
  WHERE f.name = ANY(%(names)s)
@@ -69,8 +70,8 @@ def read_flags(names: Collection[str], *, project: str, environment: str) -> dic
     with connection.cursor() as cursor:
         cursor.execute(_FLAGS, {"names": list(names), "environment": environment})
         stored = {}
-        for flag_id, name, owner, is_archived, *values in cursor.fetchall():
-            flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived)
+        for flag_id, name, owner, is_archived, *values, switched_on in cursor.fetchall():
+            flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=switched_on)
             if owner == project:
                 flag.document = _document(is_archived, *values)
         _add_details(cursor, stored.values(), environment)

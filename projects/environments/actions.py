@@ -4,6 +4,7 @@ Environments belong to the whole installation, so only admins may change them.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from flagadmin.audit.events import EventType
@@ -15,6 +16,7 @@ from groups.access import Caller
 from groups.models import ApiToken
 from groups.permissions import Permission
 from projects.access import access_environment, unknown_environment
+from projects.definitions import all_definitions
 from projects.environments.rules import environment_problems
 from projects.flags.bulk_delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
@@ -87,10 +89,22 @@ def delete_environment(name: str, *, expected: Expected = None, caller: Caller) 
     before = environment_document(environment)
     check_expected(expected, before)
     check_environment_is_unused(environment)
+    event = _event(EventType.ENVIRONMENT_DELETED, environment, before=before)
+    earlier = {"flags": _configured(name)}
     remove_rows(Strategy.objects.filter(environment=environment))
     remove_rows(FlagEnvironment.objects.filter(environment=environment))
     environment.delete()
-    _record(EventType.ENVIRONMENT_DELETED, environment, caller, before=before)
+    record(replace(event, earlier=earlier), actor=caller)
+
+
+def _configured(environment: str) -> dict[str, Any]:
+    """What flags have in an environment, by name, without those that have nothing."""
+    parts = ("enabled", "variants", "strategies")
+    return {
+        flag["name"]: {part: flag[part] for part in parts}
+        for flag in all_definitions(environment).flags
+        if any(flag[part] for part in parts)
+    }
 
 
 def check_environment_is_unused(environment: Environment) -> None:

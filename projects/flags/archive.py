@@ -3,7 +3,8 @@
 Each action handles many flags with few queries.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.utils import timezone
 
@@ -65,10 +66,15 @@ def revive_flags(project_id: str, names: Iterable[str], *, caller: Caller) -> li
     ids = [flag.pk for flag in archived]
     for flag in archived:
         flag.archived_at = None
-    FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True).update(enabled=False)
+    on = FlagEnvironment.objects.filter(flag_id__in=ids, enabled=True)
+    were_on = defaultdict(list)
+    for flag_id, environment in on.order_by("environment_id").values_list("flag_id", "environment_id"):
+        were_on[flag_id].append(environment)
+    if were_on:
+        on.update(enabled=False)
     LifecycleStage.objects.filter(flag_id__in=ids, stage=ARCHIVED).delete()
     Flag.objects.filter(pk__in=ids).update(archived_at=None)
-    record_all(_events(EventType.FEATURE_REVIVED, archived), actor=caller)
+    record_all(_events(EventType.FEATURE_REVIVED, archived, were_on), actor=caller)
     return archived
 
 
@@ -113,5 +119,16 @@ def _access(project_id: str, names: Iterable[str], permission: Permission, *, ca
     return flags
 
 
-def _events(kind: EventType, flags: Sequence[Flag]) -> Iterable[Event]:
-    return [Event(type=kind, project=flag.project_id, feature=flag.name) for flag in flags]
+def _events(
+    kind: EventType, flags: Sequence[Flag], were_on: Mapping[int, list[str]] | None = None
+) -> Iterable[Event]:
+    """``were_on`` are environments in which the flags were on."""
+    return [
+        Event(
+            type=kind,
+            project=flag.project_id,
+            feature=flag.name,
+            earlier={"on": were_on.get(flag.pk, [])} if were_on is not None else None,
+        )
+        for flag in flags
+    ]

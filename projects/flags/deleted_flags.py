@@ -44,18 +44,28 @@ parents AS (
     SELECT d.flag_id, json_agg(json_build_object(
                'feature', p.name, 'enabled', d.enabled, 'variants', d.variants) ORDER BY d.id) AS listed
       FROM projects_dependency d JOIN gone ON gone.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
+     GROUP BY 1),
+children AS (
+    SELECT d.parent_id AS flag_id, json_object_agg(c.name, (
+               SELECT json_agg(json_build_object('feature', p.name, 'enabled', a.enabled, 'variants', a.variants)
+                               ORDER BY a.id)
+                 FROM projects_dependency a JOIN projects_flag p ON p.id = a.parent_id
+                WHERE a.flag_id = c.id)) AS listed
+      FROM projects_dependency d JOIN gone ON gone.id = d.parent_id JOIN projects_flag c ON c.id = d.flag_id
      GROUP BY 1)
 SELECT gone.project_id, gone.name, json_build_object(
            'name', gone.name, 'description', gone.description, 'type', gone.type, 'project', gone.project_id,
            'stale', gone.stale, 'impressionData', gone.impression_data, 'archived', gone.archived_at IS NOT NULL,
            'createdAt', {created_at}, 'archivedAt', {archived_at},
            'environments', coalesce(environments.listed, '[]'), 'tags', coalesce(tags.listed, '[]'),
-           'links', coalesce(links.listed, '[]'), 'dependencies', coalesce(parents.listed, '[]'))::jsonb
+           'links', coalesce(links.listed, '[]'), 'dependencies', coalesce(parents.listed, '[]'))::jsonb,
+       jsonb_build_object('children', children.listed)
   FROM gone
   LEFT JOIN environments ON environments.flag_id = gone.id
   LEFT JOIN tags ON tags.flag_id = gone.id
   LEFT JOIN links ON links.flag_id = gone.id
   LEFT JOIN parents ON parents.flag_id = gone.id
+  LEFT JOIN children ON children.flag_id = gone.id
  ORDER BY gone.name COLLATE "C"
 """
 # Same format as flagadmin.http.timestamps.iso.
@@ -63,7 +73,7 @@ _ISO = "to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'
 
 
 def removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:
-    """A SELECT of (project, flag, document) for these flags, ordered by name, and its parameters."""
+    """A SELECT of (project, flag, document, all parents of each child) for these flags by name, and its parameters."""
     inner, params = flags.order_by().values("pk").query.sql_with_params()
     select = _DOCUMENTS.format(
         flags=inner,

@@ -33,7 +33,8 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
     parent = readable_flags(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     assert parent is not None
-    before = Dependency.objects.filter(flag=flag, parent=parent).first()
+    rows = _rows(flag)
+    before = next((row for row in rows if row.parent_id == parent.pk), None)
     Dependency.objects.update_or_create(
         flag=flag,
         parent=parent,
@@ -46,6 +47,7 @@ def add_dependency(project_id: str, name: str, given: Mapping[str, Any], *, call
             feature=name,
             before=_document(before) if before else None,
             after=document,
+            earlier={"dependencies": [_document(row) for row in rows]},
         ),
         actor=caller,
     )
@@ -75,18 +77,19 @@ def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:
 def remove_dependency(project_id: str, name: str, parent: str, *, caller: Caller) -> None:
     """Removes one parent. Raises NoAccess, and NotFound also if the flag does not depend on ``parent``."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    found = Dependency.objects.filter(flag=flag, parent__name=parent).select_related("parent").first()
-    if found is None:
+    rows = _rows(flag)
+    found = [row for row in rows if row.parent.name == parent]
+    if not found:
         raise NotFound(f"{name} does not depend on {parent}.")
-    _remove(flag, [found], caller=caller)
+    _remove(flag, found, rows, caller=caller)
 
 
 @transactional
 def clear_dependencies(project_id: str, name: str, *, caller: Caller) -> None:
     """Removes all parents of the flag. Raises NotFound, NoAccess."""
     flag = access_flag_for_update(caller, project_id, name, Permission.UPDATE_FEATURE_DEPENDENCY)
-    found = list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
-    _remove(flag, found, caller=caller)
+    rows = _rows(flag)
+    _remove(flag, rows, rows, caller=caller)
 
 
 def possible_parents(flag: Flag, *, most: int | None = None) -> list[str]:
@@ -111,13 +114,19 @@ def variant_names(flag: Flag) -> list[str]:
     return sorted({variant["name"] for variants in lists for variant in variants})
 
 
-def _remove(flag: Flag, rows: list[Dependency], *, caller: Caller) -> None:
+def _rows(flag: Flag) -> list[Dependency]:
+    return list(Dependency.objects.filter(flag=flag).select_related("parent").order_by("id"))
+
+
+def _remove(flag: Flag, rows: list[Dependency], all_rows: list[Dependency], *, caller: Caller) -> None:
+    earlier = {"dependencies": [_document(row) for row in all_rows]}
     events = [
         Event(
             type=EventType.FEATURE_DEPENDENCY_REMOVED,
             project=flag.project_id,
             feature=flag.name,
             before=_document(row),
+            earlier=earlier,
         )
         for row in rows
     ]

@@ -101,13 +101,14 @@ def edit_variants(
     """Like ``set_variants``, but ``edit`` computes the new list from the one stored for the locked flag."""
     permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
     flag, _ = _access(project_id, name, environment, permission, caller=caller)
-    row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=environment)
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=environment)
+    row = rows.first() or FlagEnvironment(flag=flag, environment_id=environment)
     check_expected(expected, row.variants)
     given = edit(row.variants)
     check_problems(variants_problems(given, ""))
     before, row.variants = row.variants, variants_document(given, row.variants)
     if row.variants != before:
-        row.save(update_fields=["variants"])
+        row.save()
         record(
             Event(
                 type=EventType.FEATURE_ENVIRONMENT_VARIANTS_UPDATED,

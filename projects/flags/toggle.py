@@ -25,11 +25,12 @@ def set_switch(flag: Flag, place: ProjectEnvironment, enabled: bool, *, caller: 
 
     The caller must have locked the flag and checked the permission.
     """
-    row, _ = FlagEnvironment.objects.get_or_create(flag=flag, environment_id=place.environment_id)
+    rows = FlagEnvironment.objects.filter(flag=flag, environment_id=place.environment_id)
+    row = rows.first() or FlagEnvironment(flag=flag, environment_id=place.environment_id)
     if row.enabled == enabled:
         return False
     row.enabled = enabled
-    row.save(update_fields=["enabled"])
+    row.save()
     kind = EventType.FEATURE_ENVIRONMENT_ENABLED if enabled else EventType.FEATURE_ENVIRONMENT_DISABLED
     record(
         Event(type=kind, project=flag.project_id, environment=place.environment_id, feature=flag.name),

@@ -25,7 +25,13 @@ from projects.models.flags import (
     FlagTag,
     LifecycleStage,
 )
-from projects.models.projects import Environment, Project, ProjectEnvironment, ProjectRevision
+from projects.models.projects import (
+    Environment,
+    OutsideChange,
+    Project,
+    ProjectEnvironment,
+    ProjectRevision,
+)
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
 from projects.models.tags import Tag, TagType
@@ -48,6 +54,7 @@ __all__ = [
     "IgnoredReport",
     "ImpactSeries",
     "LifecycleStage",
+    "OutsideChange",
     "Project",
     "ProjectApplication",
     "ProjectEnvironment",

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from projects.applications.usage_triggers import environment_usage_triggers
-from projects.revision import project_triggers
+from projects.revision import outside_triggers, project_triggers
 
 
 class Environment(models.Model):
@@ -90,6 +90,23 @@ class ProjectRevision(models.Model):
         indexes = [
             models.Index(fields=["project_id"], include=["revision"], name="project_revision_covering")
         ]
+        triggers = outside_triggers()
 
     def __str__(self) -> str:
         return f"{self.project_id} at {self.revision}"
+
+
+class OutsideChange(models.Model):
+    """A transaction that changed flags of a project and recorded no audit event: plain SQL, for example.
+
+    Written by a database trigger only. There is no foreign key: it outlives the project.
+    """
+
+    project_id = models.CharField(max_length=100)
+    noticed_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["project_id", "noticed_at"], name="outside_change_project")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id}, {self.noticed_at}"

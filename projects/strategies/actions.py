@@ -193,11 +193,12 @@ def order_strategies(
         if strategy_id not in strategies
     )
     before = _ids_in_order(strategies)
+    places = {identifier: strategy.sort_order for identifier, strategy in strategies.items()}
     for strategy_id, place in orders:
         strategies[strategy_id].sort_order = place
     Strategy.objects.bulk_update(strategies.values(), ["sort_order"])
     after = _ids_in_order(strategies)
-    if before != after:
+    if any(places[identifier] != strategy.sort_order for identifier, strategy in strategies.items()):
         record(
             Event(
                 type=EventType.FEATURE_STRATEGY_ORDER_CHANGED,
@@ -206,6 +207,7 @@ def order_strategies(
                 feature=name,
                 before={"strategyIds": before},
                 after={"strategyIds": after},
+                earlier={"sortOrders": places},
             ),
             actor=caller,
         )

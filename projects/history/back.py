@@ -1,0 +1,247 @@
+"""Goes back from the definitions of flags to earlier ones, by taking audit events back, the newest first.
+
+An event's ``before`` says what its subject was. What it leaves out is in ``earlier``, which the API does not show: ids
+of strategies that an import replaced, sort orders, where a revived flag was on, all parents of a flag, the children of
+a deleted one, what flags had in a deleted environment. Events of earlier versions have none; then ids are made up, and
+the order of parents may differ.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from flagadmin.audit.events import EventType as E
+from projects.strategies.fields import MEMBERS
+
+Document = dict[str, Any]
+
+
+class PastEvent(NamedTuple):
+    type: str
+    environment: str | None
+    feature: str | None
+    before: Any
+    after: Any
+    earlier: Any
+
+
+class Back:
+    """Definitions in an environment on the way back: ``flags`` by name, archived ones too, and changed ``segments``."""
+
+    def __init__(self, environment: str, flags: Iterable[Document]) -> None:
+        self.environment = environment
+        self.flags = {flag["name"]: flag for flag in flags}
+        self.segments: dict[int, Document] = {}
+
+    def take(self, event: PastEvent) -> None:
+        """Takes an event back. One about a flag that is not there changes nothing."""
+        if event.type in _WHOLE:
+            _WHOLE[event.type](self, event)
+        elif event.feature in self.flags and event.type in _PARTS:
+            _PARTS[event.type](self, self.flags[event.feature], event)
+
+    def active(self, projects: Iterable[str]) -> list[Document]:
+        """The flags that were active in these projects, as ``projects.definitions`` has them."""
+        within = set(projects)
+        found = [flag for flag in self.flags.values() if flag["project"] in within and not flag["archived"]]
+        return [
+            {
+                **{key: value for key, value in flag.items() if key != "archived"},
+                "strategies": sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"])),
+            }
+            for flag in sorted(found, key=lambda flag: flag["name"])
+        ]
+
+
+# The flag as a whole -----------------------------------------------------------------------------------------------
+
+
+def _created(back: Back, event: PastEvent) -> None:
+    back.flags.pop(event.feature or "", None)
+
+
+def _deleted(back: Back, event: PastEvent) -> None:
+    before = event.before
+    places = [place for place in before["environments"] if place["name"] == back.environment]
+    there: Document = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
+    back.flags[before["name"]] = {
+        "name": before["name"],
+        "project": before["project"],
+        "enabled": there["enabled"],
+        "impression_data": before["impressionData"],
+        "variants": there["variants"],
+        "strategies": [_strategy(each) for each in there["strategies"]],
+        "dependencies": _parents(before["dependencies"]),
+        "archived": before["archived"],
+    }
+    children: dict[str, list[Document]] = (event.earlier or {}).get("children") or {}
+    for child, parents in children.items():
+        if child in back.flags:
+            back.flags[child]["dependencies"] = _parents(parents)
+
+
+def _environment_deleted(back: Back, event: PastEvent) -> None:
+    if event.before["name"] != back.environment:
+        return
+    for name, there in ((event.earlier or {}).get("flags") or {}).items():
+        if name in back.flags:
+            back.flags[name] |= {**there, "strategies": [_strategy(each) for each in there["strategies"]]}
+
+
+def _segment(back: Back, event: PastEvent) -> None:
+    _set_segments(back, [event.before])
+
+
+def _project_deleted(back: Back, event: PastEvent) -> None:
+    _set_segments(back, event.before["segments"])
+
+
+def _set_segments(back: Back, documents: Iterable[Document]) -> None:
+    for each in documents:
+        back.segments[each["id"]] = {key: each[key] for key in ("id", "name", "constraints")}
+
+
+_WHOLE: dict[str, Callable[[Back, PastEvent], None]] = {
+    E.FEATURE_CREATED: _created,
+    E.FEATURE_DELETED: _deleted,
+    E.ENVIRONMENT_DELETED: _environment_deleted,
+    E.SEGMENT_UPDATED: _segment,
+    E.SEGMENT_DELETED: _segment,
+    E.PROJECT_DELETED: _project_deleted,
+}
+
+
+# Parts of a flag ---------------------------------------------------------------------------------------------------
+
+
+def _metadata(back: Back, flag: Document, event: PastEvent) -> None:
+    if event.before:
+        flag["impression_data"] = event.before["impressionData"]
+
+
+def _archived(back: Back, flag: Document, event: PastEvent) -> None:
+    flag["archived"] = False
+    _imported(back, flag, event)
+
+
+def _revived(back: Back, flag: Document, event: PastEvent) -> None:
+    flag["archived"] = True
+    if event.earlier and "on" in event.earlier:
+        flag["enabled"] = back.environment in event.earlier["on"]
+    _imported(back, flag, event)
+
+
+def _moved(back: Back, flag: Document, event: PastEvent) -> None:
+    flag["project"] = event.before["project"]
+
+
+def _turned(on: bool) -> Callable[[Back, Document, PastEvent], None]:
+    def turn(back: Back, flag: Document, event: PastEvent) -> None:
+        if event.environment == back.environment:
+            flag["enabled"] = on
+
+    return turn
+
+
+def _variants(back: Back, flag: Document, event: PastEvent) -> None:
+    if event.environment == back.environment:
+        flag["variants"] = event.before["variants"]
+
+
+def _one_strategy(back: Back, flag: Document, event: PastEvent) -> None:
+    """One was added (no ``before``), changed or removed (no ``after``)."""
+    if event.environment != back.environment:
+        return
+    rest = flag["strategies"]
+    if event.after is not None:
+        after = _strategy(event.after)
+        found = [each for each in rest if each["id"] == after["id"]] or [
+            each for each in rest if each | {"id": ""} == after | {"id": ""}
+        ]
+        rest = [each for each in rest if each not in found[:1]]
+    flag["strategies"] = rest if event.before is None else [*rest, _strategy(event.before)]
+
+
+def _order(back: Back, flag: Document, event: PastEvent) -> None:
+    if event.environment == back.environment:
+        places = (event.earlier or {}).get("sortOrders") or {
+            identifier: place for place, identifier in enumerate(event.before["strategyIds"])
+        }
+        for strategy in flag["strategies"]:
+            strategy["sortOrder"] = places.get(strategy["id"], strategy["sortOrder"])
+
+
+def _dependency(back: Back, flag: Document, event: PastEvent) -> None:
+    """One was added or changed, or removed (no ``after``)."""
+    if event.earlier is not None:
+        flag["dependencies"] = _parents(event.earlier["dependencies"])
+        return
+    rest = [
+        each for each in flag["dependencies"] if each["feature"] != (event.after or event.before)["feature"]
+    ]
+    flag["dependencies"] = rest if event.before is None else [*rest, *_parents([event.before])]
+
+
+def _imported(back: Back, flag: Document, event: PastEvent) -> None:
+    """An import or its undoing, which have the whole flag in one environment as ``before``."""
+    before = event.before
+    if not before:
+        return
+    flag["archived"] = before["archived"]
+    flag["impression_data"] = before["impressionData"]
+    flag["dependencies"] = _parents(before["parents"])
+    if event.environment == back.environment:
+        earlier = event.earlier or {}
+        ids = earlier.get("strategyIds") or [f"past-{n:03}" for n in range(len(before["strategies"]))]
+        flag["enabled"] = earlier.get("enabled", before["enabled"])
+        flag["variants"] = before["variants"]
+        flag["strategies"] = [
+            _strategy(each, identifier) for each, identifier in zip(before["strategies"], ids, strict=True)
+        ]
+
+
+_PARTS: dict[str, Callable[[Back, Document, PastEvent], None]] = {
+    E.FEATURE_METADATA_UPDATED: _metadata,
+    E.FEATURE_ARCHIVED: _archived,
+    E.FEATURE_REVIVED: _revived,
+    E.FEATURE_PROJECT_CHANGE: _moved,
+    E.FEATURE_ENVIRONMENT_ENABLED: _turned(False),
+    E.FEATURE_ENVIRONMENT_DISABLED: _turned(True),
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED: _variants,
+    E.FEATURE_STRATEGY_ADD: _one_strategy,
+    E.FEATURE_STRATEGY_UPDATE: _one_strategy,
+    E.FEATURE_STRATEGY_REMOVE: _one_strategy,
+    E.FEATURE_STRATEGY_ORDER_CHANGED: _order,
+    E.FEATURE_DEPENDENCY_ADDED: _dependency,
+    E.FEATURE_DEPENDENCY_REMOVED: _dependency,
+    E.FEATURE_IMPORTED: _imported,
+    E.IMPORT_UNDONE: _imported,
+}
+TYPES = [kind.value for kind in map(E, (*_WHOLE, *_PARTS))]
+"""The types of events that change definitions."""
+IN_ONE_ENVIRONMENT = [
+    E.FEATURE_ENVIRONMENT_ENABLED.value,
+    E.FEATURE_ENVIRONMENT_DISABLED.value,
+    E.FEATURE_ENVIRONMENT_VARIANTS_UPDATED.value,
+    E.FEATURE_STRATEGY_ADD.value,
+    E.FEATURE_STRATEGY_UPDATE.value,
+    E.FEATURE_STRATEGY_REMOVE.value,
+    E.FEATURE_STRATEGY_ORDER_CHANGED.value,
+    E.ENVIRONMENT_DELETED.value,
+]
+"""Those of them that change nothing in other environments."""
+
+
+# Documents ---------------------------------------------------------------------------------------------------------
+
+
+def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Document:
+    """With its members in the order in which definitions have them."""
+    return {
+        **{member: document[member] for member in MEMBERS},
+        "id": identifier or document["id"],
+        "segments": document["segments"],
+    }
+
+
+def _parents(documents: Iterable[Mapping[str, Any]]) -> list[Document]:
+    return [{key: each[key] for key in ("feature", "enabled", "variants")} for each in documents]

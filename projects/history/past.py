@@ -1,0 +1,143 @@
+"""The definitions of flags at a moment in the past, read from the audit events since then."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from django.db import connection
+from django.db.models import Count, Max, Min
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.db.transactions import consistent_reads
+from projects.definitions import Definitions, all_definitions, definitions, read_segments
+from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.models import OutsideChange
+
+# A flag that has left a project since has its later events in others. Segments of other projects may have been global.
+_EVENTS = """
+SELECT e.type, e.environment, e.feature, e.before, e.after, e.earlier
+  FROM audit_auditevent e
+ WHERE e.created_at > %(at)s AND e.type = ANY(%(types)s)
+   AND (e.environment = %(environment)s OR e.environment IS NULL OR e.type <> ALL(%(in_one)s))
+   AND (e.project = ANY(%(projects)s) OR e.type = ANY(%(anywhere)s)
+        OR e.feature IN (SELECT m.feature FROM audit_auditevent m
+                          WHERE m.created_at > %(at)s AND m.type = 'feature-project-change'
+                            AND m.before->>'project' = ANY(%(projects)s)))
+ ORDER BY e.id DESC
+"""
+_ANYWHERE = [
+    EventType.SEGMENT_UPDATED.value,
+    EventType.SEGMENT_DELETED.value,
+    EventType.PROJECT_DELETED.value,
+    EventType.ENVIRONMENT_DELETED.value,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What has changed since a moment: the ``names`` of flags, and of those that were there the ``flags`` as they were.
+
+    ``segments`` are as they were: all that have changed, and all that these flags used.
+    """
+
+    names: frozenset[str]
+    flags: list[Document]
+    segments: dict[int, Document]
+    changed_segments: frozenset[int]
+
+    def applied(self, now: Definitions, flags: Collection[str] | None = None) -> Definitions:
+        """Definitions as they were, from those that were read together with this."""
+        found = [flag for flag in self.flags if flags is None or flag["name"] in flags]
+        found += (flag for flag in now.flags if flag["name"] not in self.names)
+        used = {segment for flag in found for each in flag["strategies"] for segment in each["segments"]}
+        known = now.segments | self.segments
+        found.sort(key=lambda flag: flag["name"])
+        return Definitions(found, {key: known[key] for key in sorted(used & known.keys())})
+
+
+def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
+    """What flags of these projects were at a moment, if anything about them has changed since.
+
+    The projects are those of that moment; some may no longer exist. Seven statements in one transaction.
+    """
+    wanted = list(projects)
+    with consistent_reads():
+        events = list(_events(wanted, environment, at))
+        names = frozenset(_names(events))
+        back = Back(environment, all_definitions(environment, names).flags if names else ())
+        for event in events:
+            back.take(event)
+        flags = back.active(wanted)
+        used = {segment for flag in flags for each in flag["strategies"] for segment in each["segments"]}
+        with connection.cursor() as cursor:
+            stored = read_segments(cursor, used - back.segments.keys())
+    return Changed(names, flags, stored | back.segments, frozenset(back.segments))
+
+
+def _events(projects: list[str], environment: str, at: datetime) -> Iterator[PastEvent]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _EVENTS,
+            {
+                "at": at,
+                "types": TYPES,
+                "environment": environment,
+                "in_one": IN_ONE_ENVIRONMENT,
+                "projects": projects,
+                "anywhere": _ANYWHERE,
+            },
+        )
+        for kind, place, feature, *documents in cursor.fetchall():
+            # Without JSON's null, which no document is, a raw cursor returns text.
+            yield PastEvent(kind, place, feature, *(text and orjson.loads(text) for text in documents))
+
+
+def _names(events: Iterable[PastEvent]) -> Iterator[str]:
+    for event in events:
+        if event.feature is not None:
+            yield event.feature
+        if event.earlier is not None:
+            yield from event.earlier.get("children") or ()
+            yield from event.earlier.get("flags") or ()
+
+
+def definitions_at(
+    projects: Iterable[str], environment: str, at: datetime, flags: Collection[str] | None = None
+) -> Definitions:
+    """What ``projects.definitions`` gave at a moment: all flags, or those named."""
+    wanted = list(projects)
+    with consistent_reads():
+        changed = changed_since(wanted, environment, at)
+        now = definitions(wanted, environment, flags=flags)
+    return changed.applied(now, flags)
+
+
+def deleted_since(at: datetime) -> tuple[frozenset[str], frozenset[str]]:
+    """The projects and the environments that have been deleted since a moment."""
+    kinds = (EventType.PROJECT_DELETED.value, EventType.ENVIRONMENT_DELETED.value)
+    rows = AuditEvent.objects.filter(type__in=kinds, created_at__gt=at).order_by()
+    found: dict[str, set[Any]] = {kind: set() for kind in kinds}
+    for event in rows.only("type", "project", "before"):
+        before: Any = event.before
+        found[event.type].add(event.project or before["name"])
+    return frozenset(found[kinds[0]]), frozenset(found[kinds[1]])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedOutside:
+    """Changes of a project's flags that left no event: what there was before them is not known."""
+
+    project: str
+    count: int
+    first: datetime
+    last: datetime
+
+
+def changed_outside(projects: Iterable[str], since: datetime) -> list[ChangedOutside]:
+    rows = OutsideChange.objects.filter(project_id__in=list(projects), noticed_at__gt=since)
+    times = rows.order_by("project_id").values_list("project_id")
+    counted = times.annotate(Count("pk"), Min("noticed_at"), Max("noticed_at"))
+    return [ChangedOutside(*row) for row in counted]
