@@ -5,23 +5,15 @@ from typing import Any, NamedTuple, overload
 
 from django.http import QueryDict
 
+from flagadmin.console.charts import percent_text
 from flagadmin.console.lists import Column, Filter, Listing
-from playground.comparison.compare import Change, Example, Result
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.compare import Change, Example
 from playground.comparison.who_changes import COUNTED, ChangedFlag, WhoChanges
 from playground.engine.context import Context
-from playground.engine.outcomes import State
+from playground.pages.impact_view import KINDS, Side, Who, side_of, who_of
 from playground.pages.query import CONTEXT
-from playground.pages.tables import WORDS as STATES
-from playground.pages.tables import share_of_calls
 
-WORDS = {
-    Change.OFF_TO_ON: "off → on",
-    Change.ON_TO_OFF: "on → off",
-    Change.VARIANT: "another variant",
-    Change.SHARE: "another share of calls",
-    Change.UNKNOWN: "only an SDK can tell",
-}
+WORDS = {change: words for change, (_, words) in KINDS.items()}
 COLOURS = {Change.OFF_TO_ON: "y", Change.ON_TO_OFF: "n", Change.VARIANT: "v3", Change.SHARE: "v2"}
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
@@ -32,7 +24,6 @@ COLUMNS = (
 PER_PAGE = 25
 EXAMPLES_PER_PAGE = 50
 EXAMPLES = 4
-LONGEST = 200
 Explain = Callable[[str, Mapping[str, str]], str]
 
 
@@ -42,19 +33,10 @@ class Slice(NamedTuple):
     width: float
 
 
-class Shown(NamedTuple):
-    """What a context gets in one state."""
-
-    result: str
-    words: str
-    reason: str
-
-
 class ShownExample(NamedTuple):
-    name: str
-    others: str
-    before: Shown
-    after: Shown
+    who: Who
+    before: Side
+    after: Side
     link: str
 
 
@@ -175,15 +157,8 @@ class Changes:
 
     def shown(self, example: Example) -> ShownExample:
         context = self.found.context(example)
-        name = context.given.get("userId", "")
-        others = " · ".join(f"{field} {text}" for field, text in context.given.items() if field != "userId")
-        return ShownExample(
-            name=_cut(name or "no userId"),
-            others=_cut(others),
-            before=_shown(example.before),
-            after=_shown(example.after),
-            link=self.explain(example.flag, context.given),
-        )
+        link = self.explain(example.flag, context.given)
+        return ShownExample(who_of(context), side_of(example.before), side_of(example.after), link)
 
     # CSV -----------------------------------------------------------------------------------------------------
 
@@ -211,15 +186,15 @@ class Changes:
             ]
 
     def _example_cells(self, example: Example) -> list[Any]:
-        before, after = _shown(example.before), _shown(example.after)
+        before, after = side_of(example.before), side_of(example.after)
         return [
             example.flag,
             WORDS[example.change],
             context_text(self.found.context(example)),
             before.words,
-            example.before.reason,
+            before.reason,
             after.words,
-            example.after.reason,
+            after.reason,
         ]
 
 
@@ -255,13 +230,7 @@ def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def percent_of(part: float, whole: int) -> str:
-    """ "12.4 %", never rounded to 0 or 100 %."""
-    percent = 100 * part / max(1, whole)
-    if 0 < percent < 0.05:
-        return "< 0.1 %"
-    if 99.95 <= percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.1f} %" if percent % 1 else f"{percent:.0f} %"
+    return percent_text(100 * part / max(1, whole))
 
 
 def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
@@ -273,27 +242,3 @@ def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
             slices.append(Slice(colour, round(x, 2), round(width, 2)))
             x += width
     return slices
-
-
-def _shown(result: Result) -> Shown:
-    shares = result.shares
-    if len(shares) == 1:
-        [(answer, _)] = shares
-        return Shown(answer.state.value, answer_words(answer), _cut(result.reason))
-    return Shown("random", _cut(", ".join(_share_words(shares))), _cut(result.reason))
-
-
-def _share_words(shares: Shares) -> Iterator[str]:
-    on = [(answer, share) for answer, share in shares if answer.state is not State.OFF]
-    for answer, share in on:
-        what = "" if len(on) == 1 and answer.variant is None else f" {answer_words(answer)}"
-        yield f"{share_of_calls(float(share))}{what}"
-
-
-def answer_words(answer: Answer) -> str:
-    words = STATES[answer.state.value]
-    return f"{words} · {answer.variant}" if answer.variant else words
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -84,7 +84,7 @@ class ImpactView:
         if not (is_new or self.changed):
             del self.bars[1:]
         self.lines = [
-            Line(_who(context), _side(example.before), _side(example.after))
+            Line(who_of(context), side_of(example.before), side_of(example.after))
             for context, example in impact.examples
         ]
 
@@ -113,7 +113,7 @@ def _words(answer: Answer) -> str:
     return "Off" if answer.state is State.OFF else "Can't tell"
 
 
-def _side(result: Result) -> Side:
+def side_of(result: Result) -> Side:
     state, words = _result(result.shares)
     return Side(state, words, result.reason)
 
@@ -130,7 +130,7 @@ def _result(shares: Shares) -> tuple[str, str]:
     return "random", share_of_calls(float(sum(share for answer, share in shares if answer.state is State.ON)))
 
 
-def _who(context: Context) -> Who:
+def who_of(context: Context) -> Who:
     """A user by id, with the other fields behind it."""
     fields = dict(context.given)
     name = next((fields.pop(field) for field in ("userId", "sessionId") if fields.get(field)), "Anonymous")
