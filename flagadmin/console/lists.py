@@ -81,7 +81,6 @@ class Filter:
     name: str
     label: str
     options: Sequence[tuple[str, str]] | None = None
-    any_label: str = "all"
 
     def value(self, given: QueryDict) -> str:
         """The filter's value in the URL, "" for no filter. Raises ValidationError naming the options."""
@@ -90,7 +89,8 @@ class Filter:
             value = next((key for key, label in self.options if label == value), value)
         if value and self.options is not None and value not in dict(self.options):
             names = choices(key for key, _ in self.options)
-            raise ValidationError.at(self.name, f"{value} not found. Available: {names}.")
+            available = f"Available: {names}." if names else "There are none."
+            raise ValidationError.at(self.name, f"{value} not found. {available}")
         return value
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 
 from django import template
 
+from flagadmin.console import filter_chips
 from flagadmin.console import lists as pages
 
 register = template.Library()
@@ -28,3 +29,27 @@ def label_of(field: pages.Filter, value: str) -> str:
 def get(found: Mapping[str, Any], key: str) -> Any:
     """The value of a variable key, None without one."""
     return found.get(key)
+
+
+@register.filter
+def search_text(listing: pages.Listing[Any]) -> str:
+    return listing.given.get("q", "").strip()
+
+
+@register.filter
+def kept_filters(listing: pages.Listing[Any]) -> list[tuple[str, str]]:
+    """The hidden inputs of the search form: everything in the URL that it does not change."""
+    chosen = [(field.name, value) for field, value in listing.filters if value and field.name != "q"]
+    return [*listing.kept, *chosen]
+
+
+@register.filter
+def set_chips(listing: pages.Listing[Any]) -> list[filter_chips.SetChip]:
+    return filter_chips.set_chips(listing)
+
+
+@register.filter
+def free_chips(listing: pages.Listing[Any]) -> list[filter_chips.FreeChip]:
+    """A chip for each filter that is not set."""
+    names = [field.name for field, _ in listing.filters if field.options is not None]
+    return filter_chips.free_chips(listing, names)

@@ -65,7 +65,7 @@ def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
     """The flags' reports, filtered, sorted and paged in SQL. Unchanged flags are hidden by default."""
     filters = (
         Filter("q", "Find a flag"),
-        Filter("show", "Show", [("all", "everything")], any_label="what happens"),
+        Filter("show", "Flags", [("all", "all of the file")]),
     )
     text, show = (field.value(given) for field in filters)
     reports: QuerySet[FlagReport] = run.reports.order_by("id")

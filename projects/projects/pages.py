@@ -36,7 +36,7 @@ class ProjectsPage(ListPage):
         return self.request.GET.get("show") == "archived"
 
     def get_filters(self) -> Sequence[Filter]:
-        return (Filter("q", "Name or id"), Filter("favourite", "Favourites", [("mine", "mine only")]))
+        return (Filter("q", "Name or id"), Filter("favourite", "Favourites", [("mine", "mine")]))
 
     def rows(self, values: dict[str, str]) -> QuerySet[Any]:
         mine = FavouriteProject.objects.filter(user=self.caller.id, project=OuterRef("pk"))

@@ -79,12 +79,17 @@ def test_an_older_answer_that_comes_late_changes_nothing(visit):
     names_left(page, "Viewer")
 
 
-def test_a_choice_applies_at_once_and_what_stays_on_the_server_stays_on_the_page(visit):
+def test_a_chip_adds_a_filter_to_what_is_typed_and_removes_it(visit):
     page = visit("admin", ROLES)
-    page.get_by_label("Type").select_option("root")
-    expect(page).to_have_url(re.compile(r"\?type=root$"))
-    names_left(page, "Admin", "Editor", "Viewer")
+    page.locator("main input[type=search]").first.press_sequentially("e")
+    expect(page).to_have_url(re.compile("q=e$"))
+    page.locator(".bar summary", has_text="Type").click()
+    page.get_by_role("link", name="Root role, built in", exact=True).click()
+    expect(page).to_have_url(re.compile(r"\?q=e&type=root$"))
+    names_left(page, "Editor", "Viewer")
     expect(page.get_by_role("button", name="Filter")).to_be_hidden()
+    page.get_by_role("link", name="Remove filter Type: Root role, built in").click()
+    expect(page).to_have_url(re.compile(r"\?q=e$"))
 
 
 def test_a_refusal_leaves_the_list_and_says_why(visit):

@@ -334,7 +334,7 @@ function countExcluded() {
 function carryTicks() {
   const boxes = [...document.querySelectorAll("[data-exclude]")];
   const names = boxes.filter((box) => box.checked || box.type === "hidden").map((box) => box.value);
-  for (const link of document.querySelectorAll("[data-carry] thead a, [data-carry] ~ .pager a")) {
+  for (const link of document.querySelectorAll("[data-carry] thead a, [data-carry] ~ .pager a, .bar:has(~ [data-carry]) .filter")) {
     const url = new URL(link.href);
     url.searchParams.delete("flag");
     for (const name of names) url.searchParams.append("flag", name);

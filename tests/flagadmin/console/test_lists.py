@@ -110,3 +110,11 @@ def test_curl_names_other_methods():
     request = RequestFactory().get("/")
 
     assert curl_for(request, "DELETE", "/api/x").startswith("curl -X DELETE -H ")
+
+
+@pytest.mark.parametrize(
+    ("options", "available"), [([], "There are none."), ([("a:b", "a:b")], "Available: a:b.")]
+)
+def test_an_unknown_choice_is_told_with_what_there_is(options, available):
+    with pytest.raises(ValidationError, match=f"x not found. {available}"):
+        Filter("tag", "Tag", options).value(QueryDict("tag=x"))
