@@ -28,6 +28,7 @@ from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Flag, FlagEnvironment, Project
 
 MOST_LISTED = 20  # flags listed individually
+MOST_ADDRESS = 4000  # characters of the URL of a page for selected flags
 RECENT = timedelta(days=7)  # what was evaluated this recently is in use
 
 
@@ -94,6 +95,22 @@ class SelectedFlags(ConsolePage):
         self.check_permission(project.pk)
         self.all = "all" in given
         return selected_flags(project, given, archived=self.archived)
+
+    def ask(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        """Redirects to the page about the selected flags, so that reloading it submits nothing.
+
+        Answers with the page itself if its URL would be too long.
+        """
+        given = self.request.GET.copy()
+        given.update(self.request.POST)
+        for name in ("csrfmiddlewaretoken", *(["name"] if "matching" in given else [])):
+            given.pop(name, None)
+        address = f"{self.request.path}?{given.urlencode()}"
+        return HttpResponseRedirect(address) if len(address) <= MOST_ADDRESS else self.shown(flags)
+
+    def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        """The page about these flags."""
+        raise NotImplementedError
 
     def check_permission(self, project_id: str) -> None:
         self.caller.check(self.permission, project=project_id)
@@ -172,7 +189,7 @@ class ArchivePage(Drafting, SelectedFlags):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
         if "known" not in request.POST:
-            return self.shown(flags)
+            return self.ask(flags)
         try:
             return self.archive(flags)
         except AppError as error:
@@ -232,8 +249,12 @@ class DeletePage(SelectedFlags, ConfirmPage):
         return f"Deleted {counted(deleted)}.", f"{self.back()}?show=archived"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        asked = super().post if "known" in request.POST else self.get
-        return asked(request, *args, **kwargs)
+        if "known" in request.POST:
+            return super().post(request, *args, **kwargs)
+        return self.ask(self.flags(request.POST))
+
+    def shown(self, flags: Sequence[Flag]) -> HttpResponseBase:
+        return self.get(self.request)
 
     def curl(self) -> str:
         address = f"{api_path(self.kwargs['project_id'])}/delete"

@@ -49,7 +49,7 @@ class TogglePage(SelectedFlags):
         flags = self.flags(request.POST)
         try:
             if "confirmed" not in request.POST and self.changes(flags):
-                return self.shown(flags)
+                return self.ask(flags)
             self.turn(flags)
         except AppError as error:
             return self.shown(flags, status=error.status, refusal=error)
@@ -130,7 +130,7 @@ class TagsPage(SelectedFlags):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         flags = self.flags(request.POST)
         if request.POST.get("do") not in ("add", "remove"):
-            return self.shown(flags)
+            return self.ask(flags)
         try:
             self.change(flags)
         except AppError as error:

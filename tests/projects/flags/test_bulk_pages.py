@@ -5,6 +5,7 @@ import re
 import pytest
 
 from flagadmin.audit.models import AuditEvent
+from projects.flags import archive_pages
 from projects.models import Flag, FlagEnvironment, FlagTag
 from tests.support.flags import make_flag, switch_on
 from tests.support.page_text import page_text
@@ -85,6 +86,32 @@ def test_selecting_nothing_is_told(browse, flags, address):
     assert re.search("Select an (active|archived) flag of this project first.", page_text(answer))
 
 
+@pytest.mark.parametrize(
+    ("address", "given", "title"),
+    [
+        ("switch?environment=production", {"enabled": "on"}, "Turn on 2 flags in production"),
+        ("tags", {}, "Tag 2 flags"),
+        ("archive", {}, "Archive 2 flags"),
+        ("delete", {}, "Delete 2 flags"),
+    ],
+)
+def test_the_page_that_asks_has_an_address_so_that_a_reload_submits_nothing(
+    browse, flags, monkeypatch, address, given, title
+):
+    if address == "delete":
+        Flag.objects.update(archived_at="2026-01-01T00:00Z")
+    member, sent = browse("member"), {**TWO, **given, "next": "/projects/shop/?q=a"}
+
+    answer = member.post(f"{BULK}/{address}", sent)
+    assert answer.status_code == 302
+    shown = member.get(answer["Location"])
+    assert title in page_text(shown)
+    assert "/projects/shop/?q=a" in shown.text
+
+    monkeypatch.setattr(archive_pages, "MOST_ADDRESS", 10)
+    assert title in page_text(member.post(f"{BULK}/{address}", sent))
+
+
 def test_an_environment_that_is_not_there(browse, flags):
     assert turn(browse("member"), "on", "nosuch").status_code == 404
 
@@ -92,10 +119,10 @@ def test_an_environment_that_is_not_there(browse, flags):
 def test_tags_are_added_and_removed(browse, flags):
     member, tag = browse("member"), {"type": "simple", "value": "shop"}
 
-    assert "Tag 2 flags" in page_text(member.post(f"{BULK}/tags", TWO))
+    assert "Tag 2 flags" in page_text(member.post(f"{BULK}/tags", TWO, follow=True))
     member.post(f"{BULK}/tags", {**TWO, **tag, "do": "add"})
     assert FlagTag.objects.filter(value="shop").count() == 2
-    assert "Tags they have now: simple:shop" in page_text(member.post(f"{BULK}/tags", TWO))
+    assert "Tags they have now: simple:shop" in page_text(member.post(f"{BULK}/tags", TWO, follow=True))
     member.post(f"{BULK}/tags", {**TWO, **tag, "do": "remove"})
     assert FlagTag.objects.filter(value="shop").count() == 0
 

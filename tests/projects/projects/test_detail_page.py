@@ -152,7 +152,7 @@ def test_a_refusal_is_told_on_the_page_also_to_the_script(browse, flags):
 def test_flags_are_archived_after_a_page_that_says_who_uses_them(browse, flags):
     given = {"name": ["cart", "search"]}
 
-    asked = page_text(browse("member").post("/projects/shop/features/archive", given))
+    asked = page_text(browse("member").post("/projects/shop/features/archive", given, follow=True))
     assert "No application has evaluated them." in asked
     assert archived() == []
 
@@ -164,7 +164,7 @@ def test_flags_are_archived_after_a_page_that_says_who_uses_them(browse, flags):
 def test_flags_that_are_asked_for_are_archived_once_that_is_known(browse, flags):
     used(flags[0])
 
-    asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"})
+    asked = browse("member").post("/projects/shop/features/archive", {"name": "cart"}, follow=True)
 
     expected = 'cart was evaluated by portal-web just now. Once archived, applications get "off".'
     assert expected in page_text(asked)
@@ -195,7 +195,7 @@ def test_reviving_flags(browse, flags):
 def test_archived_flags_are_deleted_once_that_is_known(browse, flags):
     make_flag("old", archived=True)
 
-    asked = browse("member").post("/projects/shop/features/delete", {"name": ["old", "cart"]})
+    asked = browse("member").post("/projects/shop/features/delete", {"name": ["old", "cart"]}, follow=True)
 
     assert "Delete flag old" in page_text(asked)
     assert Flag.objects.filter(name="old").exists()
