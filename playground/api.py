@@ -84,6 +84,7 @@ class PlaygroundViewSet(ViewSet):
         responses={200: comparison_schema.CompareResponse},
         examples=[
             OpenApiExample("A draft", value=comparison_schema.REQUEST_EXAMPLE, request_only=True),
+            OpenApiExample("The past", value=comparison_schema.PAST_EXAMPLE, request_only=True),
             OpenApiExample(
                 "Who changes",
                 value=comparison_schema.RESPONSE_EXAMPLE,

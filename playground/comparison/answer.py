@@ -13,6 +13,7 @@ from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
 from playground.comparison.contexts import generated, synthetic
+from playground.comparison.past import notes_on, readable_past
 from playground.comparison.request import explicit_contexts, read_state
 from playground.comparison.shares import Answer
 from playground.comparison.states import State, documents, snapshots
@@ -21,8 +22,6 @@ from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.queries import known_revisions
-from playground.request import PlaygroundRequest
 from playground.saved_contexts.queries import named_contexts
 
 MOST_GENERATED = 1_000
@@ -40,20 +39,25 @@ class Asked(NamedTuple):
     names: list[str]
     contexts: list[Context]
     saved: Sequence[SavedContext]
+    notes: list[str]
 
 
 def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
     """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much."""
     places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
-    query = PlaygroundRequest(list(places.values()), body.get("projects"), {}, {})
-    current = known_revisions(caller, query, places)
-    states = [read_state(body[place], place, current) for place in ("from", "to")]
+    times = {f"{place}.environment": body[place]["at"] for place in ("from", "to") if "at" in body[place]}
+    current, moments = readable_past(caller, body.get("projects"), places, times)
+    states = [
+        read_state(body[place], place, current, moments.get(f"{place}.environment"))
+        for place in ("from", "to")
+    ]
     before, after = snapshots(current, states)
     names = _names(body.get("flag"), before, after)
     check_size(len(names), _most_contexts(body["contexts"]))
     saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
     contexts = _contexts(body["contexts"], saved, current, states, names, (before, after))
-    return Asked(before, after, names, contexts, saved)
+    notes = [note for moment in moments.values() for note in notes_on(moment)]
+    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)))
 
 
 @gc_paused
@@ -62,7 +66,8 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     given = asked(caller, body)
     comparison = Comparison(given.before, given.after, ContextTable(given.contexts))
     limit = body.get("limit", EXAMPLES)
-    return written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
+    answer = written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
+    return answer | ({"notes": given.notes} if given.notes else {})
 
 
 def written(

@@ -9,8 +9,13 @@ from playground.openapi import OutcomeField
 DESCRIPTION = """\
 Evaluates flags in two states for the same contexts, and says how many get something else, who, and why.
 
-A state is what is stored in an environment now, or what would be stored there once a `draft` is saved: a flag with
-other strategies, variants or parents, turned on or off, or archived; or segments with other constraints.
+A state is what is stored in an environment now; what was there at a moment in the past (`at`); or what would be stored
+there once a `draft` is saved: a flag with other strategies, variants or parents, turned on or off, or archived; or
+segments with other constraints.
+
+The past is read from the audit events: flags, segments and parents as they were, also of flags and environments that
+have been deleted since; of deleted projects for admins only. Where flags were changed outside flagadmin since then,
+`notes` says when; without such changes there are no `notes`. In both states, `currentTime` is now unless given.
 
 `contexts` are given (`explicit`), saved ones by their names (`saved`), made from the rules of the flags so that each is
 met and missed (`generated`), a number of users with ids of their own (`synthetic`), or several of these; the same
@@ -74,6 +79,9 @@ class CompareResponse(s.Serializer[Any]):
     counts = Counts()
     flags = ComparedFlag(many=True)
     examples = ComparedExample(many=True)
+    notes = s.ListField(
+        child=s.CharField(), required=False, help_text="Changes since then whose past is not known."
+    )
 
 
 REQUEST_EXAMPLE: dict[str, Any] = {
@@ -89,6 +97,11 @@ REQUEST_EXAMPLE: dict[str, Any] = {
     },
     "flag": "dark-theme",
     "contexts": {"explicit": [{"userId": "42"}, {"userId": "7"}]},
+}
+PAST_EXAMPLE: dict[str, Any] = {
+    "from": {"environment": "production", "at": "2026-11-21T14:03:00Z"},
+    "to": {"environment": "production"},
+    "contexts": {"explicit": [{"userId": "42"}]},
 }
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "contexts": 2,

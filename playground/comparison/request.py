@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.errors import Problem, ValidationError, check_problems
 from flagadmin.http.fields import Body, ListOf
+from playground.comparison.past import FUTURE, Moment
 from playground.comparison.states import State
 from playground.engine.context import Context, PointInTime
 from playground.request import kind_of, read_context
@@ -55,9 +58,22 @@ class DraftBody(Body):
 
 class StateBody(Body):
     environment = serializers.CharField()
+    at = serializers.DateTimeField(
+        required=False, help_text="A moment in the past. Without an offset, it is in UTC."
+    )
     draft = DraftBody(
         required=False, help_text="An edit that is not saved. Members not given stay as stored."
     )
+
+    def validate_at(self, at: datetime) -> datetime:
+        if at > timezone.now():
+            raise serializers.ValidationError(FUTURE)
+        return at
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "at" in attrs and "draft" in attrs:
+            raise serializers.ValidationError({"draft": "cannot be saved in the past: leave out at"})
+        return attrs
 
 
 @extend_schema_field(
@@ -123,11 +139,13 @@ def explicit_contexts(given: Any, now: PointInTime) -> list[Context]:
     return [Context(context).at(now) for context in read]
 
 
-def read_state(given: Mapping[str, Any], path: str, projects: Mapping[str, int]) -> State:
+def read_state(
+    given: Mapping[str, Any], path: str, projects: Mapping[str, int], at: Moment | None = None
+) -> State:
     """A state of flags in these projects. Raises ValidationError with every problem of its draft."""
     environment, draft = given["environment"], given.get("draft")
     if draft is None:
-        return State(environment)
+        return State(environment, at=at)
     return State(environment, _DraftReader(environment, f"{path}.draft", projects).read(draft))
 
 

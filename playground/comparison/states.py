@@ -1,8 +1,9 @@
-"""States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft."""
+"""States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft, or was."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from playground.comparison.past import Moment, past_snapshot, users_of
 from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
@@ -12,10 +13,11 @@ from projects.drafts import Draft
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is stored in an environment now, or what would be once a draft is saved."""
+    """What is stored in an environment now, what was at a moment, or what would be once a draft is saved."""
 
     environment: str
     draft: Draft | None = None
+    at: Moment | None = None
 
 
 def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snapshot]:
@@ -25,9 +27,14 @@ def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snaps
     """
     stored = {
         environment: _read(current, environment, [s.draft for s in states if s.environment == environment])
-        for environment in dict.fromkeys(state.environment for state in states)
+        for environment in dict.fromkeys(state.environment for state in states if state.at is None)
     }
-    return [_drafted(*stored[state.environment], state.draft) for state in states]
+    return [
+        _drafted(*stored[state.environment], state.draft)
+        if state.at is None
+        else past_snapshot(current, state.environment, state.at).snapshot
+        for state in states
+    ]
 
 
 def documents(
@@ -38,6 +45,8 @@ def documents(
         draft = state.draft
         used = () if draft is None else tuple(draft.used_segments())
         read = definitions(current, state.environment, flags=names, segments=used)
+        if state.at is not None:
+            read = state.at.changed(state.environment).applied(read, set(names))
         if draft is not None:
             read = draft.applied(read)
         yield read
@@ -68,14 +77,7 @@ def _drafted(snapshot: Snapshot, read: Definitions, draft: Draft | None) -> Snap
 
 def _touched(snapshot: Snapshot, draft: Draft) -> set[str]:
     """The flags that a draft changes: its own, and those that use its segments."""
-    changed = {str(key) for key in draft.segments}
-    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in changed}
-    users = {
-        flag.name
-        for flag in (snapshot.flags if places else ())
-        if any(places.intersection(strategy.segments) for strategy in flag.strategies)
-    }
-    return users | ({draft.flag} if draft.flag else set())
+    return users_of(snapshot, draft.segments) | ({draft.flag} if draft.flag else set())
 
 
 def _with(snapshot: Snapshot, names: set[str], read: Definitions) -> Snapshot:

@@ -28,6 +28,15 @@ class ResponseSnapshot:
         self.flags = flags
         self.segments = segments
 
+    def without(self, names: Collection[str]) -> ResponseSnapshot:
+        """This snapshot without some of its flags."""
+        kept = zip(self.snapshot.flags, self.flags, strict=True)
+        return ResponseSnapshot(
+            self.snapshot.without(names),
+            tuple(fragments for flag, fragments in kept if flag.name not in names),
+            self.segments,
+        )
+
     @cached_property
     def layout(self) -> Layout:
         """Where everything stands in an answer."""

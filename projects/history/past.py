@@ -115,7 +115,13 @@ def definitions_at(
     return changed.applied(now, flags)
 
 
-def deleted_since(at: datetime) -> tuple[frozenset[str], frozenset[str]]:
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    projects: frozenset[str]
+    environments: frozenset[str]
+
+
+def deleted_since(at: datetime) -> Deleted:
     """The projects and the environments that have been deleted since a moment."""
     kinds = (EventType.PROJECT_DELETED.value, EventType.ENVIRONMENT_DELETED.value)
     rows = AuditEvent.objects.filter(type__in=kinds, created_at__gt=at).order_by()
@@ -123,7 +129,7 @@ def deleted_since(at: datetime) -> tuple[frozenset[str], frozenset[str]]:
     for event in rows.only("type", "project", "before"):
         before: Any = event.before
         found[event.type].add(event.project or before["name"])
-    return frozenset(found[kinds[0]]), frozenset(found[kinds[1]])
+    return Deleted(frozenset(found[kinds[0]]), frozenset(found[kinds[1]]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,131 @@
+"""The flags at a moment in the past, compiled: what has changed since is read from the audit events."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+
+from flagadmin.server.gc_control import gc_paused
+from groups.access import Caller
+from playground.engine.snapshot import Snapshot
+from playground.queries import known_revisions
+from playground.request import PlaygroundRequest
+from playground.response.snapshot import ResponseSnapshot, compile_playground
+from playground.snapshot_cache import snapshot_at
+from projects.definitions import definitions
+from projects.history.past import Changed, changed_outside, changed_since, deleted_since
+from projects.revision import revisions
+
+FUTURE = "must not be in the future"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment in the past, and the projects whose flags of that time are asked for. Some may have been deleted."""
+
+    at: datetime
+    projects: frozenset[str]
+    _changed: dict[str, Changed] = field(default_factory=dict, compare=False, repr=False)
+
+    def changed(self, environment: str) -> Changed:
+        """What has changed since, read once."""
+        if environment not in self._changed:
+            self._changed[environment] = changed_since(sorted(self.projects), environment, self.at)
+        return self._changed[environment]
+
+
+def moment_of(
+    caller: Caller, at: datetime, projects: Iterable[str], deleted: frozenset[str], *, named: bool
+) -> Moment:
+    """A moment of these projects, which the caller may read; `named`: these only, and not all.
+
+    What was in a project that has been deleted since, only admins may see, even if there is a new one of that name.
+    """
+    known = frozenset(projects)
+    if not caller.is_admin:
+        return Moment(at, known - deleted)
+    return Moment(at, known if named else known | deleted)
+
+
+def readable_past(
+    caller: Caller,
+    projects: list[str] | None,
+    environments: Mapping[str, str],
+    times: Mapping[str, datetime],
+) -> tuple[dict[str, int], dict[str, Moment]]:
+    """The revisions of the requested projects (None: all), and a moment for each of the `times`.
+
+    `environments` and `times` are keyed by JSON path. What was in a project that has been deleted since, only admins
+    may see, even if there is a new one of that name. Raises ValidationError with every project and environment that
+    does not exist and did not then.
+    """
+    deleted = {path: deleted_since(at) for path, at in times.items()}
+    gone = frozenset(chain.from_iterable(found.projects for found in deleted.values()))
+    asked = projects
+    if projects is not None and caller.is_admin and gone.intersection(projects):
+        former = gone - revisions(gone).keys()
+        asked = [project for project in projects if project not in former]
+    present = {
+        path: name
+        for path, name in environments.items()
+        if path not in deleted or name not in deleted[path].environments
+    }
+    query = PlaygroundRequest(list(environments.values()), asked, {}, {})
+    current = known_revisions(caller, query, present)
+    moments = {}
+    for path, at in times.items():
+        then = frozenset(current if projects is None or not caller.is_admin else projects)
+        if not caller.is_admin:
+            then -= deleted[path].projects
+        elif projects is None:
+            then |= deleted[path].projects
+        moments[path] = Moment(at, then)
+    return current, moments
+
+
+@gc_paused
+def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
+    """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
+    present = snapshot_at(current, environment)
+    changed = moment.changed(environment)
+    users = users_of(present.snapshot, changed.changed_segments) - changed.names
+    flags, segments = list(changed.flags), dict(changed.segments)
+    if users:
+        unchanged = definitions(current, environment, flags=users)
+        flags += unchanged.flags
+        segments = unchanged.segments | segments
+    return compile_playground(
+        flags,
+        segments,
+        environment=environment,
+        earlier=present.without(changed.names | users),
+        unchanged={flag.project for flag in present.snapshot.flags},
+    )
+
+
+def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:
+    """The names of the flags that use any of these segments."""
+    ids = {str(segment) for segment in segments}
+    places = {place for place, segment in enumerate(snapshot.segments) if segment.id in ids}
+    if not places:
+        return set()
+    return {
+        flag.name
+        for flag in snapshot.flags
+        if any(places.intersection(strategy.segments) for strategy in flag.strategies)
+    }
+
+
+def notes_on(moment: Moment) -> list[str]:
+    """What is not known about a moment: changes since that left no event."""
+    return [
+        f"{found.project} was changed outside flagadmin {_when(found.first, found.last)}. "
+        "What those changes replaced is not known."
+        for found in changed_outside(moment.projects, moment.at)
+    ]
+
+
+def _when(first: datetime, last: datetime) -> str:
+    if first == last:
+        return f"on {first:%d %B %Y at %H:%M:%S} UTC"
+    return f"between {first:%d %B %Y, %H:%M:%S} and {last:%d %B %Y, %H:%M:%S} UTC"

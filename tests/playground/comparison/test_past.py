@@ -1,0 +1,171 @@
+"""States of the past: the same as the present was, and only for those who may read them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groups.access import Caller
+from groups.models import Grant
+from groups.permissions import BuiltIn
+from playground.comparison.compare import Comparison
+from playground.comparison.contexts import generated
+from playground.comparison.past import Moment
+from playground.comparison.states import State, documents, snapshots
+from playground.comparison.table import ContextTable
+from playground.snapshot_cache import snapshot
+from projects.deletion.execute import delete_project
+from projects.environments.actions import create_environment, delete_environment
+from projects.flags import archive, environments, move
+from projects.flags.actions import NewFlag, create_flag
+from projects.models import Flag, OutsideChange
+from projects.projects.actions import create_project
+from projects.projects.environments import add_environment, remove_environment
+from projects.revision import revisions
+from projects.segments.actions import create_segment, update_segment
+from projects.strategies import actions as strategies
+from tests.support.cast import make_project
+from tests.support.random_changes import RandomChanges
+from tests.support.records import refused
+
+pytestmark = pytest.mark.django_db
+URL = "/api/admin/playground/compare"
+WHO = Caller.system()
+PRODUCTION = {"environment": "production"}
+
+
+def flag(name: str, project: str = "shop", environment: str = "production") -> None:
+    create_flag(project, NewFlag(name=name), caller=WHO)
+    environments.enable_flag(project, name, environment, caller=WHO)
+
+
+def ask(api: Any, at: datetime, who: str = "viewer", place: Any = PRODUCTION, **members: Any) -> Any:
+    body = {
+        "from": {**place, "at": at.isoformat()},
+        "to": PRODUCTION,
+        "contexts": {"explicit": [{"userId": "1"}]},
+    }
+    return api[who].post(URL, body | members, format="json")
+
+
+def problems(response: Any) -> list[tuple[str, str]]:
+    details = refused(response, 400, "ValidationError")["details"]
+    return [(each["path"], each["message"]) for each in details]
+
+
+def changes(response: Any) -> dict[str, str]:
+    assert response.status_code == 200, response.content
+    return {each["flag"]: each["change"] for each in response.json()["examples"]}
+
+
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.exhaustive)])
+def test_results_of_the_past_are_those_of_then(shop: Any, seed: int) -> None:
+    """Compiled from the present, the past gives everybody what it gave then."""
+    make_project("docs")
+    steps = RandomChanges(seed)
+    for _ in range(30):
+        steps.step()
+    then, moment = snapshot(["shop", "docs"], "production").snapshot, timezone.now()
+    for _ in range(20):
+        steps.step()
+    current = revisions(["shop", "docs"])
+    state = State("production", at=Moment(moment, frozenset(["shop", "docs"])))
+    read = list(documents(current, [state], then.names))
+    [past] = snapshots(current, [state])
+    comparison = Comparison(then, past, ContextTable(generated(read, now=moment, limit=200)))
+    assert past.names == then.names
+    for name in then.names:
+        assert not comparison.flag(name).changed
+        assert all(old == new for old, new in comparison.flag(name).pairs)
+
+
+def test_what_changed_since(api: Any, shop: Any) -> None:
+    flag("stays")
+    flag("goes")
+    segment = create_segment({"name": "vip", "constraints": []}, caller=WHO)
+    flag("by-segment")
+    added = {"name": "default", "segments": [segment.pk]}
+    [default] = strategies.Strategy.objects.filter(flag__name="by-segment")
+    strategies.add_strategy("shop", "by-segment", "production", added, caller=WHO)
+    strategies.remove_strategy("shop", "by-segment", "production", str(default.pk), caller=WHO)
+    moment = timezone.now()
+    constraint = {"contextName": "userId", "operator": "IN", "values": ["7"]}
+    update_segment(segment.pk, {"constraints": [constraint]}, caller=WHO)
+    archive.archive_flags("shop", ["goes"], caller=WHO)
+    archive.delete_flags("shop", ["goes"], caller=WHO)
+    flag("new")
+    found = ask(api, moment)
+    assert changes(found) == {"by-segment": "onToOff", "goes": "onToOff", "new": "offToOn"}
+    assert "notes" not in found.json()
+    assert changes(ask(api, timezone.now())) == {}
+    assert changes(ask(api, moment, flag="goes")) == {"goes": "onToOff"}
+    assert changes(ask(api, moment, contexts={"generated": True}))["by-segment"] == "onToOff"
+
+
+def test_an_environment_that_has_been_deleted(api: Any, shop: Any) -> None:
+    create_environment({"name": "canary", "type": "test"}, caller=WHO)
+    add_environment("shop", "canary", caller=WHO)
+    flag("f", environment="canary")
+    environments.disable_flag("shop", "f", "canary", caller=WHO)
+    environments.enable_flag("shop", "f", "canary", caller=WHO)
+    moment = timezone.now()
+    environments.disable_flag("shop", "f", "canary", caller=WHO)
+    remove_environment("shop", "canary", caller=WHO)
+    delete_environment("canary", caller=WHO)
+    assert changes(ask(api, moment, place={"environment": "canary"})) == {"f": "onToOff"}
+    refused(ask(api, timezone.now(), place={"environment": "canary"}), 400, "ValidationError")
+
+
+def test_a_deleted_project_is_for_admins(api: Any, shop: Any) -> None:
+    create_project({"id": "gone", "name": "Gone"}, caller=WHO)
+    flag("secret", "gone")
+    moment = timezone.now()
+    archive.archive_flags("gone", ["secret"], caller=WHO)
+    delete_project("gone", caller=WHO)
+    assert changes(ask(api, moment, "admin")) == {"secret": "onToOff"}
+    assert changes(ask(api, moment, "admin", projects=["gone"])) == {"secret": "onToOff"}
+    assert changes(ask(api, moment)) == {}
+    refused(ask(api, moment, projects=["gone"]), 400, "ValidationError")
+    create_project({"id": "gone", "name": "Another"}, caller=WHO)
+    assert changes(ask(api, moment, projects=["gone"])) == {}
+    assert changes(ask(api, moment, "admin", projects=["gone"])) == {"secret": "onToOff"}
+
+
+def test_a_flag_that_has_moved_belongs_where_it_was(api: Any, people: Any) -> None:
+    make_project("docs")
+    flag("leaves")
+    flag("comes", "docs")
+    moment = timezone.now()
+    move.move_flag("shop", "leaves", "docs", caller=WHO)
+    move.move_flag("docs", "comes", "shop", caller=WHO)
+    environments.disable_flag("docs", "leaves", "production", caller=WHO)
+    # "reader" may read shop only.
+    assert changes(ask(api, moment, "reader")) == {"comes": "offToOn", "leaves": "onToOff"}
+    assert not Grant.objects.filter(user=people["reader"], project="docs").exists()
+    assert changes(ask(api, moment, "outsider")) == {}
+    Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="docs", user=people["outsider"])
+    assert changes(ask(api, moment, "outsider")) == {"comes": "onToOff"}
+
+
+def test_changes_that_left_no_event_are_told(api: Any, shop: Any) -> None:
+    flag("f")
+    moment = timezone.now()
+    OutsideChange.objects.create(project_id="shop", noticed_at=moment + timedelta(seconds=1))
+    [note] = ask(api, moment).json()["notes"]
+    assert note.startswith("shop was changed outside flagadmin on ")
+    OutsideChange.objects.create(project_id="shop", noticed_at=moment + timedelta(seconds=3))
+    [note] = ask(api, moment).json()["notes"]
+    assert note.startswith("shop was changed outside flagadmin between ")
+    assert "notes" not in ask(api, moment, who="outsider").json()
+
+
+def test_refused(api: Any, shop: Any) -> None:
+    flag("f")
+    later = timezone.now() + timedelta(minutes=1)
+    assert problems(ask(api, later)) == [("from.at", "must not be in the future")]
+    both = {"environment": "production", "draft": {"flag": "f", "enabled": False}}
+    assert problems(ask(api, timezone.now(), place=both)) == [
+        ("from.draft", "cannot be saved in the past: leave out at")
+    ]
+    assert Flag.objects.count() == 1
