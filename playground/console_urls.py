@@ -5,8 +5,10 @@ from django.urls import path
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.saved_contexts import pages as saved
+from playground.saved_contexts.expectations_page import ExpectationsPage
 
 urlpatterns = [
+    path("playground/expectations/", ExpectationsPage.as_view(), name="expectations"),
     path("playground/contexts/", saved.SavedContextsPage.as_view(), name="saved-contexts"),
     path("playground/contexts/new", saved.NewSavedContext.as_view(), name="saved-context-new"),
     path("playground/contexts/<str:context_id>/", saved.EditSavedContext.as_view(), name="saved-context"),

@@ -1,4 +1,5 @@
-"""What needs attention on the start page: stale flags, waiting imports, expiring tokens, outdated SDKs.
+"""What needs attention on the start page: failing expectations, stale flags, waiting imports, expiring
+tokens, outdated SDKs.
 
 Each source is a function that yields at most MOST items from a bounded number of queries, of what the caller
 may read. A new source is a function in ``_SOURCES``.
@@ -22,6 +23,7 @@ from groups.models import ApiToken
 from importer.models import ImportRun
 from importer.pages.history import counts_text
 from importer.runs import visible_runs
+from playground.saved_contexts.expectations import check_expectations, expectations_of
 from projects.access import readable_flags
 from projects.applications.queries import outdated_applications
 from projects.console import application_url, project_url
@@ -34,6 +36,7 @@ RED, AMBER, GREY = "red", "amber", "grey"
 _ORDER = (RED, AMBER, GREY)
 MOST = 5
 NAMED_FLAGS = 2
+MOST_EXPECTATIONS = 1_000  # of those that are checked for the start page
 VERY_SOON = timedelta(days=2)
 QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 
@@ -42,8 +45,8 @@ QUIET = timedelta(days=7)  # a flag not evaluated for this long is said to be
 class Attention:
     """One thing to look at. ``action`` is the label of a link to ``url``.
 
-    ``kind``: "stale", "overdue", "import", "token" or "sdk". ``level``: "red" for what fails, "amber" for
-    what will, "grey" for what can wait.
+    ``kind``: "expectation", "stale", "overdue", "import", "token" or "sdk". ``level``: "red" for what fails,
+    "amber" for what will, "grey" for what can wait.
     """
 
     kind: str
@@ -126,6 +129,25 @@ def _days(time: timedelta) -> str:
     return counted(max(1, time.days), "day")
 
 
+# Expectations -----------------------------------------------------------------------------------------------
+
+
+def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
+    """Expectations of saved contexts that are not met."""
+    expected = expectations_of(caller)[:MOST_EXPECTATIONS]
+    failed = [one for one in check_expectations(caller, expected) if not one.met]
+    if failed:
+        verb = "is" if len(failed) == 1 else "are"
+        yield Attention(
+            "expectation",
+            RED,
+            f"{counted(len(failed), 'expectation')} {verb} not met",
+            "; ".join(one.sentence for one in failed[:NAMED_FLAGS]),
+            "Show expectations",
+            f"{reverse('expectations')}?met=no",
+        )
+
+
 # Imports ----------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +216,7 @@ def _old_sdks(caller: Caller, now: datetime) -> Iterator[Attention]:
 
 
 _SOURCES: tuple[Callable[[Caller, datetime], Iterator[Attention]], ...] = (
+    _expectations,
     _imports,
     _tokens,
     _stale_flags,

@@ -67,6 +67,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Evaluate", reverse("playground")),
                 Page("Compare", reverse("playground-compare")),
                 Page("Saved contexts", reverse("saved-contexts")),
+                Page("Expectations", reverse("expectations")),
             ),
         ),
         Section("Import", (Page("Import", reverse("import")), Page("Past imports", reverse("imports")))),

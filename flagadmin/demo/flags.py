@@ -10,6 +10,7 @@ from dataclasses import replace
 from flagadmin.demo.definitions import (
     DemoEnvironment,
     DemoFlag,
+    Document,
     everyone,
     off,
     on,
@@ -323,16 +324,21 @@ SEGMENTS = {
     ),
 }
 
-SAVED_CONTEXTS = {
+SAVED_CONTEXTS: dict[str, tuple[str, Document, list[Document]]] = {
     "Norwegian pro user": (
         "Pays by invoice.",
         {"userId": "42", "properties": {"plan": "pro", "appVersion": "4.5.1", "country": "NO"}},
+        [
+            {"flag": "one-click-pay", "environment": "production", "enabled": True},
+            {"flag": "checkout-redesign", "environment": "production", "enabled": True},
+        ],
     ),
     "Beta tester": (
         "Signed up for beta versions.",
         {"userId": "7", "properties": {"plan": "free", "country": "DE"}},
+        [{"flag": "debug-toolbar", "environment": "production", "enabled": True}],
     ),
-    "Visitor": ("Not logged in.", {"sessionId": "s-1001", "properties": {"country": "US"}}),
+    "Visitor": ("Not logged in.", {"sessionId": "s-1001", "properties": {"country": "US"}}, []),
 }
 
 STRATEGY_TYPES = {

@@ -80,6 +80,7 @@ def load_demo() -> User:
         _favourites(admin)
     else:
         _missing_flags()
+    _saved_contexts(caller)
     _pending_import(admin)
     report_usage(now)
     return admin
@@ -132,9 +133,13 @@ def _vocabulary(caller: Caller) -> None:
             create_segment(
                 {"name": name, "description": description, "constraints": constraints}, caller=caller
             )
-    for name, (note, context) in SAVED_CONTEXTS.items():
+
+
+def _saved_contexts(caller: Caller) -> None:
+    for name, (note, context, expectations) in SAVED_CONTEXTS.items():
         if not SavedContext.objects.filter(name=name).exists():
-            create_saved_context({"name": name, "note": note, "context": context}, caller=caller)
+            values = {"name": name, "note": note, "context": context, "expectations": expectations}
+            create_saved_context(values, caller=caller)
 
 
 def _first_imports(now: datetime) -> None:

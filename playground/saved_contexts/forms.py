@@ -8,7 +8,9 @@ from django.core.exceptions import ValidationError as FormError
 
 from flagadmin.errors import ValidationError
 from playground.pages.query import decoded_json
+from playground.saved_contexts.expectation_field import ExpectationsField, ExpectationsInput
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
+from projects.drafts import environments_in_order
 
 
 class SavedContextForm(forms.Form):
@@ -21,6 +23,15 @@ class SavedContextForm(forms.Form):
         help_text="As the playground takes it. Fields of your own go into properties.",
         widget=forms.Textarea(attrs={"rows": 10, "spellcheck": "false", "class": "mono"}),
     )
+
+    expectations = ExpectationsField(
+        help_text="Checked before and after changes. Clear the flag to remove one.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = environments_in_order()
+        self.fields["expectations"].widget = ExpectationsInput(names)
 
     def clean_context(self) -> Any:
         try:

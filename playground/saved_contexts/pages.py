@@ -18,6 +18,9 @@ from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, ne
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import as_json, flat, read_query
 from playground.saved_contexts import actions
+from playground.saved_contexts.expectation_field import expectation_rows
+from playground.saved_contexts.expectations import check_expectations, expectations_of
+from playground.saved_contexts.expectations_page import ExpectationRow, expectation_row
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
 from playground.saved_contexts.queries import shown_document, visible_contexts
 from projects.access import readable_projects
@@ -94,12 +97,6 @@ class SavedContextPage(FormPage):
     def crumbs(self) -> Crumbs:
         return (("Saved contexts", reverse("saved-contexts")),)
 
-    def refused(self, error: Any, form: Any) -> None:
-        """Shows problems of fields within the context at the context."""
-        paths = {p.path for p in error.details if p.path.startswith("context.")}
-        self.problem_fields = {**self.problem_fields, **dict.fromkeys(paths, "context")}
-        super().refused(error, form)
-
 
 class NewSavedContext(SavedContextPage):
     """Starts with the context of a playground URL, if it has one."""
@@ -156,7 +153,12 @@ class EditSavedContext(EditPage, SavedContextPage):
         return shown_document(self.caller, self.saved)
 
     def get_initial(self) -> dict[str, Any]:
-        return {"name": self.saved.name, "note": self.saved.note, "context": as_json(self.saved.context)}
+        return {
+            "name": self.saved.name,
+            "note": self.saved.note,
+            "context": as_json(self.saved.context),
+            "expectations": expectation_rows(shown_document(self.caller, self.saved)["expectations"]),
+        }
 
     def submit(self, form: SavedContextForm) -> str:
         expected = self.version.expected
@@ -166,6 +168,12 @@ class EditSavedContext(EditPage, SavedContextPage):
         messages.success(self.request, f"Changed context {saved.name}.")
         return reverse("saved-contexts")
 
+    def checked(self) -> list[ExpectationRow]:
+        """What it expects, those not met first."""
+        stored = actions.access_saved_context(self.caller, self.saved.pk)
+        found = check_expectations(self.caller, expectations_of(self.caller, contexts=[stored]))
+        return [expectation_row(one) for one in sorted(found, key=lambda one: one.met)]
+
     def get_title(self) -> str:
         return self.saved.name
 
@@ -174,6 +182,7 @@ class EditSavedContext(EditPage, SavedContextPage):
             saved=self.saved,
             context_text=as_json(self.saved.context),
             evaluate=evaluate_url(self.saved.name),
+            expectations=self.checked(),
             may_edit=actions.may_change(self.caller, self.saved.project_id),
             button="Save context",
             cancel=reverse("saved-contexts"),

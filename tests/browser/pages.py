@@ -29,6 +29,8 @@ PAGES = [
     "/playground/?saved=Norwegian%20pro%20user",
     "/playground/compare/",
     "/playground/contexts/",
+    "/playground/expectations/",
+    "/playground/expectations/?met=no",
     "/playground/contexts/new?context.userId=42",
     "/playground/contexts/{saved}/",
     "/playground/contexts/{saved}/delete",

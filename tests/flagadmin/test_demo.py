@@ -54,7 +54,7 @@ def test_a_second_run_leaves_added_environments_alone(admin):
 def test_every_page_has_something_to_show(admin):
     caller, now = Caller(user=admin), timezone.now()
     kinds = {item.kind for item in needs_attention(caller)}
-    assert kinds == {"import", "token", "stale", "overdue", "sdk"}
+    assert kinds == {"expectation", "import", "token", "stale", "overdue", "sdk"}
     assert installation_usage(caller).evaluations > 100_000
     flag = Flag.objects.get(name="search-v2")
     by_day = evaluations_by_day(flag.pk, ["production"])["production"]

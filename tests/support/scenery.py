@@ -137,7 +137,13 @@ def make_vocabulary() -> None:
     Segment.objects.create(name="beta-testers", constraints=[constraint("userId", "IN", "7", "42")])
     Segment.objects.create(name="vip-users", constraints=[constraint("plan", "IN", "enterprise")])
     pro = {"userId": "42", "properties": {"plan": "pro", "appVersion": "4.5.1", "country": "NO"}}
-    SavedContext.objects.create(name="Norwegian pro user", note="Pays by invoice.", context=pro)
+    expected = [
+        {"flag": flag, "environment": "production", "enabled": True, "variant": None}
+        for flag in ("buy-now-button", "checkout-redesign")
+    ]
+    SavedContext.objects.create(
+        name="Norwegian pro user", note="Pays by invoice.", context=pro, expectations=expected
+    )
 
 
 def make_flags(project: Project) -> None:

@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             body = parse_body(
-                _read(options["file"]), project=options["project"], environment=options["environment"]
+                read_bytes(options["file"]), project=options["project"], environment=options["environment"]
             )
             plan = plan_import(body, caller=Caller.system())
             self._print(plan, options["report"])
@@ -83,7 +83,7 @@ class Command(BaseCommand):
         self.stdout.write("This file can be imported. Nothing was written.")
 
 
-def _read(name: str) -> bytes:
+def read_bytes(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

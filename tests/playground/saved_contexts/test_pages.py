@@ -151,3 +151,71 @@ def test_deleted(browse, ada):
     assert browse("reader").post(url).status_code == 403
     assert browse("member").post(url)["Location"] == "/playground/contexts/"
     assert not SavedContext.objects.exists()
+
+
+# Expectations -----------------------------------------------------------------------------------------------
+
+
+def expected(flag, enabled=True, variant=None, environment="production"):
+    return {"flag": flag, "environment": environment, "enabled": enabled, "variant": variant}
+
+
+def rows(*expectations):
+    """The form's inputs; an empty row counts for nothing."""
+    given = [*expectations, expected("")]
+    return {
+        "expectations-flag": [one["flag"] for one in given],
+        "expectations-environment": [one["environment"] for one in given],
+        "expectations-enabled": ["on" if one["enabled"] else "off" for one in given],
+        "expectations-variant": [one["variant"] or "" for one in given],
+    }
+
+
+@pytest.fixture
+def expecting(ada):
+    ada.expectations = [expected("lounge", False), expected("lounge", False, environment="development")]
+    ada.save()
+    return ada
+
+
+def test_expectations_are_entered_in_rows(browse, ada):
+    url = f"/playground/contexts/{ada.pk}/"
+    given = [expected("lounge", variant="blue"), expected("lounge", False, environment="development")]
+    sent = {"name": "Ada", "context": "{}"} | rows(*given)
+    assert browse("member").post(url, sent).status_code == 302
+    ada.refresh_from_db()
+    assert ada.expectations == given
+    page = browse("member").get(url)
+    assert 'value="blue"' in page.text
+    assert browse("member").post(url, {"name": "Ada", "context": "{}"} | rows()).status_code == 302
+    ada.refresh_from_db()
+    assert ada.expectations == []
+
+
+def test_wrong_expectations_are_said_beside_them(browse, ada):
+    url = f"/playground/contexts/{ada.pk}/"
+    page = browse("member").post(url, {"name": "Ada", "context": "{}"} | rows(expected("nowhere")))
+    assert page.status_code == 400
+    assert "flag nowhere not found in shop" in page_text(page)
+    assert 'value="nowhere"' in page.text
+
+
+def test_what_is_met_is_listed(browse, expecting):
+    page = page_text(browse("reader").get("/playground/expectations/"))
+    assert "2 expectations" in page
+    unmet = page_text(browse("reader").get("/playground/expectations/?met=no&q=ada&environment=production"))
+    assert "1 expectation" in unmet
+    assert "userId 42" in unmet or "42" in unmet
+    assert "0 expectations" in page_text(browse("reader").get("/playground/expectations/?q=nothing"))
+    assert "No expectations yet" in page_text(browse("outsider").get("/playground/expectations/"))
+    own = page_text(browse("reader").get(f"/playground/contexts/{expecting.pk}/"))
+    assert "Expectations" in own
+    trace = browse("reader").get("/playground/flag/lounge/?environment=production&saved=Ada")
+    assert trace.status_code == 200
+
+
+def test_the_start_page_says_what_is_not_met(browse, expecting):
+    page = page_text(browse("reader").get("/"))
+    assert "1 expectation is not met" in page
+    assert "lounge is on in production for Ada, expected off" in page
+    assert "not met" not in page_text(browse("outsider").get("/"))

@@ -1,0 +1,73 @@
+"""The form field of a saved context's expectations: a row for each, in plain inputs of the same names."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.template.loader import render_to_string
+
+from playground.comparison.shares import Answer
+from playground.engine.outcomes import State
+from playground.saved_contexts.expectations import answer_words
+
+PARTS = ("flag", "environment", "enabled", "variant")
+SPARE = 2  # empty rows
+
+
+class GivenExpectation(dict[str, Any]):
+    """An expectation, in words when it is shown as a text."""
+
+    def __str__(self) -> str:
+        answer = Answer(State.ON if self["enabled"] else State.OFF, self["variant"])
+        return f"{self['flag']} is {answer_words(answer)} in {self['environment']}"
+
+
+def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:
+    return [GivenExpectation(one) for one in expectations]
+
+
+class ExpectationsInput(forms.Widget):
+    """Rows of a flag's name, an environment, on or off, and a variant. A row without a flag does not count."""
+
+    use_fieldset = True
+
+    def __init__(self, environments: Sequence[str]) -> None:
+        super().__init__()
+        self.environments = environments
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[GivenExpectation]:
+        columns = [data.getlist(f"{name}-{part}") for part in PARTS]
+        return [
+            GivenExpectation(
+                flag=flag.strip(),
+                environment=environment,
+                enabled=enabled == "on",
+                variant=variant.strip() or None,
+            )
+            for flag, environment, enabled, variant in zip(*columns, strict=False)
+            if flag.strip()
+        ]
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return f"{name}-flag" not in data
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> Any:
+        rows = list(value or ())
+        named = {one["environment"] for one in rows} - set(self.environments)
+        context = {
+            "name": name,
+            "rows": [*rows, *[None] * SPARE],
+            "environments": [*self.environments, *sorted(named)],
+        }
+        return render_to_string("saved_contexts/expectation_rows.html", context)
+
+
+class ExpectationsField(forms.Field):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, **options)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return list(initial or ()) != list(data or ())
+
+    def clean(self, value: Any) -> list[GivenExpectation]:
+        return list(value or ())

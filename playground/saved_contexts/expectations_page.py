@@ -1,0 +1,79 @@
+"""/playground/expectations/: what saved contexts expect of flags, and what the flags give them now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import clipped
+from groups.console import ListPage
+from playground.saved_contexts.expectations import Checked, check_expectations, expectations_of
+from projects.models import Environment
+
+NOT_MET = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationRow:
+    id: int
+    name: str
+    flag: str
+    environment: str
+    expected: str
+    actual: str
+    met: str
+    why: str
+    trace: str
+
+
+class ExpectationsPage(ListPage):
+    template_name = "saved_contexts/expectations.html"
+    title = "Expectations"
+    csv_name = "expectations"
+    default_sort = "met"
+    columns = (
+        Column("met", "Met", by=("met", "environment", "flag", "name")),
+        Column("flag", "Flag", by=("flag",)),
+        Column("environment", "Environment", by=("environment",)),
+        Column("name", "Saved context", by=("name",)),
+        Column("expected", "Expected"),
+        Column("actual", "Now"),
+        Column("why", "Why"),
+    )
+
+    def get_filters(self) -> Sequence[Filter]:
+        names = Environment.objects.values_list("name", flat=True)
+        return (
+            Filter("q", "Flag or saved context"),
+            Filter("environment", "Environment", [(name, name) for name in names]),
+            Filter("met", "Met", [(NOT_MET, "not met"), ("yes", "met")]),
+        )
+
+    def rows(self, values: dict[str, str]) -> list[ExpectationRow]:
+        environment, text = values["environment"], values["q"].casefold()
+        expected = expectations_of(self.caller, environments=[environment] if environment else None)
+        chosen = [one for one in expected if text in f"{one.flag}\n{one.saved.name}".casefold()]
+        found = [expectation_row(one) for one in check_expectations(self.caller, chosen)]
+        return [row for row in found if values["met"] in ("", row.met)]
+
+    def curl(self) -> str:
+        return curl_for(self.request, "POST", "/api/admin/playground/check-expectations", {})
+
+
+def expectation_row(checked: Checked) -> ExpectationRow:
+    one = checked.expectation
+    query: dict[str, Any] = {"environment": one.environment, "saved": one.saved.name}
+    return ExpectationRow(
+        id=one.saved.pk,
+        name=one.saved.name,
+        flag=one.flag,
+        environment=one.environment,
+        expected=one.words,
+        actual=checked.actual,
+        met="yes" if checked.met else NOT_MET,
+        why=clipped(checked.reason, 300),
+        trace=f"{reverse('playground-flag', args=[one.flag])}?{urlencode(query)}",
+    )

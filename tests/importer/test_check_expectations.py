@@ -1,0 +1,144 @@
+"""`manage.py check_expectations`: as stored, and as if a file had been imported."""
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from playground.models import SavedContext
+from projects.models import Flag
+from tests.support.import_bodies import body, strategy, switch
+from tests.support.playground import live_flag
+
+pytestmark = pytest.mark.django_db
+
+ONLY_42 = {"contextName": "userId", "operator": "IN", "values": ["42"]}
+
+
+@pytest.fixture
+def flag(shop: Any) -> Flag:
+    """On for user 7 in production, and user 42 expects to see it."""
+    return live_flag("lounge", strategies=[{"name": "userWithId", "parameters": {"userIds": "7"}}])
+
+
+def persona(
+    name: str, user: str, enabled: bool, flag: str = "lounge", environment: str = "production"
+) -> None:
+    one = {"flag": flag, "environment": environment, "enabled": enabled, "variant": None}
+    SavedContext.objects.create(name=name, context={"userId": user}, expectations=[one])
+
+
+def status(*arguments: str) -> int:
+    try:
+        call_command("check_expectations", *arguments)
+    except CommandError as error:
+        return error.returncode
+    return 0
+
+
+def test_all_met(flag, capsys):
+    persona("Ada", "42", enabled=False)
+    persona("Bea", "7", enabled=True)
+    assert status() == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ok  production  lounge  Ada  expected off",
+        "ok  production  lounge  Bea  expected on",
+        "2 expectations met.",
+    ]
+
+
+def test_some_not_met(flag, capsys):
+    persona("Ada", "42", enabled=True)
+    persona("Bea", "7", enabled=True)
+    with pytest.raises(CommandError, match=r"1 of 2 expectations is not met\.") as refused:
+        call_command("check_expectations")
+    assert refused.value.returncode == 1
+    first, why, _ = capsys.readouterr().out.splitlines()
+    assert first == "FAIL  production  lounge  Ada  expected on"
+    assert why.startswith("      is off: ")
+
+
+def test_only_a_project_or_an_environment(flag, capsys):
+    persona("Ada", "42", enabled=True)
+    persona("Dev", "42", enabled=False, environment="development")
+    assert status("--environment", "development") == 0
+    assert status("--environment", "production") == 1
+    assert status("--environment", "development", "--environment", "production") == 1
+    assert status("--project", "shop") == 1
+    assert status("--project", "default") == 0
+    assert "There are no expectations." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--project", "nowhere"),
+        ("--environment", "moon"),
+        ("--into", "shop/production"),
+        ("--as-if-imported", "/nowhere.json"),
+        ("--junit", "/nowhere/there.xml"),
+    ],
+)
+def test_what_cannot_be_checked(flag, arguments):
+    assert status(*arguments) == 2
+
+
+def test_junit(flag, tmp_path):
+    persona("Ada", "42", enabled=True)
+    path = tmp_path / "expectations.xml"
+    assert status("--junit", str(path)) == 1
+    suites = ElementTree.parse(path).getroot()
+    assert (suites.tag, suites.get("failures")) == ("testsuites", "1")
+    assert suites.find("testsuite/testcase/failure").get("message").startswith("lounge is off in production")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """An export that lets user 42 in instead of user 7."""
+    inside = strategy("lounge", name="default", constraints=[ONLY_42])
+    sent = body(
+        "lounge", environment="production", featureStrategies=[inside], featureEnvironments=[switch("lounge")]
+    )
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(sent))
+    return path
+
+
+def test_as_if_imported(flag, file, capsys):
+    persona("Ada", "42", enabled=True)
+    persona("Bea", "7", enabled=False)
+    assert status() == 1
+    assert status("--as-if-imported", str(file)) == 0
+    strategies = Flag.objects.get().strategies
+    assert strategies.get().name == "userWithId"  # nothing was written
+    assert status() == 1
+
+
+def test_as_if_imported_breaks_one(flag, file, capsys):
+    persona("Bea", "7", enabled=True)
+    persona("Elsewhere", "7", enabled=False, environment="development")
+    assert status() == 0
+    assert status("--as-if-imported", str(file)) == 1
+    assert "Bea" in next(line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL"))
+    assert status("--as-if-imported", str(file), "--into", "shop/development") == 0
+
+
+def test_as_if_imported_elsewhere(flag, file):
+    assert status("--as-if-imported", str(file), "--into", "shop") == 2
+    assert status("--as-if-imported", str(file), "--into", "nowhere/production") == 2
+    persona("Bea", "7", enabled=True)
+    assert status("--as-if-imported", str(file), "--into", "default/production") == 2  # the flag is in shop
+
+
+def test_a_flag_that_the_import_creates(shop, file):
+    persona("Ada", "42", enabled=True)
+    assert status() == 1
+    assert status("--as-if-imported", str(file)) == 0
+
+
+def test_no_json(flag, tmp_path):
+    path = tmp_path / "export.json"
+    path.write_text("{")
+    assert status("--as-if-imported", str(path)) == 2
