@@ -6,10 +6,10 @@ from datetime import datetime
 
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison, Example
-from playground.comparison.contexts import generated, synthetic
 from playground.comparison.shares import Answer
 from playground.comparison.states import State, documents, snapshots
 from playground.comparison.table import ContextTable
+from playground.comparison.who_changes import sampled
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
@@ -98,22 +98,21 @@ def _impact(
     now: datetime,
     examples: int,
 ) -> Impact:
-    made = generated(read, now=now, limit=MOST_MADE)
-    table = ContextTable([*synthetic(read, now=now, count=users), *made])
+    contexts = sampled(read, now=now, users=users, made=MOST_MADE)
+    table = ContextTable([*contexts.users, *contexts.made])
     comparison = Comparison(*states, table)
     found = comparison.flag(name)
-    sample = int.from_bytes(b"\1" * users, "little")
-    sampled = found.among(sample)
+    counted = found.among((1 << 8 * users) - 1)
     kinds = sum(1 for change in (*CHANGES, Change.UNKNOWN) if found.count(change))
     shown = comparison.examples(found, examples, each=-(-examples // max(1, kinds)))
     return Impact(
         flag=name,
         environment=environment,
         users=users,
-        counts={change: sampled.count(change) for change in Change},
-        before={answer: float(share) for answer, share in sampled.before.items()},
-        after={answer: float(share) for answer, share in sampled.after.items()},
-        made=len(made),
-        made_changed=found.changed - sampled.changed,
+        counts={change: counted.count(change) for change in Change},
+        before={answer: float(share) for answer, share in counted.before.items()},
+        after={answer: float(share) for answer, share in counted.after.items()},
+        made=len(contexts.made),
+        made_changed=found.changed - counted.changed,
         examples=[(table.contexts[example.position], example) for example in shown],
     )

@@ -6,12 +6,14 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 
 from flagadmin.errors import NotFound, ValidationError
 from groups.console import ConsolePage
-from playground.comparison.impact import MOST_EDITS, impacts
+from playground.comparison.impact import EXAMPLES, MOST_EDITS, Impact, impacts
+from playground.engine.context import Context
+from playground.pages.changes import context_pairs
 from playground.pages.impact_view import ImpactView
 from projects.drafts import Drafting, NewFlagEdit
 
@@ -30,7 +32,7 @@ class IfSavedPage(ConsolePage):
     def post(self, request: HttpRequest, form: str) -> HttpResponseBase:
         page = self.page_of(form)
         beside = "HX-Request" in request.headers
-        context = self.found(page, examples={} if beside else {"examples": DETAILED})
+        context = self.found(page, beside=beside)
         if beside:
             return render(request, "playground/impact.html", context)
         context |= {"crumbs": page.crumbs()} | self.way_back(page)
@@ -50,15 +52,19 @@ class IfSavedPage(ConsolePage):
         page.caller = self.caller
         return page
 
-    def found(self, page: Any, examples: dict[str, int]) -> dict[str, Any]:
+    def found(self, page: Any, *, beside: bool) -> dict[str, Any]:
         try:
             edits = page.edits()
         except ValidationError as error:
             return {"error": error}
-        found = impacts(edits, now=timezone.now(), **examples)
+        found = impacts(edits, now=timezone.now(), examples=EXAMPLES if beside else DETAILED)
         return {
             "impacts": [
-                ImpactView(impact, is_new=isinstance(edit, NewFlagEdit))
+                ImpactView(
+                    impact,
+                    is_new=(is_new := isinstance(edit, NewFlagEdit)),
+                    explain=None if beside or is_new else explained,
+                )
                 for impact, edit in zip(found, edits, strict=False)
             ],
             "several": len(edits) > 1,
@@ -76,3 +82,10 @@ class IfSavedPage(ConsolePage):
         return {
             "back": f"{url.partition('?')[0]}?{urlencode(kept)}" if page.shown_by == "get" else page.back()
         }
+
+
+def explained(impact: Impact, context: Context) -> str:
+    """The playground's page that says what the context gets now, "" if a URL cannot carry the context."""
+    pairs = context_pairs(context.given)
+    url = reverse("playground-flag", args=[impact.flag])
+    return f"{url}?{urlencode([('environment', impact.environment), *pairs])}" if pairs else ""

@@ -1,6 +1,6 @@
 """How pages show what an edit changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from flagadmin.console.charts import Slice, answer_slices, percent_text
@@ -56,14 +56,18 @@ class Line(NamedTuple):
     who: Who
     before: Side
     after: Side
+    link: str
 
 
 class ImpactView:
-    """An impact as templates show it."""
+    """An impact as templates show it. `explain` gives the URL of a page that explains the flag for a context."""
 
-    def __init__(self, impact: Impact, *, is_new: bool = False) -> None:
+    def __init__(
+        self, impact: Impact, *, is_new: bool, explain: Callable[[Impact, Context], str] | None
+    ) -> None:
         self.flag, self.environment, self.is_new = impact.flag, impact.environment, is_new
         self.users, self.changed = impact.users, impact.changed
+        self.unknown = impact.counts[Change.UNKNOWN]
         self.made, self.made_changed = impact.made, impact.made_changed
         self.counts = [
             Count(colour, number, text)
@@ -75,16 +79,18 @@ class ImpactView:
         )
         variants = [name for name in names if name is not None]
         self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(variants)}
-        self.bars = [
-            self._bar("Now", impact.before, impact.users),
-            self._bar("After", impact.after, impact.users),
-        ]
+        self.bars = [self._bar("Now", impact.before, impact.users)]
+        if is_new or impact.changed:
+            self.bars.append(self._bar("After", impact.after, impact.users))
         parts = {part.name: part for bar in self.bars for part in bar.slices}
         self.legend = list(parts.values()) if variants else []
-        if not (is_new or self.changed):
-            del self.bars[1:]
-        self.lines = [
-            Line(who_of(context), side_of(example.before), side_of(example.after))
+        self.examples = [
+            Line(
+                who_of(context),
+                side_of(example.before),
+                side_of(example.after),
+                explain(impact, context) if explain else "",
+            )
             for context, example in impact.examples
         ]
 

@@ -501,6 +501,7 @@ document.addEventListener("htmx:afterSwap", () => {
     const field = find(`#body [name="${CSS.escape(name)}"]`);
     if (field?.matches(TYPED)) field.value = value;
   }
+  if (typedSince?.length) find("#editor")?.dispatchEvent(new Event("input")); // what it says is said of the answer
   typedSince = undefined;
 });
 

@@ -1,0 +1,69 @@
+"""Browser tests of "Who changes": while a form is filled in, in what is asked before saving, and without script."""
+
+import pytest
+from playwright.sync_api import expect
+
+from projects.models import Strategy
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.journeys import Clicks
+
+pytestmark = pytest.mark.usefixtures("scenery")
+FLAG = "/projects/checkout/features/checkout-redesign/"
+
+
+def strategy():
+    return Strategy.objects.get(flag__name="checkout-redesign", environment="production")
+
+
+def test_a_rollout_to_half_of_german_users_is_raised_knowing_who_changes(visit, check_accessible):
+    page = visit("admin", FLAG)
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("link", name="Edit strategy 1 in production"))
+    who = page.get_by_role("complementary").get_by_role("region", name="Who changes")
+    expect(who).to_contain_text("Nobody changes: 10,000 sampled users")
+    page.get_by_label("Rollout percentage").fill("50")
+    expect(who).to_contain_text("off → on")
+    clicks.on(page.get_by_role("button", name="Add condition"))
+    page.get_by_label("Context field of condition 1").fill("country")
+    page.get_by_label("Context field of condition 1").press("Tab")
+    clicks.on(page.get_by_label("DE", exact=True))
+    expect(who).to_contain_text("country DE")
+    expect(who).to_contain_text("on → off")
+    check_accessible(page)
+    make_narrow(page)
+    fits(page)
+
+    clicks.on(page.get_by_role("button", name="Save to production…"))
+    asked = page.get_by_role("dialog").get_by_role("region", name="Who changes")
+    expect(asked).to_contain_text("of 10,000 sampled users change")
+    check_accessible(page)
+    clicks.on(page.get_by_role("dialog").get_by_role("button", name="Save to production"))
+
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+    assert strategy().parameters["rollout"] == "50"
+    assert strategy().constraints[0]["values"] == ["DE"]
+    assert clicks.count == 5
+
+
+def test_without_script_a_page_of_its_own_says_it_and_leads_back(visit):
+    page = visit("admin", FLAG, script=False)
+    page.get_by_role("link", name="Edit strategy 1 in production").click()
+    page.get_by_label("Rollout percentage").fill("60")
+
+    page.get_by_role("button", name="Details").click()
+
+    expect(page.get_by_text("of 10,000 sampled users change")).to_be_visible()
+    page.get_by_role("button", name="Back to the form").click()
+    expect(page.get_by_label("Rollout percentage")).to_have_value("60")
+    assert strategy().parameters["rollout"] == "10"
+
+
+def test_a_dependency_says_who_changes_before_it_is_added(visit):
+    page = visit("admin", "/projects/checkout/features/gift-cards/")
+    page.get_by_role("region", name="Dependencies").locator("summary", has_text="Add").click()
+    page.get_by_label("Depends on").fill("nowhere")
+
+    expect(page.get_by_role("region", name="Who changes")).to_contain_text(
+        "Fix the errors to see who changes."
+    )
