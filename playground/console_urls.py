@@ -4,6 +4,7 @@ from django.urls import path
 
 from playground.pages.if_saved import IfSavedPage
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
+from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage
 
@@ -19,6 +20,7 @@ urlpatterns = [
     ),
     path("playground/", PlaygroundPage.as_view(), name="playground"),
     path("playground/compare/", ComparePage.as_view(), name="playground-compare"),
+    path("playground/who-changes/", WhoChangesPage.as_view(), name="who-changes"),
     path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
     path("if-saved/<path:form>", IfSavedPage.as_view(), name="if-saved"),
 ]

@@ -65,7 +65,8 @@ def all_sections() -> tuple[Section, ...]:
             "Playground",
             (
                 Page("Evaluate", reverse("playground")),
-                Page("Compare", reverse("playground-compare")),
+                Page("Side by side", reverse("playground-compare")),
+                Page("Who changes", reverse("who-changes")),
                 Page("Saved contexts", reverse("saved-contexts")),
                 Page("Expectations", reverse("expectations")),
             ),

@@ -77,12 +77,12 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
         pairs = context_pairs(context)
         return f"{evaluate}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
 
-    found = who_changes(plan, flag=given.get("flag", ""))
+    found = who_changes(plan, flag=given.get("only", ""))
     changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)
     if given.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
-    name = "importer/who_changes_summary.html" if part else "playground/changes.html"
+    name = "importer/who_changes_summary.html" if part else "includes/changes.html"
     context = {
         "changes": changes,
         "listing": changes.listing,

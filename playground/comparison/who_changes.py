@@ -144,7 +144,7 @@ def differing(before: Snapshot, after: Snapshot) -> list[str]:
 
 def users_for(flags: int) -> int:
     """How many users are compared for that many flags if nobody says: so that it takes about a second."""
-    return max(FEWEST_USERS, min(MOST_USERS, SHOWN_RESULTS // max(1, flags)))
+    return max(FEWEST_USERS, min(MOST_USERS, SHOWN_RESULTS // max(1, flags) // 100 * 100))
 
 
 def sampled(

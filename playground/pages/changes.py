@@ -55,16 +55,24 @@ class Changes:
     """What the template reads. `explain` gives the URL of a page that explains a flag's results for a context."""
 
     def __init__(
-        self, found: WhoChanges, given: QueryDict, *, noun: str = "user", explain: Explain, per_page: int = 0
+        self,
+        found: WhoChanges,
+        given: QueryDict,
+        *,
+        explain: Explain,
+        noun: str = "user",
+        names: Sequence[str] = (),
+        per_page: int = 0,
     ) -> None:
         self.found = found
         self.noun = noun
+        self.names = names  # of the first contexts
         self.explain = explain
         there = [(change.value, WORDS[change]) for change in COUNTED]
         find, kind = Filter("q", "Find a flag"), Filter("change", "Change", there)
         chosen = kind.value(given)
         self.change = Change(chosen) if chosen else None
-        self.chosen = given.get("flag", "")
+        self.chosen = given.get("only", "")
         self.only = found.flags[0] if self.chosen and found.flags else None
         text = find.value(given).casefold()
         flags = [
@@ -113,13 +121,13 @@ class Changes:
         kinds = [change for change in COUNTED if counts[change] or change is self.change]
         return [
             ("All changes", url(change=None), None, self.change is None),
-            *((WORDS[c].capitalize(), url(change=c.value), None, c is self.change) for c in kinds),
+            *((_title(WORDS[c]), url(change=c.value), None, c is self.change) for c in kinds),
         ]
 
     @property
     def all_url(self) -> str:
         """The URL that shows every flag and change."""
-        return self.listing.url(change=None, q=None, flag=None)
+        return self.listing.url(change=None, q=None, only=None)
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -147,7 +155,7 @@ class Changes:
             on_before=percent_of(flag.on_before * users, users),
             on_after=percent_of(flag.on_after * users, users),
             examples=found,
-            url=self.listing.url(flag=flag.name, q=None),
+            url=self.listing.url(only=flag.name, q=None),
         )
 
     @property
@@ -158,14 +166,17 @@ class Changes:
     def shown(self, example: Example) -> ShownExample:
         context = self.found.context(example)
         link = self.explain(example.flag, context.given)
-        return ShownExample(who_of(context), side_of(example.before), side_of(example.after), link)
+        who = who_of(context)
+        if example.position < len(self.names):
+            who = Who(self.names[example.position], f"{who.name} {who.rest}")
+        return ShownExample(who, side_of(example.before), side_of(example.after), link)
 
     # CSV -----------------------------------------------------------------------------------------------------
 
     def csv_header(self) -> list[str]:
         if self.only:
             return ["Flag", "Change", "Context", "Before", "Why before", "After", "Why after"]
-        kinds = [WORDS[change].capitalize() for change in COUNTED]
+        kinds = [_title(WORDS[change]) for change in COUNTED]
         return ["Flag", "Project", f"{self.noun.capitalize()}s", "Change", *kinds, "On before", "On after"]
 
     def csv_rows(self) -> Iterator[list[Any]]:
@@ -227,6 +238,10 @@ def context_pairs(context: Mapping[str, str]) -> list[tuple[str, str]]:
     if any("," in text or not text for text in context.values()):
         return []  # a comma would part the value
     return [(CONTEXT + field, text) for field, text in context.items()]
+
+
+def _title(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def percent_of(part: float, whole: int) -> str:

@@ -16,13 +16,18 @@ KEPT_FOR_EACH_USER = 20
 def keep_if_long(query: PlaygroundQuery, caller: Caller) -> None:
     """Stores a long context for the caller, and deletes the oldest of theirs beyond KEPT_FOR_EACH_USER."""
     text = urlencode(query.context_pairs())
-    if len(text) <= LONGEST_IN_URL:
-        return
-    query.kept = sha256(text.encode()).hexdigest()
-    KeptContext.objects.update_or_create(user=caller.user, digest=query.kept, defaults={"query": text})
+    if len(text) > LONGEST_IN_URL:
+        query.kept = keep(text, caller)
+
+
+def keep(text: str, caller: Caller) -> str:
+    """Stores parameters of a URL for the caller. Returns their digest."""
+    digest = sha256(text.encode()).hexdigest()
+    KeptContext.objects.update_or_create(user=caller.user, digest=digest, defaults={"query": text})
     kept = KeptContext.objects.filter(user=caller.user).order_by("-kept_at", "-pk")
     newest = list(kept.values_list("pk", flat=True)[:KEPT_FOR_EACH_USER])
     kept.exclude(pk__in=newest).delete()
+    return digest
 
 
 def with_kept(given: QueryDict, prefix: str = "") -> QueryDict:

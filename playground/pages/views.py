@@ -260,7 +260,7 @@ class ComparePage(QueryPage):
 
     template_name = "playground/compare.html"
     restores = True
-    title = "Compare"
+    title = "Side by side"
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         sides = self.sides(request.POST, read_form_options(self.caller))

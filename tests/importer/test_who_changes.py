@@ -166,13 +166,13 @@ def test_the_page_has_numbers_and_examples_with_reasons(browse: Any) -> None:
 
 def test_one_flag_paged_and_as_csv(browse: Any) -> None:
     browser, url = made(browse, "a", "b")
-    page = browser.get(f"{url}?flag=a").text
+    page = browser.get(f"{url}?only=a").text
     assert re.search(r"1–50 of [45],\d\d\d", page)
-    lines = b"".join(browser.get(f"{url}?flag=a&format=csv").streaming_content).decode().splitlines()
+    lines = b"".join(browser.get(f"{url}?only=a&format=csv").streaming_content).decode().splitlines()
     rows = list(csv.DictReader(lines))
     assert f"1–50 of {len(rows):,}" in page
     assert {row["Change"] for row in rows} == {"off → on"}
-    assert browser.get(f"{url}?flag=nosuch").status_code == 404
+    assert browser.get(f"{url}?only=nosuch").status_code == 404
 
 
 def test_all_flags_as_csv(browse: Any) -> None:

@@ -23,7 +23,8 @@ Words = Sequence[str]
 # What people type who look for a page, by its label in the navigation.
 SYNONYMS = {
     "Evaluate": ("playground", "test", "debug", "why"),
-    "Compare": ("matrix", "diff", "side by side"),
+    "Side by side": ("compare", "matrix", "diff"),
+    "Who changes": ("compare", "impact", "users", "environments"),
     "Projects": ("workspaces",),
     "Segments": ("audiences", "targeting"),
     "Context fields": ("attributes", "properties", "vocabulary"),

@@ -1,0 +1,129 @@
+"""/playground/who-changes/: how many users get something else in another state of the flags, who, and why."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from flagadmin.console.lists import csv_response, curl_for
+from flagadmin.errors import NotFound, Problem, ValidationError
+from flagadmin.http.error_responses import problems_of
+from flagadmin.server.gc_control import gc_paused
+from groups.console import ConsolePage
+from playground.comparison.answer import asked
+from playground.comparison.request import CompareBody
+from playground.comparison.who_changes import Contexts, compared, users_for
+from playground.pages.changes import Changes, context_pairs
+from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
+from playground.pages.kept_contexts import with_kept
+from playground.pages.query import PlaygroundQuery
+from playground.pages.saved import MOST_OFFERED
+from playground.pages.who_form import USERS, WhoForm
+from playground.saved_contexts.queries import visible_contexts
+from projects.console import flag_url
+from projects.models import Flag
+
+
+class WhoChangesPage(ConsolePage):
+    """The form uses POST, for contexts of any length, and redirects to a URL for the results."""
+
+    template_name = "playground/who_changes.html"
+    restores = True
+    title = "Who changes"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        form = WhoForm.read(request.POST, read_form_options(self.caller))
+        if form.json:
+            form.kept = ""
+        form.keep_if_long(self.caller)
+        return HttpResponseRedirect(f"{request.path}?{urlencode(form.pairs())}")
+
+    @property
+    def is_asked(self) -> bool:
+        return bool({"from", "flag"} & self.request.GET.keys())
+
+    @gc_paused
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        options = read_form_options(self.caller)
+        self.form = WhoForm.read(with_kept(request.GET), options)
+        saved = list(visible_contexts(self.caller).values_list("name", flat=True)[:MOST_OFFERED])
+        changes = self.changes(options, saved) if self.is_asked else None
+        if changes and request.GET.get("format") == "csv":
+            return csv_response("who-changes", changes.csv_header(), changes.csv_rows())
+        page = self.render_to_response(
+            self.get_context_data(
+                form=self.form,
+                environments=options.environments,
+                project_form=self.project_form(options),
+                saved=[(name, name in self.form.saved) for name in saved],
+                swap=f"?{urlencode(self.form.pairs(swapped=True))}",
+                changes=changes,
+                listing=changes.listing if changes else None,
+                link=request.build_absolute_uri(),
+                flag_page=flag_url(changes.only.project, changes.only.name)
+                if changes and changes.only
+                else "",
+            ),
+            status=400 if self.form.problems else 200,
+        )
+        assert isinstance(page, TemplateResponse)
+        page.render().context_data = None  # the results are not kept
+        return page
+
+    def changes(self, options: FormOptions, saved: list[str]) -> Changes | None:
+        """The comparison; None if the form has problems, which it then lists."""
+        self.body = self.form.body(users=self.users(options), saved=saved)
+        if self.form.problems:
+            return None
+        serializer = CompareBody(data=self.body)
+        if not serializer.is_valid():
+            self.form.problems.extend(problems_of(serializer.errors))
+            return None
+        try:
+            given = asked(self.caller, serializer.validated_data)
+            only = self.request.GET.get("only", "")
+            if only and only not in given.names:
+                raise NotFound(f"Flag {only} not found in these projects.")
+            names = [only] if only else given.names  # for the same contexts
+            found = compared(
+                given.before, given.after, Contexts(given.contexts), names, total=len(given.names)
+            )
+        except ValidationError as error:
+            self.form.problems.extend(error.details or [Problem("", error.message)])
+            return None
+        return Changes(
+            found,
+            self.request.GET,
+            noun="user" if self.form.kind == USERS else "context",
+            names=[each.name for each in given.saved],
+            explain=self.explain(),
+        )
+
+    def project_form(self, options: FormOptions) -> ContextForm:
+        query = PlaygroundQuery([self.form.before], self.form.projects or None, {})
+        return make_form(query, options, used=())
+
+    def users(self, options: FormOptions) -> int:
+        """How many users are compared if the form does not say."""
+        if self.form.flag:
+            return users_for(1)
+        projects = self.form.projects or [project for project, _ in options.projects]
+        return users_for(Flag.objects.filter(archived_at=None, project_id__in=projects).count())
+
+    def explain(self) -> Callable[[str, Mapping[str, str]], str]:
+        environments = [("environment", name) for name in dict.fromkeys((self.form.before, self.form.after))]
+
+        def url(flag: str, context: Mapping[str, str]) -> str:
+            pairs = context_pairs(context)
+            query = urlencode([*environments, *pairs])
+            return f"{reverse('playground-flag', args=[flag])}?{query}" if pairs else ""
+
+        return url
+
+    def curl(self) -> str:
+        if not self.is_asked or self.form.problems:
+            return ""
+        return curl_for(self.request, "POST", "/api/admin/playground/compare", self.body)

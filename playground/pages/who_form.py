@@ -1,0 +1,134 @@
+"""The form of /playground/who-changes/: two states and the contexts to compare them for, as URL parameters."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from django.http import QueryDict
+
+from flagadmin.errors import Problem
+from playground.pages.form import FormOptions
+from playground.pages.kept_contexts import LONGEST_IN_URL, keep
+from playground.pages.query import KEPT
+
+USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
+KINDS = {
+    USERS: "Sampled users",
+    RULES: "Made from the rules",
+    SAVED: "Saved contexts",
+    JSON: "JSON",
+}
+LONGEST_SHOWN = 50_000
+"""Characters of JSON that the form shows again. What is longer is kept, and replaced by pasting."""
+PLACES = {
+    "from.environment": "From",
+    "to.environment": "To",
+    "contexts.synthetic": "Users",
+    "contexts.seed": "Seed",
+    "contexts.saved": "Saved contexts",
+}
+
+
+@dataclass(slots=True)
+class WhoForm:
+    """What was asked. ``users`` and ``seed`` are as entered, "" if not."""
+
+    before: str
+    after: str
+    projects: list[str]
+    flag: str
+    kind: str
+    users: str
+    seed: str
+    saved: list[str]
+    json: str
+    kept: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, given: QueryDict, options: FormOptions) -> "WhoForm":
+        default = options.default_environment
+        other = next((name for name in options.environments if name != default), default)
+        kind = given.get("for", USERS)
+        return cls(
+            before=given.get("from", default),
+            after=given.get("to", other),
+            projects=list(dict.fromkeys(filter(None, given.getlist("project")))),
+            flag=given.get("flag", "").strip(),
+            kind=kind if kind in KINDS else USERS,
+            users=given.get("users", "").strip(),
+            seed=given.get("seed", "").strip(),
+            saved=list(dict.fromkeys(filter(None, given.getlist("saved")))),
+            json=given.get("json", ""),
+            kept=given.get(KEPT, ""),
+        )
+
+    def keep_if_long(self, caller: Any) -> None:
+        if len(self.json) > LONGEST_IN_URL:
+            self.kept = keep(_encoded(self.json), caller)
+
+    def pairs(self, *, swapped: bool = False) -> list[tuple[str, str]]:
+        """The form as URL parameters, without what the chosen contexts do not need."""
+        sides = (self.after, self.before) if swapped else (self.before, self.after)
+        pairs = [("from", sides[0]), ("to", sides[1]), *(("project", name) for name in self.projects)]
+        pairs += [("flag", self.flag), ("for", self.kind)]
+        if self.kind == USERS:
+            pairs += [("users", self.users), ("seed", self.seed)]
+        elif self.kind == SAVED:
+            pairs += [("saved", name) for name in self.saved]
+        elif self.kind == JSON:
+            pairs.append((KEPT, self.kept) if self.kept else ("json", self.json))
+        return [(name, text) for name, text in pairs if text]
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.json) > LONGEST_SHOWN
+
+    @property
+    def kinds(self) -> list[tuple[str, str, bool]]:
+        return [(value, label, value == self.kind) for value, label in KINDS.items()]
+
+    def body(self, *, users: int, saved: list[str]) -> dict[str, Any]:
+        """The body of the same request to the API. ``users``, ``saved``: for a form that does not say."""
+        states = {"from": {"environment": self.before}, "to": {"environment": self.after}}
+        return {
+            **states,
+            **({"projects": self.projects} if self.projects else {}),
+            **({"flag": self.flag} if self.flag else {}),
+            "contexts": self._contexts(users, saved),
+        }
+
+    def _contexts(self, users: int, saved: list[str]) -> dict[str, Any]:
+        if self.kind == RULES:
+            return {"generated": True}
+        if self.kind == SAVED:
+            return {"saved": self.saved or saved}
+        if self.kind == JSON:
+            return {"explicit": self._explicit()}
+        return {"synthetic": self.users or users, **({"seed": self.seed} if self.seed else {})}
+
+    def _explicit(self) -> Any:
+        if not self.json:
+            missing = "The contexts of this link are no longer stored. Paste them again."
+            self.problems.append(Problem("", missing if self.kept else "Paste a list of contexts as JSON."))
+            return []
+        try:
+            read = orjson.loads(self.json)
+        except orjson.JSONDecodeError as error:
+            message = f"Invalid JSON (line {error.lineno}, column {error.colno}): {error.msg}."
+            self.problems.append(Problem("", message))
+            return []
+        return [read] if isinstance(read, dict) else read
+
+    @property
+    def messages(self) -> Iterator[str]:
+        for problem in self.problems:
+            place = PLACES.get(problem.path, problem.path.replace("contexts.explicit", "JSON"))
+            yield f"{place}: {problem.message}" if place else problem.message
+
+
+def _encoded(text: str) -> str:
+    made = QueryDict(mutable=True)
+    made["json"] = text
+    return made.urlencode()
