@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.pages.query import Label
 from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
+from projects.models import Environment
 
 COLOURS = 3  # v1, v2, v3 in app.css
 FEWEST = 3  # columns of an environment, for some to be the exception
@@ -94,6 +96,12 @@ class Matrix:
     @property
     def has_groups(self) -> bool:
         return any(name for name, _ in self.groups)
+
+    @cached_property
+    def production(self) -> set[str]:
+        """The environments of the groups that are production ones, though their name does not say so. One query."""
+        found = Environment.objects.filter(type="production", name__in=[name for name, _ in self.groups])
+        return set(found.exclude(name="production").values_list("name", flat=True))
 
     @property
     def has_odd(self) -> bool:

@@ -409,7 +409,7 @@ htmx.defineExtension("around", {
       kept.after(...nodes.slice(at + 1));
       added.push(...nodes.filter((node) => node !== fresh));
     }
-    announce(find("[data-total]", root)?.textContent.split("·")[0]);
+    announce(find("[data-total]", root)?.textContent);
     return added;
   },
 });

@@ -45,6 +45,14 @@ def test_a_missing_permission_says_who_gives_it(browse, shop):
     assert '<a href="/projects/">Go to Projects</a>' in response.text
 
 
+def test_a_filter_that_is_refused_can_be_removed(browse, shop):
+    response = browse("viewer").get("/projects/shop/?tag=x:y&q=cart")
+
+    assert response.status_code == 400
+    assert "tag: x:y not found. There are none." in response.text
+    assert '<a href="/projects/shop/">Remove filters</a>' in response.text
+
+
 def test_without_the_database_the_page_still_stands(browse):
     viewer = browse("viewer")
     with mock.patch("django.db.backends.utils.CursorWrapper.execute", side_effect=OperationalError("gone")):

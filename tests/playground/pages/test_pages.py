@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from projects.models import Environment
 from tests.support.page_text import page_text
 from tests.support.scenery import make_scenery
 
@@ -270,6 +271,16 @@ def test_compare_shows_only_the_differences_first(viewer):
     assert "new-date-picker" in few
     assert "apple-pay" not in few
     assert "apple-pay" in all_of_them
+
+
+def test_the_matrix_marks_a_production_environment_whose_name_does_not(viewer):
+    question = {"a.environment": "development", "b.environment": "production", "show": "all"}
+    mark = '<span class="pill line">Production</span>'
+    assert mark not in viewer.get("/playground/compare/", question).text
+
+    Environment.objects.filter(name="development").update(type="production")
+    page = viewer.get("/playground/compare/", question).text
+    assert page.count(f"development {mark}</th>") == page.count(mark) == 1
 
 
 def test_compare_can_be_swapped(viewer):
