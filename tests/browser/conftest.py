@@ -6,11 +6,13 @@ Without Chromium these tests are skipped and say so; FLAGADMIN_BROWSER_TESTS=req
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import connections
@@ -20,6 +22,7 @@ from groups.models import User
 from groups.permissions import BuiltIn
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.support.cast import make_user
+from tests.support.emptying import keep_rows
 from tests.support.scenery import make_scenery
 
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
@@ -72,9 +75,19 @@ def _connections_of_the_loop(playwright: Playwright) -> Iterator[None]:
     connections.close_all()
 
 
+@cache
+def _keep_scenery() -> Callable[[], None]:
+    make_scenery()
+    return keep_rows("scenery")
+
+
 @pytest.fixture
 def scenery(transactional_db: None) -> None:
-    make_scenery()
+    """Made once, then copied: only the superuser of the bundled server may copy."""
+    if settings.DATABASE_URL:
+        make_scenery()
+    else:
+        _keep_scenery()()
 
 
 class Watch:

@@ -1,10 +1,10 @@
-"""Empties the database after tests that commit: deletes what there is and puts the seeded rows back.
+"""Puts rows back that were in the database before: the seeded ones after tests that commit, and the scenery before.
 
 Django's `flush` truncates every table, which makes new files for each table and index, and seeds again: many
 times as slow as this. Deleting skips triggers and foreign keys, which takes the bundled server's superuser.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
@@ -24,28 +24,24 @@ SELECT attname FROM pg_attribute
 @contextmanager
 def quick_emptying() -> Iterator[None]:
     """Until the context ends, the rows that are in the database now are what each test begins with."""
-    statements = _kept()
+    restore = keep_rows("seeded")
     flush = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
-
-    def restore(self: TransactionTestCase) -> None:
-        with _superuser() as restoring:
-            restoring.execute(statements)
-
-    TransactionTestCase._fixture_teardown = restore  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = lambda self: restore()  # type: ignore[attr-defined]
     try:
         yield
     finally:
         TransactionTestCase._fixture_teardown = flush  # type: ignore[attr-defined]
 
 
-def _kept() -> sql.Composed:
-    """Copies the rows of each table to a schema of their own. Returns the statements that restore them."""
+def keep_rows(schema: str) -> Callable[[], None]:
+    """Copies the committed rows of each table to this schema. Returns what restores them, and deletes all others."""
     deletions, insertions = [], []
     with _superuser() as keeping:
-        keeping.execute("DROP SCHEMA IF EXISTS seeded CASCADE")
-        keeping.execute("CREATE SCHEMA seeded")
+        keeping.execute(
+            sql.SQL("DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}").format(sql.Identifier(schema))
+        )
         for (name,) in keeping.execute(_TABLES).fetchall():
-            table, copy = sql.Identifier("public", name), sql.Identifier("seeded", name)
+            table, copy = sql.Identifier("public", name), sql.Identifier(schema, name)
             deletions.append(sql.SQL("DELETE FROM {};").format(table))
             if not keeping.execute(sql.SQL("SELECT FROM {} LIMIT 1").format(table)).rowcount:
                 continue
@@ -57,7 +53,15 @@ def _kept() -> sql.Composed:
                     table, columns, columns, copy
                 )
             )
-    return sql.SQL("SET LOCAL session_replication_role = replica;") + sql.Composed(deletions + insertions)
+    statements = sql.SQL("SET LOCAL session_replication_role = replica;") + sql.Composed(
+        deletions + insertions
+    )
+
+    def restore() -> None:
+        with _superuser() as restoring:
+            restoring.execute(statements)
+
+    return restore
 
 
 def _superuser() -> psycopg.Connection:
