@@ -162,6 +162,8 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 def _outside(listed: list[str]) -> str:
     """A value that is not in a list, nor does it contain one that is."""
+    if not any(text.casefold() in "other" for text in listed):
+        return "other"
     return next(text for size in range(1, 100) if (text := "~" * size) not in listed)
 
 
