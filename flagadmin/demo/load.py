@@ -55,6 +55,7 @@ from projects.tokens.actions import NewToken, create_token
 KEY_NAME = "demo"
 DEFAULT = "default"  # the project that every installation has
 BEGAN = timedelta(days=210)
+SAVED = timedelta(days=20)  # after the first imports
 EXPIRING = "web-shop in production"
 
 
@@ -76,11 +77,13 @@ def load_demo() -> User:
         _tokens(now, caller)
     if is_new:
         _first_imports(now)
+        with at(now - SAVED):
+            _saved_contexts(caller)
         story.tell(now, lambda caller: _import("storefront", "production", story.second_import(), caller))
         _favourites(admin)
     else:
         _missing_flags()
-    _saved_contexts(caller)
+        _saved_contexts(caller)
     _pending_import(admin)
     report_usage(now)
     return admin

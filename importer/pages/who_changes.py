@@ -19,8 +19,10 @@ from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
-from importer.who_changes import who_changes
+from importer.who_changes import planned_states, who_changes
 from playground.pages.changes import Changes, context_pairs
+from playground.pages.effects_view import EffectsView
+from playground.saved_contexts.effects import broken_by
 
 IN_PREVIEW = 5
 """Flags that the preview lists."""
@@ -77,7 +79,8 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
         pairs = context_pairs(context)
         return f"{evaluate}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
 
-    found = who_changes(plan, flag=given.get("only", ""))
+    states = planned_states(plan)
+    found = who_changes(plan, flag=given.get("only", ""), states=states)
     changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)
     if given.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
@@ -88,6 +91,7 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
         "listing": changes.listing,
         "link": link,
         "url": reverse("import-who-changes", args=[run.id]),
+        "saved": EffectsView(broken_by(caller, states.before, states.after, flags=states.names)),
     }
     return IfImported(
         render_to_string(name, context),

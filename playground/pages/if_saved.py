@@ -14,7 +14,9 @@ from groups.console import ConsolePage
 from playground.comparison.impact import EXAMPLES, MOST_EDITS, Impact, impacts
 from playground.engine.context import Context
 from playground.pages.changes import context_pairs
+from playground.pages.effects_view import EffectsView
 from playground.pages.impact_view import ImpactView
+from playground.saved_contexts.effects import effects_of
 from projects.drafts import Drafting, NewFlagEdit
 
 DETAILED = 30
@@ -70,6 +72,7 @@ class IfSavedPage(ConsolePage):
             "several": len(edits) > 1,
             "more": max(0, len(edits) - MOST_EDITS),
             "unchanged": page.unchanged,
+            "saved": EffectsView(effects_of(self.caller, edits)),
         }
 
     def way_back(self, page: Any) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """What a change of the flags would do to saved contexts: who changes, by name, and which expectations it breaks."""
 
-from collections.abc import Collection, Iterator
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,15 +11,21 @@ from django.utils import timezone
 
 from groups.access import Caller
 from playground.comparison.compare import CHANGES, Comparison, Result
+from playground.comparison.states import State, snapshots
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.expectations import Checked, checked, expectations_of, shares_words
 from playground.saved_contexts.queries import visible_contexts
+from projects.drafts import FlagEdit, NewFlagEdit
+from projects.revision import revisions
 
 MOST_CONTEXTS = 1_000
 MOST_NAMED = 10
+MOST_DRAFTS = 20
+MOST_RESULTS = 200_000
+"""Flags times saved contexts that are compared; expectations are checked for all flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,7 @@ class SavedChange:
 
     saved: SavedContext
     flag: str
+    environment: str
     before: Result
     after: Result
 
@@ -36,18 +45,24 @@ class SavedChange:
 
 @dataclass(frozen=True, slots=True)
 class SavedEffects:
-    """``changed`` saved contexts get something else; ``changes`` has the first of them, flag by flag.
+    """``who`` are the ids of the saved contexts that get something else; ``changes`` has the first, flag by flag.
 
     ``broken`` are expectations that are met and would not be, ``mended`` those that are not met and would be.
     """
 
-    changed: int
-    changes: list[SavedChange]
-    broken: list[Checked]
-    mended: list[Checked]
+    who: frozenset[int] = frozenset()
+    changes: tuple[SavedChange, ...] = ()
+    broken: tuple[Checked, ...] = ()
+    mended: tuple[Checked, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.changed or self.broken or self.mended)
+        return bool(self.who or self.broken or self.mended)
+
+    def __add__(self, other: SavedEffects) -> SavedEffects:
+        changes = (*self.changes, *other.changes)[:MOST_NAMED]
+        return SavedEffects(
+            self.who | other.who, changes, self.broken + other.broken, self.mended + other.mended
+        )
 
 
 def broken_by(
@@ -55,48 +70,72 @@ def broken_by(
 ) -> SavedEffects:
     """What saved contexts that the caller may read get in another state of an environment.
 
-    ``flags``: those that differ, with their children; if they are not known, they are searched. Two to four queries,
-    none without saved contexts but one.
+    ``flags``: those that differ, with their children; if they are not known, they are searched. Five queries at
+    most, one if there are no saved contexts.
     """
+    saved = list(_contexts(caller, {project for state in (before, after) for project in state.sizes}))
+    if not saved:
+        return SavedEffects()
     now = timezone.now()
-    saved = list(_contexts(caller, before, after))
     comparison = Comparison(before, after, ContextTable([Context(each.context).at(now) for each in saved]))
     names = comparison.differing() if flags is None else sorted(flags)
-    if not saved:
-        return SavedEffects(0, [], [], [])
-    found = [comparison.flag(name) for name in names]
-    changed = 0
-    for each in found:
-        for change in CHANGES:
-            changed |= each.contexts.get(change, 0)
+    found = [comparison.flag(name) for name in names[: MOST_RESULTS // len(saved)]]
+    masks = (each.contexts.get(change, 0) for each in found for change in CHANGES)
+    who = {saved[position].pk for mask in masks for position in comparison.table.positions(mask)}
     examples = (one for each in found if each.changed for one in comparison.examples(each, MOST_NAMED))
-    named = [
-        SavedChange(saved[one.position], one.flag, one.before, one.after)
-        for one in islice((one for one in examples if one.change in CHANGES), MOST_NAMED)
-    ]
+    changes = (
+        SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
+        for one in examples
+        if one.change in CHANGES
+    )
     broken, mended = _expectations(caller, saved, before, after, set(names))
-    return SavedEffects(changed.bit_count(), named, broken, mended)
+    return SavedEffects(frozenset(who), tuple(islice(changes, MOST_NAMED)), broken, mended)
 
 
-def _contexts(caller: Caller, *states: Snapshot) -> Iterator[SavedContext]:
-    """Those of the states' projects and of none, the ones with expectations first."""
-    projects = {project for state in states for project in state.sizes}
+def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
+    """What edits that are not saved would do. The caller may read their projects.
+
+    Of very many edits, those of flags with expectations come first, and others may be left out.
+    """
+    groups: dict[tuple[str, str, int], list[FlagEdit]] = {}
+    for edit in edits:
+        if isinstance(edit, FlagEdit):
+            groups.setdefault((edit.project, edit.environment, id(edit.draft)), []).append(edit)
+    saved = list(_contexts(caller, {project for project, _, _ in groups}))
+    if not saved:
+        return SavedEffects()
+    expected = {(one["flag"], one["environment"]) for each in saved for one in each.expectations}
+    ordered = sorted(
+        groups.values(),
+        key=lambda group: not any((edit.flag, edit.environment) in expected for edit in group),
+    )
+    effects = SavedEffects()
+    for group in ordered[:MOST_DRAFTS]:
+        [first, *_] = group
+        states = [State(first.environment), State(first.environment, first.draft)]
+        before, after = snapshots(revisions([first.project]), states)
+        effects += broken_by(caller, before, after, flags={edit.flag for edit in group})
+    return effects
+
+
+def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContext]:
+    """Those of the projects and of none, the ones with expectations first."""
     found = visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects))
     yield from found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]
 
 
 def _expectations(
     caller: Caller, saved: list[SavedContext], before: Snapshot, after: Snapshot, flags: set[str]
-) -> tuple[list[Checked], list[Checked]]:
+) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
     expecting = [each for each in saved if each.expectations]
     named = {one["flag"] for each in expecting for one in each.expectations}
     if not named & flags:
-        return [], []
+        return (), ()
     environment, now = before.environment, timezone.now()
     expected = expectations_of(caller, environments=[environment], contexts=expecting)
     expected = [one for one in expected if one.flag in flags]
     old = checked(expected, {environment: before}, now=now)
     new = checked(expected, {environment: after}, now=now)
     pairs = list(zip(old, new, strict=True))
-    broken = [after for before, after in pairs if before.met and not after.met]
-    return broken, [after for before, after in pairs if after.met and not before.met]
+    broken = (after for before, after in pairs if before.met and not after.met)
+    return tuple(broken), tuple(after for before, after in pairs if after.met and not before.met)

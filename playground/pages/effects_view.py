@@ -1,0 +1,50 @@
+"""How pages show what a change would do to saved contexts."""
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from playground.pages.impact_view import Line, Who, side_of
+from playground.saved_contexts.effects import SavedChange, SavedEffects
+from playground.saved_contexts.expectations import Checked
+
+MOST_SENTENCES = 20
+
+
+def explained(change: SavedChange) -> str:
+    """The trace of what the flag gives now."""
+    query = {"environment": change.environment, "saved": change.saved.name}
+    return f"{reverse('playground-flag', args=[change.flag])}?{urlencode(query)}"
+
+
+class EffectsView:
+    """What the template reads: ``lines`` are saved contexts by name, with the flag where there are several."""
+
+    def __init__(self, effects: SavedEffects) -> None:
+        self.effects = effects
+        self.changed = len(effects.who)
+        several = len({change.flag for change in effects.changes}) > 1
+        self.lines = [
+            Line(
+                Who(change.saved.name, change.flag if several else ""),
+                side_of(change.before),
+                side_of(change.after),
+                explained(change),
+            )
+            for change in effects.changes
+        ]
+        self.named = len({change.saved.pk for change in effects.changes})
+
+    @property
+    def broken(self) -> Sequence[Checked]:
+        return self.effects.broken[:MOST_SENTENCES]
+
+    @property
+    def more_broken(self) -> int:
+        return len(self.effects.broken) - len(self.broken)
+
+    @property
+    def more(self) -> int:
+        """Saved contexts that change and are not named."""
+        return self.changed - self.named
