@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison, Example
@@ -23,6 +24,7 @@ SAMPLES = (10_000, 5_000, 2_000, 1_000)
 MOST_MADE = 300
 """Contexts made from the rules."""
 EXAMPLES = 3
+MOST_CHILDREN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Impact:
     made: int
     made_changed: int
     examples: Sequence[tuple[Context, Example]]
+    children: Sequence[tuple[str, int]]
+    """Flags that depend on it and change for users, with the number of those."""
 
     @property
     def changed(self) -> int:
@@ -67,10 +71,18 @@ def _of_flag(edit: FlagEdit, users: int, now: datetime, examples: int) -> Impact
     current = revisions([edit.project])
     states = [State(edit.environment), State(edit.environment, edit.draft)]
     before, after = snapshots(current, states)
-    read = list(documents(current, states, {edit.flag, *_parents(edit.flag, (before, after))}))
+    children = list(islice(_children(edit.flag, before), MOST_CHILDREN))
+    parents = _parents(edit.flag, (before, after))
+    read = list(documents(current, states, {edit.flag, *parents, *children}))
     if read[0] == read[1]:
         after = before
-    return _impact(edit.flag, edit.environment, (before, after), read, users, now, examples)
+    return _impact(edit.flag, edit.environment, (before, after), read, users, now, examples, children)
+
+
+def _children(name: str, snapshot: Snapshot) -> Iterator[str]:
+    for flag in snapshot.flags:
+        if flag.enabled and any(parent.name == name for parent in flag.parents):
+            yield flag.name
 
 
 def _parents(name: str, snapshots: Iterable[Snapshot]) -> Iterator[str]:
@@ -97,12 +109,15 @@ def _impact(
     users: int,
     now: datetime,
     examples: int,
+    children: Iterable[str] = (),
 ) -> Impact:
     contexts = sampled(read, now=now, users=users, made=MOST_MADE)
     table = ContextTable([*contexts.users, *contexts.made])
     comparison = Comparison(*states, table)
     found = comparison.flag(name)
-    counted = found.among((1 << 8 * users) - 1)
+    sample = (1 << 8 * users) - 1
+    counted = found.among(sample)
+    follow = (comparison.flag(child).among(sample) for child in (children if counted.changed else ()))
     kinds = sum(1 for change in (*CHANGES, Change.UNKNOWN) if found.count(change))
     shown = comparison.examples(found, examples, each=-(-examples // max(1, kinds)))
     return Impact(
@@ -115,4 +130,5 @@ def _impact(
         made=len(contexts.made),
         made_changed=found.changed - counted.changed,
         examples=[(table.contexts[example.position], example) for example in shown],
+        children=[(child.name, child.changed) for child in follow if child.changed],
     )

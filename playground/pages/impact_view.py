@@ -68,6 +68,7 @@ class ImpactView:
         self.flag, self.environment, self.is_new = impact.flag, impact.environment, is_new
         self.users, self.changed = impact.users, impact.changed
         self.unknown = impact.counts[Change.UNKNOWN]
+        self.children = impact.children
         self.made, self.made_changed = impact.made, impact.made_changed
         self.counts = [
             Count(colour, number, text)

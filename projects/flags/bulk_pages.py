@@ -13,9 +13,10 @@ from flagadmin.errors import AppError
 from groups.permissions import Permission
 from projects.access import access_project
 from projects.console import ActionPage, api_path, project_url
+from projects.drafts import Drafting, FlagEdit
 from projects.flags.actions import set_stale
 from projects.flags.archive_pages import MOST_LISTED, SelectedFlags, counted, selected_flags
-from projects.flags.environments import disable_flags, enable_flags
+from projects.flags.environments import disable_flags, draft_of_switch, enable_flags
 from projects.flags.flag_cells import PRODUCTION, flag_cells, texts_when_on
 from projects.flags.tags import change_tags_of_many
 from projects.flags.toggle import project_environment
@@ -26,10 +27,11 @@ MOST_UNDONE = 100  # flags in the form of an Undo button
 DEFAULT_ADDED = "On with the default strategy, which is added"
 
 
-class TogglePage(SelectedFlags):
+class TogglePage(Drafting, SelectedFlags):
     """Says what turning the flags on or off changes for each of them, then does it."""
 
     template_name = "flags/toggle_many.html"
+    shown_by = "get"
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
@@ -54,6 +56,19 @@ class TogglePage(SelectedFlags):
         except AppError as error:
             return self.shown(flags, status=error.status, refusal=error)
         return HttpResponseRedirect(self.back())
+
+    def edits(self) -> list[FlagEdit]:
+        changing = [flag for flag, _, _ in self.changes(self.flags(self.request.POST))]
+        place = project_environment(self.kwargs["project_id"], self.environment)
+        return [
+            FlagEdit(
+                flag.project_id,
+                flag.name,
+                self.environment,
+                draft_of_switch(flag, place, self.turned == "on"),
+            )
+            for flag in changing
+        ]
 
     def turn(self, flags: Sequence[Flag]) -> None:
         change = enable_flags if self.turned == "on" else disable_flags

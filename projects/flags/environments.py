@@ -11,6 +11,7 @@ from flagadmin.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, access_flags_for_update
+from projects.drafts import Draft
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import has_enabled_strategy, project_environment, set_switch
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Strategy
@@ -68,6 +69,12 @@ def disable_flags(project_id: str, names: Iterable[str], environment: str, *, ca
     """Turns off the active flags among ``names`` and returns those that were on. Raises NotFound, NoAccess."""
     flags, place = _access_many(project_id, names, environment, caller=caller)
     return [flag for flag in flags if set_switch(flag, place, False, caller=caller)]
+
+
+def draft_of_switch(flag: Flag, place: ProjectEnvironment, enabled: bool) -> Draft:
+    """What turning the flag on or off would change, with the strategy that it may get."""
+    defaults = StrategyDefaults(flag.name, place.project.default_stickiness)
+    return Draft(flag.name, {"enabled": enabled}, default_strategy_document(place.default_strategy, defaults))
 
 
 def set_variants(

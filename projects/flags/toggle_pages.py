@@ -13,14 +13,13 @@ from groups.permissions import Permission
 from projects.access import access_flag
 from projects.console import ActionPage, api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
-from projects.flags.environments import disable_flag, enable_flag
+from projects.flags.environments import disable_flag, draft_of_switch, enable_flag
 from projects.flags.flag_rows import PRODUCTION
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
 from projects.flags.usage import FlagUser, users_of
 from projects.models import Dependency, Environment, Segment, Strategy
 from projects.sentences import Summary, strategy_summary
-from projects.strategies.rules import StrategyDefaults, default_strategy_document
 
 MOST_USERS = 5
 MOST_SUMMARIES = 10  # strategies listed individually
@@ -96,15 +95,11 @@ class ToggleFlag(Drafting, ActionPage):
 
     def edits(self) -> list[FlagEdit]:
         self.find()
-        name = self.flag.name
-        draft = Draft(name, {"enabled": self.turned == "on"}, self.default_strategy())
-        return [FlagEdit(self.flag.project_id, name, self.environment, draft)]
+        return [FlagEdit(self.flag.project_id, self.flag.name, self.environment, self.draft())]
 
-    def default_strategy(self) -> dict[str, Any]:
-        """What turning the flag on without an enabled strategy would add."""
+    def draft(self) -> Draft:
         place = project_environment(self.flag.project_id, self.environment)
-        defaults = StrategyDefaults(self.flag.name, self.flag.project.default_stickiness)
-        return default_strategy_document(place.default_strategy, defaults)
+        return draft_of_switch(self.flag, place, self.turned == "on")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """The context of the confirmation page."""
@@ -132,7 +127,7 @@ class ToggleFlag(Drafting, ActionPage):
         rows = Strategy.objects.filter(flag=self.flag, environment=self.environment, disabled=False)
         documents = strategy_documents(list(rows.order_by("sort_order", "created_at", "pk")))
         if not documents and self.turned == "on":
-            documents = [self.default_strategy()]
+            documents = [dict(self.draft().default_strategy)]
         ids = {segment for document in documents for segment in document["segments"]}
         names = dict(Segment.objects.filter(pk__in=ids).values_list("pk", "name"))
         return [strategy_summary(document, segments=names) for document in documents]

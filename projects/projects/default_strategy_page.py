@@ -86,9 +86,13 @@ class DefaultStrategyPage(EditConflictMixin, StrategyEditor):
 
     def edits(self) -> list[NewFlagEdit]:
         self.find()
-        now = strategy_document(self.configured or {"name": FLEXIBLE_ROLLOUT}, self.defaults)
-        before, after = (self.new_flag(document) for document in (now, self.entered()))
+        after = default_strategy_document(None, self.defaults) if self.is_deleting else self.entered()
+        before, after = (self.new_flag(document) for document in (self.configured_or_built_in, after))
         return [NewFlagEdit(self.project_id, self.environment, before, after)]
+
+    @property
+    def configured_or_built_in(self) -> Document:
+        return default_strategy_document(self.configured, self.defaults)
 
     def new_flag(self, strategy: Document) -> Document:
         """The document of a flag that has just been turned on."""

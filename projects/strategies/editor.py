@@ -108,6 +108,10 @@ class StrategyEditor(Drafting, ConsolePage):
             self.request.POST, self.project_id, stored=self.stored, kept=self.kept
         )
 
+    @property
+    def is_deleting(self) -> bool:
+        return self.may_delete and self.request.POST.get("do") == "delete"
+
     def entered(self) -> Document:
         """The strategy that saving the form would store. Raises ValidationError with its problems."""
         self.read()

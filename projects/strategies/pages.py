@@ -57,11 +57,11 @@ class StrategyPage(StrategyEditor):
 
     def edits(self) -> list[FlagEdit]:
         self.find()
-        strategies = self.edited(stored_strategies(self.flag, self.environment), self.entered())
+        strategies = self.edited(stored_strategies(self.flag, self.environment))
         draft = Draft(self.flag.name, {"strategies": strategies})
         return [FlagEdit(self.project_id, self.flag.name, self.environment, draft)]
 
-    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
+    def edited(self, strategies: list[Document]) -> list[Document]:
         """The flag's strategies once the form is saved."""
         raise NotImplementedError
 
@@ -116,8 +116,11 @@ class EditStrategyPage(EditConflictMixin, StrategyPage):
     def check(self, document: Document) -> Document:
         return checked_strategy(self.flag, document, stored_variants=self.strategy.variants)
 
-    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
+    def edited(self, strategies: list[Document]) -> list[Document]:
         mine = str(self.strategy.pk)
+        if self.is_deleting:
+            return [each for each in strategies if each["id"] != mine]
+        document = self.entered()
         return [as_stored(document, each) if each["id"] == mine else each for each in strategies]
 
     def refused(self, error: AppError) -> None:
@@ -198,8 +201,8 @@ class NewStrategyPage(StrategyPage):
     def defaults(self) -> StrategyDefaults:
         return StrategyDefaults(flag=self.flag.name, stickiness=self.flag.project.default_stickiness)
 
-    def edited(self, strategies: list[Document], document: Document) -> list[Document]:
-        return [*strategies, document | {"id": ""}]
+    def edited(self, strategies: list[Document]) -> list[Document]:
+        return [*strategies, self.entered() | {"id": ""}]
 
     def stored_document(self) -> Document:
         """What the form begins with, or an empty strategy of the chosen type."""

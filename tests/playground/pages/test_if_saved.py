@@ -15,7 +15,7 @@ from playground.pages import if_saved
 from playground.snapshot_cache import snapshot
 from projects.flags.environments import enable_flag
 from projects.models import Flag, Segment, Strategy
-from tests.support.flags import add_strategy, make_flag
+from tests.support.flags import add_strategy, depend, make_flag
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 
@@ -96,10 +96,15 @@ FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
     "disabled strategy": (edit_url, {"disabled": "on"} | strategy_form("30", "NO")),
     "random": (edit_url, strategy_form("30", "NO") | {"p-stickiness": "random"}),
     "strategy variants": (edit_url, strategy_form("30", "NO") | VARIANTS),
+    "deleted strategy": (edit_url, {"do": "delete"}),
     "new strategy": (f"{FLAG}strategies/new?environmentId=production", strategy_form("60", "DE")),
     "variants": (f"{FLAG}variants?environmentId=production", VARIANTS),
     "segment": (segment_url, {"name": "vip"} | ENDS),
     "turned off": (f"{FLAG}switch", {"environment": "production", "enabled": "off", "confirmed": "yes"}),
+    "turned off with others": (
+        "/projects/shop/features/switch",
+        {"environment": "production", "enabled": "off", "name": "f", "confirmed": "yes"},
+    ),
     "parent": (f"{FLAG}parents", {"feature": "parent", "state": "on"}),
     "parent that is off": (f"{FLAG}parents", {"feature": "parent", "state": "off"}),
     "archive": ("/projects/shop/features/archive", {"name": "f", "known": "yes"}),
@@ -174,6 +179,21 @@ def test_a_title_changes_nobody_even_if_only_an_sdk_can_tell(browse: Any, shop: 
     found = page(browse, edit_url(), sent)
     assert "Nobody changes" in found
     assert "only an SDK can tell" not in found
+
+
+def test_flags_that_depend_on_it(browse: Any, flag: Flag, shown: Shown) -> None:
+    depend(live_flag("child", strategies=[rollout("100")]), flag)
+    depend(live_flag("off", enabled=False), flag)
+    found = page(browse, edit_url(), strategy_form("80", "NO"))
+    [predicted] = shown.impacts
+    assert predicted.children == [("child", predicted.changed)]
+    assert f"Flags that depend on it change too: child for {predicted.changed} users." in found
+
+
+def test_turned_on_without_a_strategy(browse: Any, shop: Any) -> None:
+    make_flag("f")
+    sent = {"environment": "production", "enabled": "on"}
+    assert "10,000 of 10,000 sampled users change" in page(browse, f"{FLAG}switch", sent)
 
 
 def test_shares_of_calls(browse: Any, flag: Flag) -> None:
