@@ -90,7 +90,8 @@ class Comparison:
 
     def __init__(self, before: Snapshot, after: Snapshot, table: ContextTable) -> None:
         self.table = table
-        self._before, self._after = StateResults(before, table), StateResults(after, table)
+        self._before = StateResults(before, table)
+        self._after = self._before if after is before else StateResults(after, table)
 
     def names(self) -> list[str]:
         """The flags of either state, in code-point order."""

@@ -84,7 +84,7 @@ class ImpactView:
         if is_new or impact.changed:
             self.bars.append(self._bar("After", impact.after, impact.users))
         parts = {part.name: part for bar in self.bars for part in bar.slices}
-        self.legend = list(parts.values()) if variants else []
+        self.legend = sorted(parts.values(), key=lambda part: part.colour == "ground") if variants else []
         self.examples = [
             Line(
                 who_of(context),
