@@ -117,12 +117,12 @@ def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
         text = ",".join(filter(None, given.getlist(name)))
         if name.startswith(prefix + CONTEXT) and text:
             key = name.removeprefix(prefix + CONTEXT)
-            yield key, _with_offset(text) if key == "currentTime" else text
+            yield key, with_offset(text) if key == "currentTime" else text
     added = zip(given.getlist(f"{prefix}name"), given.getlist(f"{prefix}value"), strict=False)
     yield from ((name.strip(), value) for name, value in added if name.strip() and value)
 
 
-def _with_offset(text: str) -> str:
+def with_offset(text: str) -> str:
     """Adds the offset, UTC, and the seconds: browsers' time inputs send no offset and omit zero seconds."""
     if "T" not in text or len(text) not in (MINUTES, SECONDS):
         return text

@@ -1,12 +1,14 @@
 """/playground/who-changes/: how many users get something else in another state of the flags, who, and why."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 
 from flagadmin.console.lists import csv_response, curl_for
 from flagadmin.errors import NotFound, Problem, ValidationError
@@ -33,6 +35,7 @@ class WhoChangesPage(ConsolePage):
     template_name = "playground/who_changes.html"
     restores = True
     title = "Who changes"
+    notes: Sequence[str] = ()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = WhoForm.read(request.POST, read_form_options(self.caller))
@@ -61,6 +64,8 @@ class WhoChangesPage(ConsolePage):
                 saved=[(name, name in self.form.saved) for name in saved],
                 swap=f"?{urlencode(self.form.pairs(swapped=True))}",
                 changes=changes,
+                notes=self.notes,
+                yesterday=self.since_yesterday(options),
                 listing=changes.listing if changes else None,
                 link=request.build_absolute_uri(),
                 flag_page=flag_url(changes.only.project, changes.only.name)
@@ -94,6 +99,7 @@ class WhoChangesPage(ConsolePage):
         except ValidationError as error:
             self.form.problems.extend(error.details or [Problem("", error.message)])
             return None
+        self.notes = given.notes
         return Changes(
             found,
             self.request.GET,
@@ -106,6 +112,11 @@ class WhoChangesPage(ConsolePage):
         query = PlaygroundQuery([self.form.before], self.form.projects or None, {})
         return make_form(query, options, used=())
 
+    def since_yesterday(self, options: FormOptions) -> str:
+        """The URL that compares the default environment with itself a day ago."""
+        name, then = options.default_environment, timezone.now() - timedelta(days=1)
+        return f"?{urlencode({'from': name, 'from-at': f'{then:%Y-%m-%dT%H:%M}', 'to': name})}"
+
     def users(self, options: FormOptions) -> int:
         """How many users are compared if the form does not say."""
         if self.form.flag:
@@ -114,6 +125,8 @@ class WhoChangesPage(ConsolePage):
         return users_for(Flag.objects.filter(archived_at=None, project_id__in=projects).count())
 
     def explain(self) -> Callable[[str, Mapping[str, str]], str]:
+        if self.form.before_at or self.form.after_at:
+            return lambda flag, context: ""  # the trace is of now
         environments = [("environment", name) for name in dict.fromkeys((self.form.before, self.form.after))]
 
         def url(flag: str, context: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from flagadmin.errors import Problem
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import LONGEST_IN_URL, keep
-from playground.pages.query import KEPT
+from playground.pages.query import KEPT, local_time, with_offset
 
 USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
 KINDS = {
@@ -24,6 +24,8 @@ LONGEST_SHOWN = 50_000
 PLACES = {
     "from.environment": "From",
     "to.environment": "To",
+    "from.at": "From, at",
+    "to.at": "To, at",
     "contexts.synthetic": "Users",
     "contexts.seed": "Seed",
     "contexts.saved": "Saved contexts",
@@ -32,10 +34,12 @@ PLACES = {
 
 @dataclass(slots=True)
 class WhoForm:
-    """What was asked. ``users`` and ``seed`` are as entered, "" if not."""
+    """What was asked. ``users``, ``seed`` and the moments are as entered, "" if not; no moment is now."""
 
     before: str
     after: str
+    before_at: str
+    after_at: str
     projects: list[str]
     flag: str
     kind: str
@@ -54,6 +58,8 @@ class WhoForm:
         return cls(
             before=given.get("from", default),
             after=given.get("to", other),
+            before_at=given.get("from-at", "").strip(),
+            after_at=given.get("to-at", "").strip(),
             projects=list(dict.fromkeys(filter(None, given.getlist("project")))),
             flag=given.get("flag", "").strip(),
             kind=kind if kind in KINDS else USERS,
@@ -70,9 +76,11 @@ class WhoForm:
 
     def pairs(self, *, swapped: bool = False) -> list[tuple[str, str]]:
         """The form as URL parameters, without what the chosen contexts do not need."""
-        sides = (self.after, self.before) if swapped else (self.before, self.after)
-        pairs = [("from", sides[0]), ("to", sides[1]), *(("project", name) for name in self.projects)]
-        pairs += [("flag", self.flag), ("for", self.kind)]
+        sides = [(self.before, self.before_at), (self.after, self.after_at)]
+        pairs = []
+        for place, (environment, at) in zip(("from", "to"), sides[::-1] if swapped else sides, strict=True):
+            pairs += [(place, environment), (f"{place}-at", at)]
+        pairs += [*(("project", name) for name in self.projects), ("flag", self.flag), ("for", self.kind)]
         if self.kind == USERS:
             pairs += [("users", self.users), ("seed", self.seed)]
         elif self.kind == SAVED:
@@ -80,6 +88,11 @@ class WhoForm:
         elif self.kind == JSON:
             pairs.append((KEPT, self.kept) if self.kept else ("json", self.json))
         return [(name, text) for name, text in pairs if text]
+
+    @property
+    def times(self) -> list[str]:
+        """The moments as a browser's time inputs take them."""
+        return [local_time(with_offset(at)) or at for at in (self.before_at, self.after_at)]
 
     @property
     def is_long(self) -> bool:
@@ -91,9 +104,9 @@ class WhoForm:
 
     def body(self, *, users: int, saved: list[str]) -> dict[str, Any]:
         """The body of the same request to the API. ``users``, ``saved``: for a form that does not say."""
-        states = {"from": {"environment": self.before}, "to": {"environment": self.after}}
         return {
-            **states,
+            "from": _state(self.before, self.before_at),
+            "to": _state(self.after, self.after_at),
             **({"projects": self.projects} if self.projects else {}),
             **({"flag": self.flag} if self.flag else {}),
             "contexts": self._contexts(users, saved),
@@ -126,6 +139,10 @@ class WhoForm:
         for problem in self.problems:
             place = PLACES.get(problem.path, problem.path.replace("contexts.explicit", "JSON"))
             yield f"{place}: {problem.message}" if place else problem.message
+
+
+def _state(environment: str, at: str) -> dict[str, str]:
+    return {"environment": environment, **({"at": at} if at else {})}
 
 
 def _encoded(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.utils import timezone
 
 from playground.models import KeptContext, SavedContext
 from projects.models import FlagEnvironment
@@ -157,6 +158,22 @@ def test_only_readable_projects(browse: Any, flags: None) -> None:
 
 def test_nobody_changes(browse: Any, flags: None) -> None:
     assert "Nobody changes" in ask(browse, **{"from": "production"}).text
+
+
+def test_a_moment_in_the_past(browse: Any, api: Any, flags: None) -> None:
+    then = timezone.now()
+    switch = "/api/admin/projects/shop/features/half/environments/production/off"
+    assert api["admin"].post(switch).status_code == 200
+    query = {"from": "production", "from-at": then.isoformat()}
+    [row] = rows(ask(browse, format="csv", **query))
+    assert (row["Flag"], row["Off → on"]) == ("half", "0")
+    assert int(row["On → off"]) == int(row["Change"]) > 100
+    page = ask(browse, **query).text
+    assert "Explain" not in page
+    assert "?from=production&amp;to=production&amp;to-at=" in page  # swapped
+    assert f'name="from-at" value="{then:%Y-%m-%dT%H:%M:%S}"' in page
+    assert "From, at: " in ask(browse, **{"from-at": "2999-01-01T00:00"}).text
+    assert "?from=production&amp;from-at=" in browse("viewer").get(URL).text
 
 
 def test_the_flag_page_leads_to_it(browse: Any, flags: None) -> None:
