@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.html import format_html
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -99,7 +100,10 @@ class ContextFieldForm(forms.Form):
     legal_values = forms.CharField(
         required=False,
         label="Legal values",
-        help_text="One per line, optional description: `pro :: pays monthly`. Empty: any value is allowed.",
+        help_text=format_html(
+            "One per line, optional description: <code>{}</code>. Empty: any value is allowed.",
+            "pro :: pays monthly",
+        ),
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
 

@@ -237,7 +237,8 @@ class DeletePage(SelectedFlags, ConfirmPage):
         self.title = f"Delete {counted(self.names)}"
         return {
             "removed_items": self.names,
-            "kept": "Their strategies, variants and tags are deleted too. The audit log is kept.",
+            "kept": f"{'Its' if len(self.names) == 1 else 'Their'} strategies, variants and tags are deleted too."
+            " The audit log is kept.",
             "hidden": [("name", name) for name in self.names],
             "button": self.title,
             "cancel": f"{self.back()}?show=archived",

@@ -9,6 +9,7 @@ from django import forms
 from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
+from django.utils.html import format_html
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -85,8 +86,11 @@ class StrategyTypeForm(forms.Form):
     description = forms.CharField(required=False)
     parameters = forms.CharField(
         required=False,
-        help_text="One per line: `name :: type :: description`. An asterisk after the type makes it required. "
-        f"Types: {', '.join(sorted(PARAMETER_TYPES))}.",
+        help_text=format_html(
+            "One per line: <code>name :: type :: description</code>. An asterisk after the type makes it required. "
+            "Types: {}.",
+            ", ".join(sorted(PARAMETER_TYPES)),
+        ),
         widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
     )
 

@@ -23,6 +23,12 @@ def test_a_phone_has_a_menu_instead_of_the_navigation(visit, script):
     page.wait_for_url("**/activity/")
 
 
+def test_the_current_tab_is_in_view_on_a_phone(visit):
+    page = visit("viewer", "/tag-types/", width=360)
+    expect(page.locator(".tabs [aria-current]")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_account_menu_opens_the_keyboard_shortcuts_and_closes_outside(visit):
     page = visit("viewer", "/projects/")
     page.get_by_label("viewer: account").click()

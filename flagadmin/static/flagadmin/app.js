@@ -32,6 +32,13 @@ function show(root = document) {
   for (const slider of root.querySelectorAll("[data-slider]")) startSlider(slider);
   for (const time of root.querySelectorAll("time[data-time]")) showInZone(time);
   for (const box of root.querySelectorAll("[data-sideways]")) showFurther(box);
+  for (const tab of root.querySelectorAll(".tabs [aria-current]")) showTab(tab, tab.parentNode);
+}
+
+// The current tab is in view on a narrow screen, with a bit of the next one.
+function showTab(tab, tabs) {
+  const hidden = tab.getBoundingClientRect().right + 40 - tabs.getBoundingClientRect().right;
+  if (hidden > 0) tabs.scrollLeft += hidden;
 }
 
 function showFurther(box) {
