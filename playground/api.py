@@ -13,13 +13,13 @@ from playground import combinations
 from playground import openapi as schema
 from playground.comparison import openapi as comparison_schema
 from playground.comparison.answer import compared
+from playground.comparison.past import snapshots_of
 from playground.comparison.request import CompareBody
-from playground.queries import advanced_features, known_revisions, playground_answer
+from playground.queries import advanced_features, playground_answer
 from playground.request import read_request
 from playground.saved_contexts import serializers as saved_schema
 from playground.saved_contexts.expectations import checked_for
 from playground.saved_contexts.report import check_document
-from playground.snapshot_cache import snapshot_at
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
 DEPRECATED = {
@@ -51,8 +51,8 @@ class PlaygroundViewSet(ViewSet):
     def create(self, request: ApiRequest) -> Response:
         query = read_request(request.data)
         [environment] = query.environments
-        current = known_revisions(self.caller, query, {"environment": environment})
-        body = playground_answer(snapshot_at(current, environment), query)
+        snapshots, notes = snapshots_of(self.caller, query, {"environment": environment})
+        body = playground_answer(snapshots[environment], query, _notes(notes))
         return Response(body, headers=DEPRECATED)
 
     @extend_schema(
@@ -69,12 +69,14 @@ class PlaygroundViewSet(ViewSet):
         query = read_request(body, several=True)
         context = {key: value for key, value in query.context.items() if key not in invalid}
         paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
-        current = known_revisions(self.caller, query, paths)
-        features = advanced_features(current, query.environments, combinations.split_context(context))
+        snapshots, notes = snapshots_of(self.caller, query, paths)
+        features = advanced_features(
+            snapshots, query.environments, combinations.split_context(context), query.at
+        )
         answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})
-        return Response(answer + b"}")
+        return Response(answer + _notes(notes) + b"}")
 
     @extend_schema(
         operation_id="comparePlayground",
@@ -114,6 +116,10 @@ class PlaygroundViewSet(ViewSet):
     def check_expectations(self, request: ApiRequest) -> Response:
         body = self.validated(saved_schema.CheckBody)
         return Response(check_document(checked_for(self.caller, body)))
+
+
+def _notes(notes: list[str]) -> bytes:
+    return b',"notes":%b' % orjson.dumps(notes) if notes else b""
 
 
 def context_of(body: Any) -> dict[str, Any]:

@@ -17,7 +17,8 @@ Says for every active flag of the projects what an SDK would return for this con
 `projects` is a list of project ids; `"*"`, `["*"]`, null or no value mean every project you can read, `[]` means none.
 All context fields are optional: `appName` defaults to `playground` and `environment` to `default`, as in the SDKs.
 Numbers and booleans become strings, null means absent, and unknown top-level keys count as `properties`.
-`currentTime` defaults to now.
+`currentTime` defaults to now. `at` is a moment in the past: flags, segments and parents are those of then, read from
+the audit events, and `currentTime` defaults to it. Where flags were changed outside flagadmin since, `notes` says when.
 
 Fields that the reference does not have, and that you can ignore: `reason` says in one sentence why a flag is on, off
 or "unknown"; `unsatisfiedDependencies` lists the parents that keep it off; `rollout` of a strategy has the bucket (1 to
@@ -29,7 +30,8 @@ stays.
 ADVANCED_DESCRIPTION = """\
 Evaluates every combination of `environments` and of context values: a string with commas stands for several values.
 Context members other than `properties` whose value is not a string are ignored and listed in
-`warnings.invalidContextProperties`. At most 50,000 evaluations per request (a setting of the server).
+`warnings.invalidContextProperties`. `at` and `notes` are as in the other operation.
+At most 50,000 evaluations per request (a setting of the server).
 """
 
 
@@ -75,6 +77,7 @@ class PlaygroundRequestSerializer(s.Serializer[Any]):
     environment = s.CharField(max_length=LONGEST_TEXT, help_text="The environment to evaluate in.")
     projects = ProjectsField(required=False, allow_null=True)
     context = EvaluationContext()  # type: ignore[assignment]  # a field's name, not DRF's own
+    at = s.DateTimeField(required=False, allow_null=True, help_text="A moment in the past; now when absent.")
 
 
 class AdvancedPlaygroundRequestSerializer(s.Serializer[Any]):

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 import orjson
 from django.conf import settings
@@ -16,7 +17,6 @@ from playground.engine.evaluator import evaluate
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
-from playground.snapshot_cache import snapshot_at
 from projects.access import environment_problems, unknown_project
 from projects.revision import revisions, revisions_and_environments
 
@@ -63,22 +63,24 @@ def project_problems(
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
 @gc_paused
-def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest) -> bytes:
-    """The whole answer for one environment and one context."""
+def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest: bytes = b"") -> bytes:
+    """The whole answer for one environment and one context, and with the `rest` of its members."""
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
     context = Context(query.context)
-    evaluation = evaluate(compiled.snapshot, context, now=timezone.now(), random=random.random)
-    return render_features(compiled, evaluation, before=before, behind=b"}")
+    evaluation = evaluate(compiled.snapshot, context, now=query.at or timezone.now(), random=random.random)
+    return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
 @gc_paused
 def advanced_features(
-    current: Mapping[str, int], environments: list[str], fields: Mapping[str, list[str]]
+    snapshots: Mapping[str, ResponseSnapshot],
+    environments: list[str],
+    fields: Mapping[str, list[str]],
+    at: datetime | None = None,
 ) -> bytes:
     """The members of `features`, comma-separated: each flag with its evaluations by environment."""
-    snapshots = {environment: snapshot_at(current, environment) for environment in environments}
     fields = dict(fields)
-    flags = len(snapshots[environments[0]].flags)
+    flags = max(len(compiled.flags) for compiled in snapshots.values())
     if not flags:  # without evaluations no limit would end the combinations
         return b""
     combinations.check_size(
@@ -87,7 +89,7 @@ def advanced_features(
         contexts=combinations.count_contexts(fields),
         limit=settings.PLAYGROUND_MAX_EVALUATIONS,
     )
-    now = timezone.now()
+    now = at or timezone.now()
     found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:
         compiled = snapshots[environment]

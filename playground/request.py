@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sized
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from flagadmin.errors import Problem, ValidationError
 from playground.engine import literals
@@ -12,17 +16,22 @@ from playground.engine.context import TOP_LEVEL
 EVERY_PROJECT = "*"
 MOST_ENVIRONMENTS, MOST_PROJECTS, MOST_FIELDS = 100, 10_000, 1_000
 LONGEST_TEXT = 100_000  # characters of a value or name
+FUTURE = "must not be in the future"
 Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundRequest:
-    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the answer's `input`."""
+    """A valid request. ``projects`` is None for all that the caller may read; ``echo`` is the answer's `input`.
+
+    ``at`` is a moment in the past, None for now.
+    """
 
     environments: list[str]
     projects: list[str] | None
     context: Body
     echo: Body
+    at: datetime | None = None
 
 
 def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
@@ -37,6 +46,7 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     environments = _environments(body, several, problems)
     projects = _projects(body.get("projects"), problems)
     context = read_context(body, problems)
+    at = read_moment(body.get("at"), problems)
     if problems:
         raise ValidationError.of(problems)
     echo = {key: value for key, value in body.items() if key != "projects" or value is not None}
@@ -44,7 +54,23 @@ def read_request(body: Any, *, several: bool = False) -> PlaygroundRequest:
     echo["environments" if several else "environment"] = environments if several else environments[0]
     if isinstance(echo.get("projects"), list):
         echo["projects"] = [text_of(project) for project in echo["projects"]]
-    return PlaygroundRequest(environments, projects, context, echo)
+    return PlaygroundRequest(environments, projects, context, echo, at)
+
+
+def read_moment(value: Any, problems: list[Problem], path: str = "at") -> datetime | None:
+    """A moment in the past, in UTC if it has no offset; adds what is wrong with it to ``problems``."""
+    if value is None or value == "":
+        return None
+    try:
+        found = parse_datetime(value) if isinstance(value, str) else None
+        at = found and (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        at = None
+    if at is None:
+        problems.append(Problem(path, 'must be a time such as "2026-11-21T14:03:00Z"'))
+    elif at > timezone.now():
+        problems.append(Problem(path, FUTURE))
+    return at
 
 
 def _environments(body: Body, several: bool, problems: list[Problem]) -> list[str]:

@@ -1,10 +1,13 @@
 """The flags at a moment in the past, compiled: what has changed since is read from the audit events."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
+from django.conf import settings
+
+from flagadmin.byte_cache import ByteCache
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.engine.snapshot import Snapshot
@@ -15,8 +18,6 @@ from playground.snapshot_cache import snapshot_at
 from projects.definitions import definitions
 from projects.history.past import Changed, changed_outside, changed_since, deleted_since
 from projects.revision import revisions
-
-FUTURE = "must not be in the future"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ def readable_past(
     may see, even if there is a new one of that name. Raises ValidationError with every project and environment that
     does not exist and did not then.
     """
-    deleted = {path: deleted_since(at) for path, at in times.items()}
+    since = {at: deleted_since(at) for at in set(times.values())}
+    deleted = {path: since[at] for path, at in times.items()}
     gone = frozenset(chain.from_iterable(found.projects for found in deleted.values()))
     asked = projects
     if projects is not None and caller.is_admin and gone.intersection(projects):
@@ -83,9 +85,22 @@ def readable_past(
     return current, moments
 
 
-@gc_paused
+cache = ByteCache[Hashable, ResponseSnapshot]()
+"""Of single moments, for those who look at one for a while."""
+
+
 def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
+    key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
+    found = cache.get(key)
+    if found is None:
+        found = _compiled(current, environment, moment)
+        cache.put(key, found, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
+    return found
+
+
+@gc_paused
+def _compiled(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     present = snapshot_at(current, environment)
     changed = moment.changed(environment)
     users = users_of(present.snapshot, changed.changed_segments) - changed.names
@@ -129,3 +144,18 @@ def _when(first: datetime, last: datetime) -> str:
     if first == last:
         return f"on {first:%d %B %Y at %H:%M:%S} UTC"
     return f"between {first:%d %B %Y, %H:%M:%S} and {last:%d %B %Y, %H:%M:%S} UTC"
+
+
+def snapshots_of(
+    caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]
+) -> tuple[dict[str, ResponseSnapshot], list[str]]:
+    """The flags that a request asks for, by environment, and what is not known about its moment.
+
+    `paths` are the environments by their JSON paths. Raises ValidationError with all that is unknown.
+    """
+    if query.at is None:
+        current = known_revisions(caller, query, paths)
+        return {name: snapshot_at(current, name) for name in paths.values()}, []
+    current, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    moment = next(iter(moments.values()))
+    return {name: past_snapshot(current, name, moment) for name in paths.values()}, notes_on(moment)

@@ -12,10 +12,10 @@ from rest_framework import serializers
 
 from flagadmin.errors import Problem, ValidationError, check_problems
 from flagadmin.http.fields import Body, ListOf
-from playground.comparison.past import FUTURE, Moment
+from playground.comparison.past import Moment
 from playground.comparison.states import State
 from playground.engine.context import Context, PointInTime
-from playground.request import kind_of, read_context
+from playground.request import FUTURE, kind_of, read_context
 from projects.drafts import Draft
 from projects.flags.dependency_rules import dependency_document
 from projects.flags.serializers import ParentRecord, VariantBody

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from flagadmin.errors import Problem
 from groups.access import Caller
-from playground.pages.query import PlaygroundQuery, local_time
+from playground.pages.query import AT, PlaygroundQuery, local_time
 from playground.pages.saved import SAVED, SavedChoices
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
@@ -61,6 +61,7 @@ class ContextForm:
     json: str | None
     errors: list[str]
     saved: SavedChoices | None = None
+    at: FieldInput | None = None
 
     @property
     def key(self) -> str:
@@ -131,6 +132,9 @@ def make_form(
             _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
         ],
         saved=saved,
+        at=FieldInput(
+            AT, f"{prefix.rstrip('.')}at", "time", f"{query.at:%Y-%m-%dT%H:%M:%S}" if query.at else ""
+        ),
     )
 
 
@@ -187,6 +191,8 @@ def _first(legal: Iterable[str]) -> list[str]:
 
 
 def _said(problem: Problem) -> str:
+    if problem.path == AT:
+        return f"Flags as of: {problem.message}"
     return (
         f"{problem.path}: {problem.message}"
         if problem.path not in ("", "json", "context", SAVED)

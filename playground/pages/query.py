@@ -5,6 +5,7 @@
   fields added by hand.
 - ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into
   the other.
+- ``at`` is a moment in the past, in UTC if it has no offset.
 - ``kept`` is the digest of a stored context, used when a context is too long for a URL.
 
 A field may have several values, separated by commas: each combination is a separate context, as in the
@@ -27,10 +28,11 @@ from flagadmin.errors import Problem, ValidationError
 from playground import combinations
 from playground.engine import literals
 from playground.engine.context import TOP_LEVEL
-from playground.request import read_request
+from playground.request import read_moment, read_request
 
 CONTEXT = "context."
 KEPT = "kept"
+AT = "at"
 MOST_COLUMNS = 12
 MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
@@ -49,11 +51,18 @@ class PlaygroundQuery:
     contexts: list[dict[str, Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     kept: str = ""
+    at: datetime | None = None
 
     @property
     def columns(self) -> list[tuple[str, dict[str, Any]]]:
         """The columns of the result: each environment combined with each context."""
         return [(environment, context) for environment in self.environments for context in self.contexts]
+
+    @property
+    def dated_columns(self) -> list[tuple[str, dict[str, Any]]]:
+        """The columns, with the moment in the past beside the environment."""
+        when = f" · {self.at.day} {self.at:%b %Y, %H:%M:%S} UTC" if self.at else ""
+        return [(environment + when, context) for environment, context in self.columns]
 
     @property
     def several(self) -> bool:
@@ -62,6 +71,7 @@ class PlaygroundQuery:
     def pairs(self, prefix: str = "") -> list[tuple[str, str]]:
         """The query as URL parameters, without empty ones."""
         pairs = [("environment", environment) for environment in self.environments]
+        pairs += [(AT, f"{self.at:%Y-%m-%dT%H:%M:%SZ}")] if self.at else []
         pairs += [(KEPT, self.kept)] if self.kept else self.context_pairs()
         projects = [("project", project) for project in self.projects or ()]
         return [*projects, *((prefix + name, text) for name, text in pairs)]
@@ -78,9 +88,11 @@ class PlaygroundQuery:
     def body(self) -> dict[str, Any]:
         """The body of the equivalent API request: for several columns, that of the advanced API."""
         projects: Any = self.projects if self.projects is not None else "*"
+        at = {AT: f"{self.at:%Y-%m-%dT%H:%M:%SZ}"} if self.at else {}
         if not self.several:
-            return {"environment": self.environments[0], "projects": projects, "context": self.contexts[0]}
-        return {"environments": self.environments, "projects": projects, "context": _whole(self)}
+            context = self.contexts[0]
+            return {"environment": self.environments[0], "projects": projects, "context": context} | at
+        return {"environments": self.environments, "projects": projects, "context": _whole(self)} | at
 
 
 def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") -> PlaygroundQuery:
@@ -100,6 +112,7 @@ def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") 
         json=json,
         kept="" if shown_as else kept,
     )
+    query.at = read_moment(with_offset(given.get(prefix + AT, "")), query.problems)
     if kept and not fields and json is None:
         query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
+from playground.comparison.past import snapshots_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
@@ -31,12 +33,14 @@ from playground.pages.removals import removals
 from playground.pages.saved import saved_choices, with_saved
 from playground.pages.tables import Results
 from playground.queries import advanced_features, readable_revisions
+from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
 from playground.saved_contexts.actions import may_save
 from playground.snapshot_cache import snapshot_at
 from projects.access import unknown_environment
 from projects.console import flag_url
+from projects.models import Flag
 
 PATHS = {False: "/api/admin/playground", True: "/api/admin/playground/advanced"}
 FILTERS = ("q", "result", "variant", "show", "sort", "page")  # parameters that are not part of the query
@@ -50,11 +54,19 @@ def snapshots_for(
     caller: Caller, query: PlaygroundQuery, options: FormOptions
 ) -> dict[str, ResponseSnapshot]:
     """Loads the flags to evaluate, by environment. Raises ValidationError."""
+    if query.at is not None:
+        return past_snapshots(caller, query)[0]
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
     current = readable_revisions(caller, query.projects)
     return {name: snapshot_at(current, name) for name in query.environments}
+
+
+def past_snapshots(caller: Caller, query: PlaygroundQuery) -> tuple[dict[str, ResponseSnapshot], list[str]]:
+    """The flags at the query's moment, by environment, and what is not known about it. Raises ValidationError."""
+    request = PlaygroundRequest(query.environments, query.projects, {}, {}, query.at)
+    return snapshots_of(caller, request, {f"environment {name}": name for name in query.environments})
 
 
 def engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Snapshot]:
@@ -72,7 +84,9 @@ def evaluate_columns(
         limit=settings.PLAYGROUND_MAX_EVALUATIONS * PAGES_MAY,
     )
     return [
-        evaluate(snapshots[environment], Context(context), now=now, random=random.Random(SEED).random)
+        evaluate(
+            snapshots[environment], Context(context), now=query.at or now, random=random.Random(SEED).random
+        )
         for environment, context in query.columns
     ]
 
@@ -108,6 +122,17 @@ class QueryPage(ConsolePage):
         )  # other results start at their first page
         kept = [(name, self.request.GET[name]) for name in FILTERS if name in self.request.GET.keys() - first]
         return f"{self.request.path}?{urlencode([*pairs, *(kept if filtered else [])])}"
+
+    def past(self, query: PlaygroundQuery) -> dict[str, Any]:
+        """What the page says about the query's moment in the past; empty for now."""
+        if query.at is None or query.problems:
+            return {}
+        present = replace(query, at=None)
+        return {
+            "at": query.at,
+            "notes": past_snapshots(self.caller, query)[1],
+            "now": f"{reverse('playground')}?{present.urlencode()}",
+        }
 
     def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:
         """The page, rendered while the garbage collector is paused; it does not keep the results."""
@@ -147,6 +172,7 @@ class PlaygroundPage(QueryPage):
             "link": request.build_absolute_uri(self.url(self.query.pairs(), filtered=True)),
             "compare": self.compare_link(),
             "flag_query": self.query.urlencode(),
+            "past": self.past(self.query),
         }
         if self.query.several and evaluations:
             return self.several(evaluations, context)
@@ -194,9 +220,9 @@ class PlaygroundPage(QueryPage):
         """The API's response to the equivalent request."""
         body = self.query.body()
         if self.query.several:
-            current = readable_revisions(self.caller, self.query.projects)
             fields = combinations.split_context(body["context"])
-            features = b"[%b]" % advanced_features(current, self.query.environments, fields)
+            environments, at = self.query.environments, self.query.at
+            features = b"[%b]" % advanced_features(self.snapshots, environments, fields, at)
         else:
             features = render_features(self.snapshots[self.query.environments[0]], evaluations[0])
         return b'{"input":%b,"features":%b}' % (orjson.dumps(body), features)
@@ -233,6 +259,7 @@ class FlagPage(QueryPage):
         if self.query.problems:
             raise ValidationError.of(self.query.problems)
         name, titles = self.kwargs["name"], strategy_titles()
+        past = self.past(self.query)
         snapshots = engine_snapshots(snapshots_for(self.caller, self.query, options))
         alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
         evaluations = evaluate_columns(self.query, alone, timezone.now())
@@ -247,12 +274,17 @@ class FlagPage(QueryPage):
             more_columns=len(evaluations) - len(details),
             query=self.query,
             flag_query=self.query.urlencode(),
-            page=flag_url(details[0].project, name),
+            page="" if past and not _exists(details[0].project, name) else flag_url(details[0].project, name),
+            past=past,
             **kwargs,
         )
 
     def curl(self) -> str:
         return curl_for(self.request, "POST", PATHS[self.query.several], self.query.body())
+
+
+def _exists(project: str, flag: str) -> bool:
+    return Flag.objects.filter(project=project, name=flag).exists()
 
 
 class ComparePage(QueryPage):
@@ -289,11 +321,12 @@ class ComparePage(QueryPage):
                 curl_for(request, "POST", PATHS[query.several], query.body()) for query in sides.values()
             ),
             "link": request.build_absolute_uri(self.url(both(sides), filtered=True)),
+            "pasts": list(filter(None, map(self.past, sides.values()))),
         }
         if not evaluations:
             context["problems"] = [problem for query in sides.values() for problem in query.problems]
             return self.render_to_response(self.get_context_data(**context), status=400)
-        columns = [column for query in sides.values() for column in query.columns]
+        columns = [column for query in sides.values() for column in query.dated_columns]
         matrix = Matrix(evaluations, labels(columns), request.GET)
         if request.GET.get("format") == "csv":
             return csv_response("compare", matrix.csv_header(), matrix.csv_rows())

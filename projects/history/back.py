@@ -234,12 +234,23 @@ IN_ONE_ENVIRONMENT = [
 # Documents ---------------------------------------------------------------------------------------------------------
 
 
+_DEFAULTS: Document = {
+    "name": "default",
+    "title": None,
+    "disabled": False,
+    "sortOrder": 0,
+    "parameters": {},
+    "constraints": [],
+    "variants": [],
+}
+
+
 def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Document:
-    """With its members in the order in which definitions have them."""
+    """With its members in the order in which definitions have them. Old events may lack some."""
     return {
-        **{member: document[member] for member in MEMBERS},
-        "id": identifier or document["id"],
-        "segments": document["segments"],
+        **{member: document.get(member, _DEFAULTS.get(member)) for member in MEMBERS},
+        "id": identifier or document.get("id", ""),
+        "segments": document.get("segments", []),
     }
 
 

@@ -20,6 +20,7 @@
 //   data-slider="#id"     a slider of this number field
 //   data-sideways         a table that says how many of its columns are out of sight, and moves to them
 //   data-time="minute"    a time that is shown in the browser's zone
+//   data-utc              a time input whose value is sent in UTC and shown in the browser's zone
 //   data-enable-after="9" a button that works again after so many seconds, and what describes it goes
 "use strict";
 
@@ -31,6 +32,7 @@ function show(root = document) {
   for (const area of root.querySelectorAll("[data-chips]")) showChips(area);
   for (const slider of root.querySelectorAll("[data-slider]")) startSlider(slider);
   for (const time of root.querySelectorAll("time[data-time]")) showInZone(time);
+  for (const input of root.querySelectorAll("[data-utc]")) sendInUtc(input);
   for (const box of root.querySelectorAll("[data-sideways]")) showFurther(box);
   for (const tab of root.querySelectorAll(".tabs [aria-current]")) showTab(tab, tab.parentNode);
 }
@@ -71,6 +73,22 @@ function showInZone(time) {
   else time.textContent = inZone(time.dataset.time);
   delete time.dataset.time;
 }
+
+// The value that is sent is in a hidden input behind the one to see.
+function sendInUtc(input) {
+  if (!input.name) return;
+  const sent = Object.assign(document.createElement("input"), { type: "hidden", name: input.name, value: input.value && `${input.value}Z` });
+  const time = new Date(sent.value);
+  if (sent.value) input.value = new Date(time - time.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+  input.removeAttribute("name");
+  input.after(sent);
+  find("small > span", input.labels[0]).textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+document.addEventListener("input", ({ target }) => {
+  if (target.matches("[data-utc]") && !target.name)
+    target.nextElementSibling.value = target.value && `${new Date(target.value).toISOString().slice(0, 19)}Z`;
+}, true);
 
 // Lists of values; value_list.py reads and writes the same.
 const ITEM = /[ \t\u00a0]*(?:("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")[ \t\u00a0]*(?=[,\r\n]|$)|([^,\r\n]*))/g;
