@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+
+from django.db.models import QuerySet
 
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison, Example
 from playground.comparison.shares import Answer
-from playground.comparison.states import State, documents, snapshots
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
-from playground.engine.compilation import compile_snapshot
+from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from projects.definitions import Definitions, definitions
 from projects.drafts import FlagEdit, NewFlagEdit
-from projects.revision import revisions
+from projects.models import Dependency
 
 MOST_EDITS = 10
 SAMPLES = (10_000, 5_000, 2_000, 1_000)
@@ -68,27 +68,49 @@ def impacts(
 
 
 def _of_flag(edit: FlagEdit, users: int, now: datetime, examples: int) -> Impact:
-    current = revisions([edit.project])
-    states = [State(edit.environment), State(edit.environment, edit.draft)]
-    before, after = snapshots(current, states)
-    children = list(islice(_children(edit.flag, before), MOST_CHILDREN))
-    parents = _parents(edit.flag, (before, after))
-    read = list(documents(current, states, {edit.flag, *parents, *children}))
-    if read[0] == read[1]:
-        after = before
-    return _impact(edit.flag, edit.environment, (before, after), read, users, now, examples, children)
+    """Compiles the flag and those near it, which takes the same time however large the project is."""
+    children = list(_children(edit)[:MOST_CHILDREN])
+    names = {edit.flag, *children, *_parents(edit, [edit.flag, *children])}
+    used = edit.draft.used_segments()
+    stored = definitions([edit.project], edit.environment, flags=names, segments=used)
+    planned = edit.draft.applied(stored)
+    before = compile_snapshot(stored.flags, stored.segments, environment=edit.environment)
+    after = before if planned == stored else _changed(before, stored, planned, edit.project)
+    return _impact(
+        edit.flag, edit.environment, (before, after), [stored, planned], users, now, examples, children
+    )
 
 
-def _children(name: str, snapshot: Snapshot) -> Iterator[str]:
-    for flag in snapshot.flags:
-        if flag.enabled and any(parent.name == name for parent in flag.parents):
-            yield flag.name
+def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
+    rows = Dependency.objects.filter(
+        parent__name=edit.flag, flag__project=edit.project, flag__archived_at=None
+    )
+    on = rows.filter(flag__environments__environment=edit.environment, flag__environments__enabled=True)
+    return on.order_by("flag__name").values_list("flag__name", flat=True)
 
 
-def _parents(name: str, snapshots: Iterable[Snapshot]) -> Iterator[str]:
-    for snapshot in snapshots:
-        if (position := snapshot.positions.get(name)) is not None:
-            yield from (parent.name for parent in snapshot.flags[position].parents)
+def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
+    """The parents of the flag and of its children, also those that the flag would get."""
+    yield from (parent["feature"] for parent in edit.draft.changes.get("dependencies", ()))
+    rows = Dependency.objects.filter(flag__name__in=names, flag__project=edit.project)
+    yield from rows.values_list("parent__name", flat=True)
+
+
+def _changed(before: Snapshot, stored: Definitions, planned: Definitions, project: str) -> Snapshot:
+    """What is planned; flags and segments that stay as they are, both states share."""
+    segments = {key: one for key, one in planned.segments.items() if one != stored.segments[key]}
+    documents = {flag["name"]: flag for flag in stored.flags}
+    flags = [
+        flag
+        for flag in planned.flags
+        if flag != documents[flag["name"]]
+        or any(segments.keys() & set(strategy["segments"]) for strategy in flag["strategies"])
+    ]
+    gone = documents.keys() - {flag["name"] for flag in planned.flags}
+    earlier = before.without({*gone, *(flag["name"] for flag in flags)})
+    return recompile(
+        flags, segments, environment=before.environment, earlier=earlier, unchanged={project}
+    ).snapshot
 
 
 def _of_new_flag(edit: NewFlagEdit, users: int, now: datetime, examples: int) -> Impact:
