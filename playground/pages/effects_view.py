@@ -19,9 +19,12 @@ def explained(change: SavedChange) -> str:
 
 
 class EffectsView:
-    """What the template reads: ``lines`` are saved contexts by name, with the flag where there are several."""
+    """What the template reads: ``lines`` are saved contexts by name, with the flag where there are several.
 
-    def __init__(self, effects: SavedEffects) -> None:
+    Beside a form they have no links, which would leave it.
+    """
+
+    def __init__(self, effects: SavedEffects, *, beside: bool = False) -> None:
         self.effects = effects
         self.changed = len(effects.who)
         several = len({change.flag for change in effects.changes}) > 1
@@ -30,7 +33,7 @@ class EffectsView:
                 Who(change.saved.name, change.flag if several else ""),
                 side_of(change.before),
                 side_of(change.after),
-                explained(change),
+                "" if beside else explained(change),
             )
             for change in effects.changes
         ]

@@ -72,7 +72,7 @@ class IfSavedPage(ConsolePage):
             "several": len(edits) > 1,
             "more": max(0, len(edits) - MOST_EDITS),
             "unchanged": page.unchanged,
-            "saved": EffectsView(effects_of(self.caller, edits)),
+            "saved": EffectsView(effects_of(self.caller, edits), beside=beside),
         }
 
     def way_back(self, page: Any) -> dict[str, Any]:

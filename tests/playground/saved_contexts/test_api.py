@@ -107,6 +107,13 @@ def test_deleted(api, ada):
     refused(api["member"].delete(f"{URL}/{ada['id']}"), 404, "NotFoundError")
 
 
+def test_what_is_listed_can_be_created_elsewhere(api, ada):
+    [listed] = api["member"].get(URL).json()["contexts"]
+    SavedContext.objects.all().delete()
+    made = api["member"].post(URL, listed).json()
+    assert {key: made[key] for key in ADA} == ADA
+
+
 def test_goes_with_its_project(api, ada):
     SavedContext.objects.create(name="Everybody")
     assert api["owner"].delete("/api/admin/projects/shop").status_code in (200, 204)
