@@ -96,7 +96,7 @@ class ContextFieldForm(forms.Form):
         label="Stickiness",
         help_text="Rollouts and variants can use it to keep their results stable.",
     )
-    sort_order = forms.IntegerField(label="Place", min_value=-(2**31), max_value=2**31 - 1, initial=10)
+    sort_order = forms.IntegerField(label="Sort order", min_value=-(2**31), max_value=2**31 - 1, initial=10)
     legal_values = forms.CharField(
         required=False,
         label="Legal values",

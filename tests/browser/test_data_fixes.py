@@ -31,7 +31,12 @@ def deletions():
     return [address(model, "delete", row.pk) for model, row in found.items() if row is not None]
 
 
-@pytest.mark.parametrize("addresses", [lists, rows, deletions])
+def others():
+    """An app's page, the form of the most fields, and a history."""
+    return ["/admin/projects/", "/admin/projects/flag/add/", "/admin/projects/project/checkout/history/"]
+
+
+@pytest.mark.parametrize("addresses", [lists, rows, deletions, others])
 def test_they_are_accessible_in_both_themes_and_fit_a_narrow_screen(visit, check_accessible, addresses):
     page = visit("admin", "/admin/")
     for there in addresses():
