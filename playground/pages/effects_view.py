@@ -10,6 +10,7 @@ from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
 
 MOST_SENTENCES = 20
+MOST_BESIDE = 4
 
 
 def explained(change: SavedChange) -> str:
@@ -27,7 +28,8 @@ class EffectsView:
     def __init__(self, effects: SavedEffects, *, beside: bool = False) -> None:
         self.effects = effects
         self.changed = len(effects.who)
-        several = len({change.flag for change in effects.changes}) > 1
+        shown = effects.changes[:MOST_BESIDE] if beside else effects.changes
+        several = len({change.flag for change in shown}) > 1
         self.lines = [
             Line(
                 Who(change.saved.name, change.flag if several else ""),
@@ -35,9 +37,9 @@ class EffectsView:
                 side_of(change.after),
                 "" if beside else explained(change),
             )
-            for change in effects.changes
+            for change in shown
         ]
-        self.named = len({change.saved.pk for change in effects.changes})
+        self.named = len({change.saved.pk for change in shown})
 
     @property
     def broken(self) -> Sequence[Checked]:

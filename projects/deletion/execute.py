@@ -17,7 +17,7 @@ from groups.permissions import Permission
 from projects.access import access_project_for_update
 from projects.context_fields.documents import context_field_document
 from projects.deletion.blockers import deletion_checks
-from projects.deletion.plan import Scopes, is_own, plan_project_deletion, scopes_of
+from projects.deletion.plan import Scopes, is_own, plan_project_deletion, saved_contexts_of, scopes_of
 from projects.flags.bulk_delete import remove_flag_rows, remove_rows
 from projects.models import ContextField, Flag, Project, Segment
 from projects.projects.queries import project_environment_documents, settings_document
@@ -53,12 +53,13 @@ def delete_project(project_id: str, *, expected: Expected = None, caller: Caller
 
 
 def removed_project_document(project: Project) -> dict[str, Any]:
-    """The project as kept in its audit event: settings, environments, access, segments, context fields."""
+    """The project as kept in its audit event: settings, environments, access, and what belongs to it."""
     return settings_document(project) | {
         "environments": project_environment_documents(project),
         "access": access_documents(project),
         "segments": [segment_document(s) for s in Segment.objects.filter(project=project)],
         "contextFields": [context_field_document(f) for f in ContextField.objects.filter(project=project)],
+        "savedContexts": list(saved_contexts_of(project).values("name", "context", "note", "expectations")),
     }
 
 

@@ -84,6 +84,7 @@ class DeletionPlan:
     people: list[Access]
     segments: list[str]
     context_fields: list[str]
+    saved_contexts: list[str]
 
     @property
     def is_default(self) -> bool:
@@ -128,7 +129,13 @@ def plan_project_deletion(project_id: str, *, caller: Caller) -> DeletionPlan:
         people=people,
         segments=_names(Segment.objects.filter(project=project)),
         context_fields=_names(ContextField.objects.filter(project=project)),
+        saved_contexts=_names(saved_contexts_of(project)),
     )
+
+
+def saved_contexts_of(project: Project) -> QuerySet[Any]:
+    """The playground's saved contexts of the project, which go with it."""
+    return project.saved_contexts.all()
 
 
 def _names(rows: QuerySet[Any]) -> list[str]:

@@ -22,6 +22,7 @@ def lost(plan: DeletionPlan) -> str:
         f"its {counted(flags, f'{state}flag')}" if flags else "",
         counted(len(plan.segments), "segment") if plan.segments else "",
         counted(len(plan.context_fields), "context field") if plan.context_fields else "",
+        counted(len(plan.saved_contexts), "saved context") if plan.saved_contexts else "",
         counted(len(plan.deleted_tokens), "API token") if plan.deleted_tokens else "",
         f"the access of {holders(plan)}" if plan.groups or plan.people else "",
     ]
@@ -53,6 +54,7 @@ def lost_names(plan: DeletionPlan) -> list[tuple[str, list[str]]]:
         ("Active flags", plan.active_names),
         ("Segments", plan.segments),
         ("Context fields", plan.context_fields),
+        ("Saved contexts", plan.saved_contexts),
         ("API tokens", plan.deleted_tokens),
         ("Groups", _with_roles(plan.groups)),
         ("People", _with_roles(people(plan))),

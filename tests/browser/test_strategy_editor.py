@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from playground.models import SavedContext
 from projects.models import Strategy
 from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
@@ -115,6 +116,27 @@ def test_deleting_says_first_what_it_does(visit, script):
 
     expect(page.get_by_text("Deleted a strategy of checkout-redesign in production.")).to_be_visible()
     assert not Strategy.objects.filter(flag__name="checkout-redesign", environment="production").exists()
+
+
+def test_breaking_an_expectation_warns_before_saving_in_two_clicks(visit):
+    expected = {"flag": "checkout-redesign", "environment": "production", "enabled": True, "variant": None}
+    SavedContext.objects.create(name="Insider", context={"userId": "9"}, expectations=[expected])
+    page = visit("admin", address())
+    clicks = Clicks(page)
+    page.get_by_label("Rollout percentage").fill("5")
+
+    warning = page.get_by_role("region", name="Who changes")
+    expect(warning).to_contain_text("Breaks 1 expectation")
+    expect(warning).to_contain_text("checkout-redesign is off in production for Insider, expected on")
+    clicks.on(page.get_by_role("button", name="Save to production…"))
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("checkout-redesign is off in production for Insider, expected on")
+    clicks.on(dialog.get_by_role("button", name="Save to production"))
+    expect(page.get_by_text("Changed a strategy of checkout-redesign in production.")).to_be_visible()
+
+    page.goto("/playground/expectations/?met=no&q=Insider")
+    expect(page.locator("tbody")).to_contain_text("userId 9 is in bucket 9 and the rollout stops at 5 %")
+    assert clicks.count == 2
 
 
 def test_a_strategy_is_copied_to_another_environment(visit):

@@ -6,6 +6,7 @@ from playground.models import SavedContext
 from playground.saved_contexts import rules
 from projects.models import Project
 from tests.support.cast import make_project
+from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.records import events, refused
 
@@ -114,11 +115,15 @@ def test_what_is_listed_can_be_created_elsewhere(api, ada):
     assert {key: made[key] for key in ADA} == ADA
 
 
-def test_goes_with_its_project(api, ada):
+def test_goes_with_its_project(api, browse, ada):
     SavedContext.objects.create(name="Everybody")
+    page = page_text(browse("owner").get("/projects/shop/delete/"))
+    assert "1 saved context" in page
     assert api["owner"].delete("/api/admin/projects/shop").status_code in (200, 204)
     assert not Project.objects.filter(pk="shop").exists()
     assert [saved.name for saved in SavedContext.objects.all()] == ["Everybody"]
+    [kept] = events("project-deleted")[0].before["savedContexts"]
+    assert kept == {key: ADA[key] for key in ("name", "context", "note")} | {"expectations": []}
 
 
 def test_a_name_is_taken_once(api, ada):
