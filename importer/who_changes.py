@@ -10,9 +10,11 @@ from importer.plan.definitions import planned_changes
 from importer.plan.import_plan import Plan
 from playground.comparison.answer import EXAMPLES, MOST_GENERATED, check_size, written
 from playground.comparison.compare import Comparison
+from playground.comparison.contexts import generated
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import WhoChanges, compared, differing, sampled, users_for
 from playground.engine.compilation import recompile
+from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot
 from projects.definitions import Definitions, definitions
@@ -21,7 +23,8 @@ MOST_FLAGS = 1_000
 """Changed flags that are compared, the first by name."""
 MOST_RULES = 200
 """Changed flags whose rules make the users: reading those of one takes a millisecond."""
-MOST_MADE = 100
+MOST_MADE = 3_000
+"""Contexts made from the rules of flags that change for none of the users."""
 
 
 class Planned(NamedTuple):
@@ -30,8 +33,14 @@ class Planned(NamedTuple):
     before: Snapshot
     after: Snapshot
     names: list[str]
-    documents: Sequence[Definitions]
-    """The first MOST_RULES flags with their parents, in both states."""
+    plan: Plan
+    changed: set[str]
+    planned: Definitions
+
+    def documents(self, names: Iterable[str]) -> Sequence[Definitions]:
+        """Some flags with their parents, in both states."""
+        read = _with_parents(names, (self.before, self.after))
+        return list(_states(self.plan, self.planned, self.changed, read))
 
 
 def planned_states(plan: Plan) -> Planned:
@@ -40,8 +49,7 @@ def planned_states(plan: Plan) -> Planned:
     changed, planned = planned_changes(plan)
     after = _compiled(before, changed, planned, plan.project)
     names = differing(before, after)
-    read = _with_parents(names[:MOST_RULES], (before, after))
-    return Planned(before, after, names, list(_states(plan, planned, changed, read)))
+    return Planned(before, after, names, plan, changed, planned)
 
 
 def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) -> WhoChanges:
@@ -51,10 +59,14 @@ def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) ->
         raise NotFound(f"This import does not change the evaluation of {flag}.")
     shown = states.names[:MOST_FLAGS]
     # The same users for one flag as for all.
-    users = users_for(len(shown))
-    contexts = sampled(states.documents, now=timezone.now(), users=users, made=MOST_MADE)
+    users, now = users_for(len(shown)), timezone.now()
+    contexts = sampled(states.documents(shown[:MOST_RULES]), now=now, users=users)
+
+    def rare(names: list[str]) -> Sequence[Context]:
+        return generated(states.documents(names), now=now, limit=MOST_MADE)
+
     compare = [flag] if flag else shown
-    return compared(states.before, states.after, contexts, compare, total=len(states.names))
+    return compared(states.before, states.after, contexts, compare, total=len(states.names), rare=rare)
 
 
 def comparison_document(
@@ -64,7 +76,11 @@ def comparison_document(
     states = planned_states(plan)
     check_size(len(states.names), users + (MOST_GENERATED if made else 0))
     contexts = sampled(
-        states.documents, now=timezone.now(), users=users, made=MOST_GENERATED if made else 0, seed=seed
+        states.documents(states.names[:MOST_RULES]),
+        now=timezone.now(),
+        users=users,
+        made=MOST_GENERATED if made else 0,
+        seed=seed,
     )
     table = ContextTable([*contexts.users, *contexts.made])
     return written(Comparison(states.before, states.after, table), states.names, limit=limit)

@@ -98,6 +98,10 @@ class Comparison:
         return sorted({*self._before.snapshot.names, *self._after.snapshot.names})
 
     @property
+    def before(self) -> Snapshot:
+        return self._before.snapshot
+
+    @property
     def after(self) -> Snapshot:
         return self._after.snapshot
 

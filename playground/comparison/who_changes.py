@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import chain
 from time import monotonic
 from typing import NamedTuple
 
@@ -26,6 +25,10 @@ MOST_GENERATED = 1_000
 SHOWN_RESULTS = 400_000
 """Flags times users of a page that chooses the number of users itself: about a second of CPU time."""
 FEWEST_USERS = 200
+MOST_RARE = 100
+"""Flags that change for no user, for which contexts are made."""
+Rare = Callable[[list[str]], Sequence[Context]]
+"""Contexts made from the rules of these flags."""
 
 
 class Contexts(NamedTuple):
@@ -37,7 +40,10 @@ class Contexts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangedFlag:
-    """A flag that gives something else. `counts` are users by change, `made` how many of the other contexts change."""
+    """A flag that gives something else. `counts` are users by change, `made` how many of the other contexts change.
+
+    `comparison` is of the contexts of `source`.
+    """
 
     name: str
     project: str
@@ -46,6 +52,7 @@ class ChangedFlag:
     on_before: float
     on_after: float
     comparison: FlagComparison
+    source: Comparison
 
     @property
     def users(self) -> int:
@@ -61,19 +68,26 @@ class WhoChanges:
     """The flags that give something else in another state, with the most users first."""
 
     def __init__(
-        self, comparison: Comparison, contexts: Contexts, names: Iterable[str], *, total: int | None = None
+        self,
+        comparison: Comparison,
+        contexts: Contexts,
+        names: Iterable[str],
+        *,
+        total: int | None = None,
+        rare: Rare | None = None,
     ) -> None:
         self.comparison = comparison
         self.contexts = contexts
         self.names = list(names)
         self.total = len(self.names) if total is None else total
         """The flags that there were to compare: perhaps more than the names."""
-        self._users = (1 << 8 * len(contexts.users)) - 1
         self._affected = 0
-        self.flags: list[ChangedFlag] = []
-        for found in self._in_time():
-            if flag := self._changed(found):
-                self.flags.append(flag)
+        self._everyone = (1 << 8 * len(contexts.users)) - 1
+        found = {name: self._changed(name, comparison) for name in self._in_time()}
+        if rare is not None:
+            unseen = [name for name, flag in found.items() if flag is None or not flag.is_known]
+            found |= self._rare(unseen[:MOST_RARE], rare)
+        self.flags = [flag for flag in found.values() if flag is not None]
         self.flags.sort(key=lambda flag: (-flag.users, -flag.made, flag.name))
 
     @property
@@ -95,12 +109,9 @@ class WhoChanges:
         """Who gets something else, with the reasons; by change, users before other contexts."""
         found = flag.comparison.contexts
         only = replace(flag.comparison, contexts={change: found.get(change, 0) for change in changes})
-        return self.comparison.examples(only, limit, start)
+        return flag.source.examples(only, limit, start)
 
-    def context(self, example: Example) -> Context:
-        return self.comparison.table.contexts[example.position]
-
-    def _in_time(self) -> Iterator[FlagComparison]:
+    def _in_time(self) -> Iterator[str]:
         start = monotonic()
         for done, name in enumerate(self.names):
             if monotonic() - start > MOST_SECONDS:
@@ -108,28 +119,43 @@ class WhoChanges:
                     f"After {MOST_SECONDS} seconds {done:,} of {len(self.names):,} flags were compared. "
                     "Choose a flag, or fewer users."
                 )
-            yield self.comparison.flag(name)
+            yield name
 
-    def _changed(self, found: FlagComparison) -> ChangedFlag | None:
+    def _rare(self, names: list[str], rare: Rare) -> dict[str, ChangedFlag]:
+        """Those of the flags that change for contexts made from their rules."""
+        if not names:
+            return {}
+        other = Comparison(self.comparison.before, self.comparison.after, ContextTable(rare(names)))
+        changed = {name: found for name in names if (found := other.flag(name)).changed}
+        return {name: self._flag(self.comparison.flag(name), found, other) for name, found in changed.items()}
+
+    def _changed(self, name: str, source: Comparison) -> ChangedFlag | None:
+        found = source.flag(name)
         if not found.changed and not found.count(Change.UNKNOWN):
             return None
-        users = {change: found.contexts.get(change, 0) & self._users for change in COUNTED}
+        return self._flag(found, found, source)
+
+    def _flag(self, found: FlagComparison, shown: FlagComparison, source: Comparison) -> ChangedFlag:
+        """`found` is for the users, `shown` has the examples."""
+        users = {change: found.contexts.get(change, 0) & self._everyone for change in COUNTED}
         counts = {change: mask.bit_count() for change, mask in users.items()}
         for change in CHANGES:
             self._affected |= users[change]
         return ChangedFlag(
             name=found.name,
-            project=self.comparison.project(found.name),
+            project=source.project(found.name),
             counts=counts,
-            made=found.changed - sum(counts[change] for change in CHANGES),
+            made=shown.changed - sum(counts[change] for change in CHANGES),
             on_before=self._on(found, 0),
             on_after=self._on(found, 1),
-            comparison=found,
+            comparison=shown,
+            source=source,
         )
 
     def _on(self, found: FlagComparison, side: int) -> float:
         """The share of users for whom the flag is on in one of the states."""
-        on = (_share_on(pair[side]) * (mask & self._users).bit_count() for pair, mask in found.pairs.items())
+        pairs = found.pairs.items()
+        on = (_share_on(pair[side]) * (mask & self._everyone).bit_count() for pair, mask in pairs)
         return float(sum(on, Fraction(0)) / max(1, self.users))
 
 
@@ -159,7 +185,13 @@ def sampled(
 
 
 def compared(
-    before: Snapshot, after: Snapshot, contexts: Contexts, names: Iterable[str], *, total: int | None = None
+    before: Snapshot,
+    after: Snapshot,
+    contexts: Contexts,
+    names: Iterable[str],
+    *,
+    total: int | None = None,
+    rare: Rare | None = None,
 ) -> WhoChanges:
-    table = ContextTable(list(chain(contexts.users, contexts.made)))
-    return WhoChanges(Comparison(before, after, table), contexts, names, total=total)
+    table = ContextTable([*contexts.users, *contexts.made])
+    return WhoChanges(Comparison(before, after, table), contexts, names, total=total, rare=rare)

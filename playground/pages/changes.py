@@ -143,7 +143,7 @@ class Changes:
         there = [change for change in self.kinds if flag.comparison.count(change)]
         each = max(1, examples // max(1, len(there))) if examples else 0
         found = [
-            self.shown(example)
+            self.shown(flag, example)
             for change in (there if each else ())
             for example in self.found.examples(flag, [change], limit=each)
         ]
@@ -161,10 +161,12 @@ class Changes:
     @property
     def shown_examples(self) -> Iterator[ShownExample]:
         """Those of the one flag that is chosen."""
-        return map(self.shown, self.examples.rows if self.examples else ())
+        if self.examples and self.only:
+            for example in self.examples.rows:
+                yield self.shown(self.only, example)
 
-    def shown(self, example: Example) -> ShownExample:
-        context = self.found.context(example)
+    def shown(self, flag: ChangedFlag, example: Example) -> ShownExample:
+        context = flag.source.table.contexts[example.position]
         link = self.explain(example.flag, context.given)
         who = who_of(context)
         if example.position < len(self.names):
@@ -182,7 +184,7 @@ class Changes:
     def csv_rows(self) -> Iterator[list[Any]]:
         if self.only:
             for example in self.found.examples(self.only, self.kinds):
-                yield self._example_cells(example)
+                yield self._example_cells(self.only, example)
             return
         for flag in self.listing.all_rows:
             counts = [flag.counts[change] for change in COUNTED]
@@ -196,12 +198,12 @@ class Changes:
                 round(flag.on_after * self.found.users, 2),
             ]
 
-    def _example_cells(self, example: Example) -> list[Any]:
+    def _example_cells(self, flag: ChangedFlag, example: Example) -> list[Any]:
         before, after = side_of(example.before), side_of(example.after)
         return [
             example.flag,
             WORDS[example.change],
-            context_text(self.found.context(example)),
+            context_text(flag.source.table.contexts[example.position]),
             before.words,
             before.reason,
             after.words,

@@ -116,6 +116,21 @@ def test_is_what_the_import_then_does(callers: Any, shop: Any) -> None:
         assert after.flag(name).changed == 0, name
 
 
+def test_what_no_user_meets_is_found_by_the_rules(callers: Any, shop: Any) -> None:
+    needs = [
+        {"contextName": f"field-{number}", "operator": "IN", "values": [str(number)]} for number in range(16)
+    ]
+    narrow = half("narrow", 100) | {"featureName": "narrow", "constraints": needs}
+    fields = [{"name": each["contextName"]} for each in needs]
+    found = changed(callers, "narrow", "a", featureStrategies=[narrow], contextFields=fields)
+    flag = {flag.name: flag for flag in found.flags}["narrow"]
+    assert (flag.users, flag.on_after) == (0, 0)
+    assert flag.made > 0
+    [example, *_] = found.examples(flag, [Change.OFF_TO_ON])
+    context = flag.source.table.contexts[example.position]
+    assert all(context.given[each["contextName"]] == each["values"][0] for each in needs)
+
+
 def test_what_evaluates_the_same_is_not_compared(callers: Any, shop: Any) -> None:
     stored("checkout")
     found = changed(
