@@ -125,9 +125,10 @@ class WhoChangesPage(ConsolePage):
         return users_for(Flag.objects.filter(archived_at=None, project_id__in=projects).count())
 
     def explain(self) -> Callable[[str, Mapping[str, str]], str]:
-        if self.form.before_at or self.form.after_at:
-            return lambda flag, context: ""  # the trace is of now
-        environments = [("environment", name) for name in dict.fromkeys((self.form.before, self.form.after))]
+        form = self.form
+        if form.before_at or form.after_at:
+            return self.side_by_side
+        environments = [("environment", name) for name in dict.fromkeys((form.before, form.after))]
 
         def url(flag: str, context: Mapping[str, str]) -> str:
             pairs = context_pairs(context)
@@ -135,6 +136,16 @@ class WhoChangesPage(ConsolePage):
             return f"{reverse('playground-flag', args=[flag])}?{query}" if pairs else ""
 
         return url
+
+    def side_by_side(self, flag: str, context: Mapping[str, str]) -> str:
+        """The URL of what a context gets in both states, of which one is in the past."""
+        pairs = context_pairs(context)
+        sides = {"a.": (self.form.before, self.form.before_at), "b.": (self.form.after, self.form.after_at)}
+        query = [("q", flag), ("show", "all")]
+        for prefix, (environment, at) in sides.items():
+            both = [("environment", environment), *([("at", at)] if at else []), *pairs]
+            query += [(prefix + name, text) for name, text in both]
+        return f"{reverse('playground-compare')}?{urlencode(query)}" if pairs else ""
 
     def curl(self) -> str:
         if not self.is_asked or self.form.problems:

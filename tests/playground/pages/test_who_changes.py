@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import urlencode
 
@@ -169,7 +170,11 @@ def test_a_moment_in_the_past(browse: Any, api: Any, flags: None) -> None:
     assert (row["Flag"], row["Off → on"]) == ("half", "0")
     assert int(row["On → off"]) == int(row["Change"]) > 100
     page = ask(browse, **query).text
-    assert "Explain" not in page
+    explain = unescape(re.search(r'href="([^"]*)"[^>]*>Explain', page)[1])
+    both = browse("viewer").get(explain).text
+    assert "of 3 flags differ" in both
+    assert 'class="outcome on"' in both
+    assert 'class="outcome off"' in both
     assert "?from=production&amp;to=production&amp;to-at=" in page  # swapped
     assert f'name="from-at" value="{then:%Y-%m-%dT%H:%M:%S}"' in page
     assert "From, at: " in ask(browse, **{"from-at": "2999-01-01T00:00"}).text
