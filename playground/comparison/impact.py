@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
+from flagadmin.errors import ValidationError
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.compare import CHANGES, Change, Comparison, Example
 from playground.comparison.shares import Answer
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
+from playground.engine.coercion import objects_of
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
@@ -19,8 +23,12 @@ from projects.drafts import FlagEdit, NewFlagEdit
 from projects.models import Dependency
 
 MOST_EDITS = 10
-SAMPLES = (10_000, 5_000, 2_000, 1_000)
-"""How many users are sampled: the more edits, the fewer for each."""
+SAMPLES = (10_000, 5_000, 2_000, 1_000, 500, 200, 100)
+"""How many users are sampled: the more edits or values in conditions, the fewer for each."""
+MOST_TESTS = 20_000_000
+"""Users times values in conditions of both states: about a second."""
+MOST_VALUES = 50_000
+"""Values in conditions of both states, for what is computed while one types: half a second to compile."""
 MOST_MADE = 300
 """Contexts made from the rules."""
 EXAMPLES = 3
@@ -54,31 +62,77 @@ class Impact:
 
 @gc_paused
 def impacts(
-    edits: Sequence[FlagEdit | NewFlagEdit], *, now: datetime, examples: int = EXAMPLES
+    edits: Sequence[FlagEdit | NewFlagEdit],
+    *,
+    now: datetime,
+    examples: int = EXAMPLES,
+    most_values: int | None = None,
 ) -> list[Impact]:
-    """What each of the first edits changes. The callers of the edits' pages may read their projects."""
+    """What each of the first edits changes. The callers of the edits' pages may read their projects.
+
+    Raises TooManyValues if there are more in conditions than `most_values`.
+    """
     edits = edits[:MOST_EDITS]
-    users = next(size for size in SAMPLES if size * len(edits) <= SAMPLES[0] or size == SAMPLES[-1])
-    return [
-        _of_new_flag(edit, users, now, examples)
-        if isinstance(edit, NewFlagEdit)
-        else _of_flag(edit, users, now, examples)
-        for edit in edits
-    ]
+    read = [_read(edit) for edit in edits]
+    values = sum(map(_values, chain.from_iterable(read)))
+    if most_values is not None and values > most_values:
+        raise TooManyValues(values)
+    most = min(SAMPLES[0] // max(1, len(edits)), MOST_TESTS // max(1, values))
+    users = next((size for size in SAMPLES if size <= most), SAMPLES[-1])
+    sampling = _Sampling(users, now, examples)
+    return [_of(edit, *states, sampling) for edit, states in zip(edits, read, strict=True)]
 
 
-def _of_flag(edit: FlagEdit, users: int, now: datetime, examples: int) -> Impact:
-    """Compiles the flag and those near it, which takes the same time however large the project is."""
-    children = list(_children(edit)[:MOST_CHILDREN])
-    names = {edit.flag, *children, *_parents(edit, [edit.flag, *children])}
-    used = edit.draft.used_segments()
+class TooManyValues(ValidationError):
+    """There are too many values in conditions to compare them while somebody waits."""
+
+    def __init__(self, values: int) -> None:
+        super().__init__(f"Conditions with {values:,} values take too long to compare while you type.")
+
+
+class _Sampling(NamedTuple):
+    users: int
+    now: datetime
+    examples: int
+
+
+def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
+    """The flag and those near it, in both states: as few in a large project as in a small one."""
+    if isinstance(edit, NewFlagEdit):
+        flags = edit.before, edit.after
+        used = {s for flag in flags for strategy in flag["strategies"] for s in strategy["segments"]}
+        segments = definitions([edit.project], edit.environment, flags=[], segments=used).segments
+        return Definitions([edit.before], segments), Definitions([edit.after], segments)
+    near = [edit.flag, *_children(edit)]
+    names, used = {*near, *_parents(edit, near)}, set(edit.draft.used_segments())
     stored = definitions([edit.project], edit.environment, flags=names, segments=used)
-    planned = edit.draft.applied(stored)
+    return stored, edit.draft.applied(stored)
+
+
+def _values(read: Definitions) -> int:
+    """How many values there are in conditions."""
+    strategies = (strategy for flag in read.flags for strategy in flag["strategies"])
+    lists = (objects_of(each["constraints"]) for each in chain(strategies, read.segments.values()))
+    values = (constraint.get("values") for constraint in chain.from_iterable(lists))
+    return sum(1 + (len(given) if isinstance(given, list) else 0) for given in values)
+
+
+def _of(
+    edit: FlagEdit | NewFlagEdit, stored: Definitions, planned: Definitions, sampling: _Sampling
+) -> Impact:
     before = compile_snapshot(stored.flags, stored.segments, environment=edit.environment)
-    after = before if planned == stored else _changed(before, stored, planned, edit.project)
-    return _impact(
-        edit.flag, edit.environment, (before, after), [stored, planned], users, now, examples, children
-    )
+    if planned == stored:
+        after = before
+    elif isinstance(edit, NewFlagEdit):
+        after = compile_snapshot(planned.flags, planned.segments, environment=edit.environment)
+    else:
+        after = _changed(before, stored, planned, edit.project)
+    return _impact(edit, (before, after), (stored, planned), sampling)
+
+
+def _below(snapshot: Snapshot, name: str) -> Iterator[str]:
+    """The flags that depend on one."""
+    return (flag.name for flag in snapshot.flags if any(parent.name == name for parent in flag.parents))
 
 
 def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
@@ -86,7 +140,7 @@ def _children(edit: FlagEdit) -> QuerySet[Dependency, str]:
         parent__name=edit.flag, flag__project=edit.project, flag__archived_at=None
     )
     on = rows.filter(flag__environments__environment=edit.environment, flag__environments__enabled=True)
-    return on.order_by("flag__name").values_list("flag__name", flat=True)
+    return on.order_by("flag__name").values_list("flag__name", flat=True)[:MOST_CHILDREN]
 
 
 def _parents(edit: FlagEdit, names: Iterable[str]) -> Iterator[str]:
@@ -113,38 +167,27 @@ def _changed(before: Snapshot, stored: Definitions, planned: Definitions, projec
     ).snapshot
 
 
-def _of_new_flag(edit: NewFlagEdit, users: int, now: datetime, examples: int) -> Impact:
-    flags = edit.before, edit.after
-    used = {segment for flag in flags for strategy in flag["strategies"] for segment in strategy["segments"]}
-    segments = definitions([edit.project], edit.environment, flags=[], segments=used).segments
-    read = [Definitions([dict(flag)], segments) for flag in flags]
-    before, after = (compile_snapshot(r.flags, r.segments, environment=edit.environment) for r in read)
-    name = edit.before["name"]
-    return _impact(name, edit.environment, (before, after), read, users, now, examples)
-
-
 def _impact(
-    name: str,
-    environment: str,
+    edit: FlagEdit | NewFlagEdit,
     states: tuple[Snapshot, Snapshot],
     read: Sequence[Definitions],
-    users: int,
-    now: datetime,
-    examples: int,
-    children: Iterable[str] = (),
+    sampling: _Sampling,
 ) -> Impact:
+    name = edit.before["name"] if isinstance(edit, NewFlagEdit) else edit.flag
+    users, now, examples = sampling
     contexts = sampled(read, now=now, users=users, made=MOST_MADE)
     table = ContextTable([*contexts.users, *contexts.made])
     comparison = Comparison(*states, table)
     found = comparison.flag(name)
     sample = (1 << 8 * users) - 1
     counted = found.among(sample)
-    follow = (comparison.flag(child).among(sample) for child in (children if counted.changed else ()))
+    children = _below(states[0], name) if counted.changed else ()
+    follow = (comparison.flag(child).among(sample) for child in children)
     kinds = sum(1 for change in (*CHANGES, Change.UNKNOWN) if found.count(change))
     shown = comparison.examples(found, examples, each=-(-examples // max(1, kinds)))
     return Impact(
         flag=name,
-        environment=environment,
+        environment=edit.environment,
         users=users,
         counts={change: counted.count(change) for change in Change},
         before={answer: float(share) for answer, share in counted.before.items()},

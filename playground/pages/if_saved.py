@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from flagadmin.errors import NotFound, ValidationError
 from groups.console import ConsolePage
-from playground.comparison.impact import EXAMPLES, MOST_EDITS, Impact, impacts
+from playground.comparison.impact import EXAMPLES, MOST_EDITS, MOST_VALUES, Impact, TooManyValues, impacts
 from playground.engine.context import Context
 from playground.pages.changes import context_pairs
 from playground.pages.effects_view import EffectsView
@@ -59,7 +59,11 @@ class IfSavedPage(ConsolePage):
             edits = page.edits()
         except ValidationError as error:
             return {"error": error}
-        found = impacts(edits, now=timezone.now(), examples=EXAMPLES if beside else DETAILED)
+        examples, most = (EXAMPLES, MOST_VALUES) if beside else (DETAILED, None)
+        try:
+            found = impacts(edits, now=timezone.now(), examples=examples, most_values=most)
+        except TooManyValues as error:
+            return {"too_large": error}
         return {
             "impacts": [
                 ImpactView(

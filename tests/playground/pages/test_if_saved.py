@@ -233,6 +233,17 @@ def test_many_flags_are_sampled_with_fewer_users(browse: Any, shop: Any) -> None
     assert "2 more flags and environments are not shown." in found
 
 
+def test_very_many_values_are_compared_for_fewer_users_and_not_while_one_types(
+    browse: Any, shop: Any
+) -> None:
+    many = [{"contextName": "town", "operator": "IN", "values": [f"t{n}" for n in range(30_000)]}]
+    live_flag("f", strategies=[rollout("100", constraints=many), {"name": "default"}])
+    sent = {"environment": "production", "enabled": "off"}
+    assert "60,002 values take too long" in page(browse, f"{FLAG}switch", sent)
+    answer = browse("admin").post(f"/if-saved{FLAG}switch", sent)
+    assert "200 of 200 sampled users change" in page_text(answer)
+
+
 def test_only_what_the_caller_may_read(browse: Any, flag: Flag) -> None:
     sent = strategy_form("80", "NO")
     assert browse("outsider").post(f"/if-saved{edit_url()}", sent).status_code in (403, 404)
