@@ -26,7 +26,11 @@ log = logging.getLogger("flagadmin.http")
 
 
 def is_api(request: HttpRequest) -> bool:
-    return request.path.startswith(("/api/", "/edge/", "/internal-backstage/")) or request.path == "/api"
+    return is_api_path(request.path)
+
+
+def is_api_path(path: str) -> bool:
+    return path.startswith(("/api/", "/edge/", "/internal-backstage/")) or path == "/api"
 
 
 def as_app_error(exc: BaseException) -> AppError:

@@ -69,8 +69,11 @@ def canonical_path(path: str) -> str:
     return path.rstrip("/")
 
 
+REFUSED = "flagadmin.refused"  # in the WSGI environment: the AppError for a body that was not received
+
+
 class ErrorMiddleware:
-    """Converts exceptions of plain views to responses, and refuses NUL characters in URLs."""
+    """Converts exceptions of plain views and REFUSED to responses, and refuses NUL characters in URLs."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -80,6 +83,8 @@ class ErrorMiddleware:
             return error_response(
                 request, errors.ValidationError("The URL must not contain a NUL character.")
             )
+        if refused := request.META.get(REFUSED):
+            return error_response(request, refused)
         request.path_info = canonical_path(request.path_info)
         try:
             return self.get_response(request)

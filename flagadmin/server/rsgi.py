@@ -16,7 +16,8 @@ from django.conf import settings
 from django.db import connections
 
 from flagadmin.errors import AppError, AuthenticationRequired
-from flagadmin.http.error_responses import as_app_error, logged_record
+from flagadmin.http.error_responses import as_app_error, is_api_path, logged_record
+from flagadmin.http.middleware import REFUSED
 from flagadmin.server import worker_processes as processes
 from flagadmin.server.body_receiver import BodyReceiver
 from flagadmin.server.sockets import drop_stalled_readers
@@ -52,7 +53,10 @@ class Application:
             async with self.body_receiver.receive(scope, protocol) as body:
                 await self.answer(scope, protocol, body)
         except AppError as error:
-            _refuse(protocol, error)
+            if is_api_path(scope.path):
+                _refuse(protocol, error)
+            else:
+                await self.answer(scope, protocol, b"", refused=error)
         except EOFError:
             protocol.response_empty(400, [])  # the client has disconnected
 
@@ -61,10 +65,13 @@ class Application:
             raise AuthenticationRequired  # without a database query
         await self.loop.run_in_executor(self.authentication_threads, _check_known, environ_of(scope, b""))
 
-    async def answer(self, scope: Any, protocol: Any, body: bytes) -> None:
+    async def answer(
+        self, scope: Any, protocol: Any, body: bytes, *, refused: AppError | None = None
+    ) -> None:
+        environ = environ_of(scope, body) | ({REFUSED: refused} if refused else {})
         self.running_requests += 1
         try:
-            await self.loop.run_in_executor(self.threads, _answer, environ_of(scope, body), protocol)
+            await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
 
@@ -94,6 +101,8 @@ def _answer(environ: dict[str, Any], protocol: Any) -> None:
         begun.extend((int(status[:3]), headers))
 
     response: Any = wsgi_application(environ, start_response)
+    if REFUSED in environ:
+        begun[1].append(("connection", "close"))  # the body is not received
     try:
         protocol.response_bytes(*begun, b"".join(response))
     finally:

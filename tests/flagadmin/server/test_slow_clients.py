@@ -116,6 +116,19 @@ def test_a_packed_body_that_is_too_large_inside(server: int) -> None:
     assert (status, record["name"]) == (413, "PayloadTooLargeError")
 
 
+def test_a_file_that_is_too_large_is_refused_with_a_page(server: int) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", server)) as connection:
+        connection.putrequest("POST", "/import/")
+        connection.putheader("Content-Length", "70000000")
+        connection.endheaders()
+        answer = connection.getresponse()
+        page = answer.read().decode()
+    assert (answer.status, answer.headers["Connection"]) == (413, "close")
+    assert "The body is larger than the 64 MB accepted here." in page
+    assert "</html>" in page
+    assert "Content-Security-Policy" in answer.headers
+
+
 def test_a_body_that_is_too_large(server: int) -> None:
     """Refused by its declared length: the answer does not wait for the body."""
     with closing(http.client.HTTPConnection("127.0.0.1", server)) as connection:
