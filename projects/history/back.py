@@ -9,6 +9,8 @@ the order of parents may differ.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import orjson
+
 from flagadmin.audit.events import EventType as E
 from projects.strategies.fields import MEMBERS
 
@@ -16,12 +18,18 @@ Document = dict[str, Any]
 
 
 class PastEvent(NamedTuple):
+    """An event. What it says about afterwards stays JSON: few ways back need it."""
+
     type: str
     environment: str | None
     feature: str | None
     before: Any
-    after: Any
+    after_json: str | None
     earlier: Any
+
+    @property
+    def after(self) -> Any:
+        return self.after_json and orjson.loads(self.after_json)
 
 
 class Back:
@@ -152,12 +160,13 @@ def _one_strategy(back: Back, flag: Document, event: PastEvent) -> None:
     if event.environment != back.environment:
         return
     rest = flag["strategies"]
-    if event.after is not None:
-        after = _strategy(event.after)
-        found = [each for each in rest if each["id"] == after["id"]] or [
-            each for each in rest if each | {"id": ""} == after | {"id": ""}
-        ]
-        rest = [each for each in rest if each not in found[:1]]
+    if event.after_json is not None:
+        identifier = (event.before or event.after).get("id")
+        found = [place for place, each in enumerate(rest) if each["id"] == identifier]
+        if not found:  # one with an id that was made up
+            after = _strategy(event.after, "")
+            found = [place for place, each in enumerate(rest) if each | {"id": ""} == after]
+        rest = [each for place, each in enumerate(rest) if place not in found[:1]]
     flag["strategies"] = rest if event.before is None else [*rest, _strategy(event.before)]
 
 
@@ -249,7 +258,7 @@ def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Doc
     """With its members in the order in which definitions have them. Old events may lack some."""
     return {
         **{member: document.get(member, _DEFAULTS.get(member)) for member in MEMBERS},
-        "id": identifier or document.get("id", ""),
+        "id": document.get("id", "") if identifier is None else identifier,
         "segments": document.get("segments", []),
     }
 

@@ -90,9 +90,15 @@ def _events(projects: list[str], environment: str, at: datetime) -> Iterator[Pas
                 "anywhere": _ANYWHERE,
             },
         )
-        for kind, place, feature, *documents in cursor.fetchall():
-            # Without JSON's null, which no document is, a raw cursor returns text.
-            yield PastEvent(kind, place, feature, *(text and orjson.loads(text) for text in documents))
+        for kind, place, feature, before, after, earlier in cursor.fetchall():
+            yield PastEvent(
+                kind,
+                place,
+                feature,
+                before and orjson.loads(before),
+                after,
+                earlier and orjson.loads(earlier),
+            )
 
 
 def _names(events: Iterable[PastEvent]) -> Iterator[str]:

@@ -1,0 +1,106 @@
+"""The flags at a moment 10,000 events ago, beside reading these events from the database and nothing else.
+
+``python -m tests.benchmarks.bench_past [FLAGS] [EVENTS]`` (default: 5000 10000). 100,000 events are older than the moment,
+and as many of another project are younger.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.benchmarks.bench_playground import load
+from tests.support.live_server import data_directory
+
+OTHERS = """
+INSERT INTO audit_auditevent (type, created_at, actor_name, project, environment, feature, before, after, request_id)
+SELECT 'feature-strategy-update', {when}, 'ada', %s, 'production', 'of-another-' || n, '{{}}', '{{}}', ''
+  FROM generate_series(1, 100000) AS n
+"""
+
+
+def record_changes(count: int) -> None:
+    """Events that change the rollout of one flag after the other."""
+    from django.db import transaction
+
+    from flagadmin.audit.events import EventType
+    from flagadmin.audit.record import Event, copy_all
+    from groups.access import Caller
+    from projects.definitions import definitions
+
+    flags = definitions(["shop"], "production").flags
+
+    def events() -> Any:
+        for number in range(count):
+            flag = flags[number % len(flags)]
+            after = flag["strategies"][0]
+            before = after | {"parameters": after["parameters"] | {"rollout": str((number * 7) % 101)}}
+            yield Event(
+                type=EventType.FEATURE_STRATEGY_UPDATE,
+                project="shop",
+                environment="production",
+                feature=flag["name"],
+                before=before,
+                after=after,
+            )
+
+    with transaction.atomic():
+        copy_all(events(), actor=Caller.system())
+
+
+def run(statement: str, *parameters: Any) -> list[Any]:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return cursor.fetchall() if cursor.description else []
+
+
+def measure(what: str, work: Callable[[], object], rounds: int = 5) -> None:
+    times, cpu = [], []
+    for _ in range(rounds):
+        start, busy = time.perf_counter(), time.process_time()
+        work()
+        times.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - busy)
+    print(f"{what:58s} {min(times) * 1e3:8.0f} ms, {min(cpu) * 1e3:8.0f} ms of it CPU time of Python")
+
+
+def main(flags: int = 5000, events: int = 10_000) -> None:
+    from django.utils import timezone
+
+    from playground.comparison import past
+    from playground.snapshot_cache import cache, snapshot_at
+    from projects.history.past import changed_since
+    from projects.revision import revisions
+
+    load("shop", flags)
+    run(OTHERS.format(when="now() - interval '2 days' + n * interval '1 second'"), "shop")
+    moment = timezone.now()
+    record_changes(events)
+    run(OTHERS.format(when="clock_timestamp()"), "other")
+    run("ANALYZE")
+    current = revisions(["shop"])
+
+    def first_answer(*, present: bool) -> None:
+        past.cache.clear()
+        if not present:
+            cache.clear()
+        past.past_snapshot(current, "production", past.Moment(moment, frozenset(["shop"])))
+
+    snapshot_at(current, "production")
+    measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))
+    measure("  in a worker that has not compiled the present", lambda: first_answer(present=False), 3)
+    measure("  the documents only", lambda: changed_since(["shop"], "production", moment))
+    measure(
+        "  floor: reading the events",
+        lambda: run(
+            "SELECT before::text, after::text FROM audit_auditevent WHERE created_at > %s AND project = 'shop'",
+            moment,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    with data_directory():
+        main(*(int(number) for number in sys.argv[1:]))
