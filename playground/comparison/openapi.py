@@ -19,8 +19,8 @@ have been deleted since; of deleted projects for admins only. Where flags were c
 
 `contexts` are given (`explicit`), saved ones by their names (`saved`), made from the rules of the flags so that each is
 met and missed (`generated`), a number of users with ids of their own (`synthetic`), or several of these; the same
-request gives the same contexts. At most 10,000 are explicit and 10,000 synthetic, and flags times contexts are at most
-1,000,000.
+request gives the same contexts. Of more than 500 flags, the first 500 by name have their rules read. At most 10,000
+contexts are explicit and 10,000 synthetic, and flags times contexts are at most 1,000,000.
 
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on

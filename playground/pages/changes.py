@@ -23,7 +23,9 @@ COLUMNS = (
 )
 PER_PAGE = 25
 EXAMPLES_PER_PAGE = 50
-EXAMPLES = 4
+EXAMPLES = 3
+LONGEST_LINK = 1_000
+"""Characters of an example's link. A page has many."""
 Explain = Callable[[str, Mapping[str, str]], str]
 
 
@@ -168,6 +170,7 @@ class Changes:
     def shown(self, flag: ChangedFlag, example: Example) -> ShownExample:
         context = flag.source.table.contexts[example.position]
         link = self.explain(example.flag, context.given)
+        link = "" if len(link) > LONGEST_LINK else link
         who = who_of(context)
         if example.position < len(self.names):
             who = Who(self.names[example.position], f"{who.name} {who.rest}")

@@ -161,6 +161,17 @@ def test_nobody_changes(browse: Any, flags: None) -> None:
     assert "Nobody changes" in ask(browse, **{"from": "production"}).text
 
 
+def test_long_names_and_values_keep_the_page_small(browse: Any, shop: Any) -> None:
+    for number in range(30):
+        name = f"{number:02}".ljust(100, "x")
+        values = [f"{number}-{value}".ljust(500, "y") for value in range(5)]
+        constraints = [{"contextName": "plan", "operator": "IN", "values": values}]
+        live_flag(name, strategies=[half(name) | {"constraints": constraints}])
+    page = ask(browse, **{"for": "rules"})
+    assert "1–25 of 30" in page.text
+    assert len(page.content) < 200_000
+
+
 def test_a_moment_in_the_past(browse: Any, api: Any, flags: None) -> None:
     then = timezone.now()
     switch = "/api/admin/projects/shop/features/half/environments/production/off"
