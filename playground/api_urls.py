@@ -3,9 +3,11 @@
 from flagadmin.http.routers import Router
 from playground.api import PlaygroundViewSet
 from playground.saved_contexts.api import SavedContextViewSet
+from playground.user_runs.api import UserRunViewSet
 
 router = Router()
 router.register("playground/contexts", SavedContextViewSet)
+router.register("playground/users", UserRunViewSet)
 router.register("playground", PlaygroundViewSet)
 
 urlpatterns = router.urls

@@ -7,6 +7,7 @@ from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
 from playground.saved_contexts.expectations_page import ExpectationsPage
+from playground.user_runs import pages as users
 
 urlpatterns = [
     path("playground/expectations/", ExpectationsPage.as_view(), name="expectations"),
@@ -18,6 +19,11 @@ urlpatterns = [
         saved.DeleteSavedContext.as_view(),
         name="saved-context-delete",
     ),
+    path("playground/users/", users.UsersPage.as_view(), name="users"),
+    path("playground/users/<uuid:run_id>/", users.RunPage.as_view(), name="user-run"),
+    path("playground/users/<uuid:run_id>/progress", users.ProgressPart.as_view(), name="user-run-progress"),
+    path("playground/users/<uuid:run_id>/result", users.ResultDownload.as_view(), name="user-run-result"),
+    path("playground/users/<uuid:run_id>/delete", users.DeleteRun.as_view(), name="user-run-delete"),
     path("playground/", PlaygroundPage.as_view(), name="playground"),
     path("playground/compare/", ComparePage.as_view(), name="playground-compare"),
     path("playground/who-changes/", WhoChangesPage.as_view(), name="who-changes"),

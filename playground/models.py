@@ -1,4 +1,6 @@
-"""Stored playground contexts: those saved under a name, and those too long for a URL."""
+"""Stored playground contexts: those saved under a name, those too long for a URL, and files of many."""
+
+import uuid
 
 from django.db import models
 from django.db.models import Q
@@ -44,3 +46,57 @@ class SavedContext(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class UserRun(models.Model):
+    """The evaluation of a CSV of users: the file, how far it is, and the counts of each flag.
+
+    ``projects`` are those its caller chose or could read. Only its caller sees it. ``body`` is the file as gzip,
+    "" once it is evaluated.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.WAITING)
+    caller_id = models.BigIntegerField(null=True, blank=True)
+    caller_name = models.CharField(max_length=255)
+    projects = models.JSONField(default=list)
+    environment = models.TextField()
+    flag = models.TextField(blank=True)
+    file_name = models.TextField(blank=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+    body = models.BinaryField(default=b"")
+    flags = models.PositiveIntegerField(default=0)
+    rows = models.PositiveIntegerField(default=0)
+    rows_done = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    problem = models.TextField(blank=True)
+    counts = models.JSONField(default=list, blank=True)
+    size = models.BigIntegerField(default=0)
+
+    class Meta:
+        ordering = ("-created_at",)
+        indexes = (models.Index(fields=("state", "created_at"), name="user_run_state"),)
+
+    def __str__(self) -> str:
+        return f"{self.rows} users in {self.environment}"
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in (self.State.DONE, self.State.FAILED)
+
+
+class UserRunPart(models.Model):
+    """A part of a run's result. All parts together, by id, are one gzip file."""
+
+    run = models.ForeignKey(UserRun, models.CASCADE, related_name="parts")
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"part of {self.run_id}"

@@ -173,9 +173,15 @@ def _length_problem(value: Any) -> str | None:
 
 def _bad_time(context: Mapping[str, Any]) -> Iterator[Problem]:
     time = context.get("currentTime")
-    if time is not None and literals.instant(time) is None:
-        message = f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{time}"'
+    if time is not None and (message := time_problem(time)):
         yield Problem("context.currentTime", message)
+
+
+def time_problem(text: str) -> str:
+    """What is wrong with a currentTime, "" if nothing is."""
+    if literals.instant(text) is not None:
+        return ""
+    return f'must be a date and time with its offset, for example 2026-11-21T09:00:00Z, not "{text}"'
 
 
 def kind_of(value: Any) -> str:

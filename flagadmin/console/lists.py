@@ -259,10 +259,10 @@ def _csv_lines(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
     writer = csv.writer(_Echo())
     yield writer.writerow(header)
     for row in rows:
-        yield writer.writerow([_cell(value) for value in row])
+        yield writer.writerow([csv_cell(value) for value in row])
 
 
-def _cell(value: Any) -> Any:
+def csv_cell(value: Any) -> Any:
     if value is None:
         return ""
     if isinstance(value, datetime):

@@ -67,6 +67,7 @@ def all_sections() -> tuple[Section, ...]:
                 Page("Evaluate", reverse("playground")),
                 Page("Side by side", reverse("playground-compare")),
                 Page("Who changes", reverse("who-changes")),
+                Page("Many users", reverse("users")),
                 Page("Saved contexts", reverse("saved-contexts")),
                 Page("Expectations", reverse("expectations")),
             ),

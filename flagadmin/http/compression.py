@@ -12,10 +12,14 @@ _GZIP = re.compile(
 
 def json_response(request: HttpRequest | Request, body: bytes, gzipped: bytes) -> HttpResponse:
     """A JSON response with ``gzipped`` if the client accepts gzip, otherwise with ``body``. Varies by encoding."""
-    if _GZIP.search(request.headers.get("Accept-Encoding", "")):
+    if accepts_gzip(request):
         response = HttpResponse(gzipped, content_type="application/json")
         response["Content-Encoding"] = "gzip"
     else:
         response = HttpResponse(body, content_type="application/json")
     response["Vary"] = "Accept-Encoding"
     return response
+
+
+def accepts_gzip(request: HttpRequest | Request) -> bool:
+    return bool(_GZIP.search(request.headers.get("Accept-Encoding", "")))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from flagadmin.errors import ServiceUnavailable
 from flagadmin.http.logs import request_id
@@ -53,6 +53,15 @@ def run_in_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
             # Waits, which takes 15 ms: if SIGTERM arrived during shutdown, both processes could wait for each
             # other.
             executor.shutdown()
+
+
+def start_process(work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Calls ``work`` in a new process, and does not wait for it.
+
+    The process ends with this one, and at once on SIGTERM: whatever it does must be taken up again later.
+    """
+    identifier = request_id.get()
+    _context.Process(target=_run_on_its_own, args=(identifier, work, args, kwargs), daemon=True).start()
 
 
 def end_with_parent(end: Callable[[], object]) -> None:
@@ -114,6 +123,15 @@ def _begin() -> None:
         signal.signal(number, signal.SIG_IGN)
     end_with_parent(lambda: os._exit(1))
     os.nice(POLITENESS)
+
+
+def _run_on_its_own(*given: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    end_with_parent(lambda: os._exit(1))
+    os.nice(POLITENESS)
+    _run(*given)
 
 
 def _run(identifier: str, work: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:

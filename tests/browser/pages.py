@@ -37,6 +37,7 @@ PAGES = [
     "/playground/contexts/new?context.userId=42",
     "/playground/contexts/{saved}/",
     "/playground/contexts/{saved}/delete",
+    "/playground/users/",
     "/search/",
     "/search/?q=check",
     "/search/?q=check&kind=flags",

@@ -22,7 +22,7 @@ FOLDERS = {  # of each app
     "flagadmin": {"styleguide"},
     "groups": {"groups", "login", "people", "roles"},
     "importer": {"importer"},
-    "playground": {"playground", "saved_contexts"},
+    "playground": {"playground", "saved_contexts", "user_runs"},
     "projects": {
         "applications", "context_fields", "deletion", "flags", "history", "members", "projects", "segments",
         "strategies", "tag_types", "tokens",

@@ -19,6 +19,8 @@ HARMLESS = {
     ("post", "/api/admin/playground/advanced"),
     ("post", "/api/admin/playground/check-expectations"),
     ("post", "/api/admin/playground/compare"),
+    ("post", "/api/admin/playground/users"),
+    ("delete", "/api/admin/playground/users/<str:run_id>"),
     ("post", "/api/admin/projects/<str:project_id>/context/validate"),
     ("post", "/api/admin/projects/<str:project_id>/favorites"),
     ("delete", "/api/admin/projects/<str:project_id>/favorites"),

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from groups.models import ApiToken, Group, Role
 from importer.models import ImportRun
-from playground.models import SavedContext
+from playground.models import SavedContext, UserRun
 from projects.models import (
     Application,
     ContextField,
@@ -47,6 +47,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"strategies/$", "strategy type"),
     (r"segments/$", "segment"),
     (r"playground/contexts/$", "saved context"),
+    (r"playground/users/$", "user run"),
     (r"strategy-types/$", "strategy type"),
     (r"tag-types/$", "tag type"),
     (r"feature-types/$", "flag type"),
@@ -169,6 +170,9 @@ def build(shop: Any) -> dict[str, Any]:
         "strategy type": StrategyType.objects.create(name="custom").name,
         "segment": Segment.objects.create(name="vip").pk,
         "saved context": SavedContext.objects.create(name="Ada").pk,
+        "user run": UserRun.objects.create(
+            projects=[shop.id], environment="production", state="done", caller_name="robot", created_at=now
+        ).pk,
         "context field": ContextField.objects.create(name="plan", legal_values=values).name,
         "project context field": ContextField.objects.create(
             name="basket", legal_values=values, project=shop

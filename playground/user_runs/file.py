@@ -1,0 +1,103 @@
+"""Reads a CSV of users: its columns are context fields, and each row is a context.
+
+Rows are counted as spreadsheets do: the header is row 1.
+"""
+
+import csv
+from collections.abc import Collection, Iterator
+from io import TextIOWrapper
+from itertools import chain
+from typing import IO
+
+from flagadmin.errors import MOST_DETAILS, Problem, ValidationError, check_problems, choices
+from playground.request import MOST_FIELDS, time_problem
+
+MOST_ROWS = 100_000
+LONGEST_VALUE = 1_000  # characters
+PREFIX = "properties."
+DELIMITERS = ",;\t"
+User = tuple[int, dict[str, str]]
+"""A row's number, and its values by field; an empty cell is a field that is not given."""
+
+
+class UserFile:
+    """A file that is being read, from its header on. Raises ValidationError for what is not CSV."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        text = TextIOWrapper(stream, "utf-8-sig", newline="")
+        try:
+            first = text.readline()
+        except UnicodeDecodeError as error:
+            raise _not_text() from error
+        delimiter = max(DELIMITERS, key=first.count)
+        self._reader = csv.reader(chain([first], text), delimiter=delimiter, strict=True)
+        self.columns = [name.strip() for name in next(self._rows(1), (1, []))[1]]
+        self.fields = [name.removeprefix(PREFIX) for name in self.columns]
+
+    def _rows(self, start: int) -> Iterator[tuple[int, list[str]]]:
+        number = start - 1
+        try:
+            for number, row in enumerate(self._reader, start):
+                if row:
+                    yield number, row
+        except UnicodeDecodeError as error:
+            raise _not_text() from error
+        except csv.Error as error:
+            raise ValidationError.at(f"row {number + 1}", f"is not valid CSV: {error}") from error
+
+    def users(self) -> Iterator[User]:
+        """The rows of a file that was checked."""
+        for number, row in self._rows(2):
+            pairs = zip(self.fields, row, strict=True)
+            yield number, {field: value for field, value in pairs if value}
+
+    def check(self, known: Collection[str]) -> int:
+        """The number of users. Raises ValidationError with the rows and columns that are wrong."""
+        check_problems(list(self._header_problems(known)))
+        count, problems = 0, list[Problem]()
+        time = self.fields.index("currentTime") if "currentTime" in self.fields else None
+        for number, row in self._rows(2):
+            count += 1
+            if count > MOST_ROWS:
+                raise ValidationError.at("file", f"must have at most {MOST_ROWS:,} users")
+            if len(problems) < MOST_DETAILS:
+                problems += self._row_problems(number, row, time)
+        if not count:
+            raise ValidationError.at("file", "must have a row for each user below its header")
+        check_problems(problems)
+        return count
+
+    def _header_problems(self, known: Collection[str]) -> Iterator[Problem]:
+        if len(self.columns) > MOST_FIELDS:
+            yield Problem("row 1", f"must have at most {MOST_FIELDS:,} columns, not {len(self.columns):,}")
+            return
+        if not any(self.columns):
+            yield Problem("row 1", f"must name context fields. Available: {choices(known)}")
+            return
+        for place, (column, field) in enumerate(zip(self.columns, self.fields, strict=True), 1):
+            if not field:
+                yield Problem(f"row 1, column {place}", "has no name. Name a context field")
+            elif self.fields.index(field) < place - 1:
+                yield Problem(f"row 1, column {place}", f"{column[:100]} is there twice")
+            elif column == field and field not in known:
+                shown = field[:100]
+                message = f"{shown} is not a context field. Available: {choices(known)}; or {PREFIX}{shown}"
+                yield Problem(f"row 1, column {place}", message)
+
+    def _row_problems(self, number: int, row: list[str], time: int | None) -> Iterator[Problem]:
+        if len(row) != len(self.fields):
+            yield Problem(
+                f"row {number}", f"must have {len(self.fields)} cells as the header, not {len(row)}"
+            )
+            return
+        if max(map(len, row)) > LONGEST_VALUE:
+            for column, value in zip(self.columns, row, strict=True):
+                if len(value) > LONGEST_VALUE:
+                    message = f"must have at most {LONGEST_VALUE:,} characters, not {len(value):,}"
+                    yield Problem(f"row {number}, column {column}", message)
+        elif time is not None and row[time] and (message := time_problem(row[time])):
+            yield Problem(f"row {number}, column {self.columns[time]}", message)
+
+
+def _not_text() -> ValidationError:
+    return ValidationError.at("file", 'must be UTF-8 text. Save it as "CSV UTF-8"')

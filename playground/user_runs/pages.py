@@ -1,0 +1,245 @@
+"""/playground/users/: evaluating flags for a CSV of users, the caller's runs, and the result of one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
+
+from flagadmin.console.charts import percent_text
+from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.errors import AppError
+from groups.console import ActionPage, ConsolePage, Crumbs, FormPage, ListPage
+from playground.models import UserRun
+from playground.pages.form import ContextForm, make_form, read_form_options
+from playground.pages.query import read_query
+from playground.user_runs import runs
+from playground.user_runs.download import csv_download
+from playground.user_runs.file import MOST_ROWS
+from playground.user_runs.worker import KEPT
+
+API = "/api/admin/playground/users"
+PROBLEMS_SHOWN = 20
+MARKS = {"waiting": "info", "running": "info", "done": "on", "failed": "warn"}
+
+
+class UsersForm(forms.Form):
+    file = forms.FileField(
+        label="CSV file",
+        help_text="The header names context fields: userId, country, … or properties.NAME. A row for each user.",
+        widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv", "class": "drop"}),
+    )
+    environment = forms.ChoiceField()
+    flag = forms.CharField(
+        required=False,
+        label="Only this flag",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def __init__(self, *args: Any, environments: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["environment"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(name, name) for name in environments]
+
+
+class UsersPage(FormPage):
+    template_name = "user_runs/users.html"
+    title = "Evaluate for many users"
+    form_class = UsersForm
+    body_limit = settings.IMPORT_BODY_LIMIT
+
+    def find(self) -> None:
+        self.offered = read_form_options(self.caller)
+
+    def get_initial(self) -> dict[str, Any]:
+        given = {name: self.request.GET.get(name, "") for name in ("environment", "flag")}
+        return {
+            "environment": given["environment"] or self.offered.default_environment,
+            "flag": given["flag"],
+        }
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"environments": self.offered.environments}
+
+    def submit(self, form: UsersForm) -> str:
+        given = form.cleaned_data
+        projects = [name for name in self.request.POST.getlist("project") if name]
+        run = runs.create_run(
+            given["file"].read(),
+            caller=self.caller,
+            environment=given["environment"],
+            projects=projects or None,
+            flag=given["flag"],
+            file_name=given["file"].name or "",
+        )
+        return reverse("user-run", args=[run.pk])
+
+    def refused(self, error: AppError, form: Any) -> None:
+        """Shows problems of the file, which name rows and columns, beside it."""
+        other = [problem for problem in error.details if problem.path in form.fields]
+        if other or not error.details:
+            super().refused(error, form)
+            return
+        for problem in error.details[:PROBLEMS_SHOWN]:
+            form.add_error("file", f"{problem.path}: {problem.message}")
+        if len(error.details) > PROBLEMS_SHOWN:
+            form.add_error("file", f"Only the first {PROBLEMS_SHOWN} problems are listed.")
+
+    @property
+    def picker(self) -> ContextForm:
+        """The choice of projects, as in the playground."""
+        sent = self.request.POST if self.request.method == "POST" else self.request.GET
+        query = read_query(sent, default_environment=self.offered.default_environment)
+        return make_form(query, self.offered, used=())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        own = [(run, run.get_state_display(), MARKS[run.state]) for run in runs.own_runs(self.caller)]
+        return super().get_context_data(
+            picker=self.picker,
+            own=own,
+            most_users=MOST_ROWS,
+            most_runs=runs.MOST_RUNS,
+            days=KEPT.days,
+            limit=settings.IMPORT_BODY_LIMIT // 1_000_000,
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        call = curl_for(self.request, "POST", f"{API}?environment={self.offered.default_environment}")
+        return f"{call} -H 'Content-Type: text/csv' --data-binary @users.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRow:
+    """What the users get of one flag."""
+
+    name: str
+    on: float
+    off: float
+    unknown: float
+    variants: tuple[tuple[str, str], ...]
+    users: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.on / self.users
+
+    @property
+    def percent_text(self) -> str:
+        return percent_text(self.percent) if self.on or not self.unknown else "–"
+
+    @property
+    def counts(self) -> Iterator[tuple[str, str, str]]:
+        """The words, the number and the mark of each result that there is."""
+        for words, mark in (("On", "on"), ("Off", "off"), ("Can't tell", "unknown")):
+            count = {"on": self.on, "off": self.off, "unknown": self.unknown}[mark]
+            if count:
+                yield words, users_text(count), mark
+
+
+def users_text(count: float) -> str:
+    """A number of users; random results are counted with their share of calls."""
+    return f"{count:,.0f}" if count == int(count) else f"≈ {count:,.0f}"
+
+
+def flag_row(counted: dict[str, Any], users: int) -> FlagRow:
+    sums = {True: 0.0, False: 0.0, "unknown": 0.0}
+    variants = []
+    for result in counted["results"]:
+        sums[result["isEnabled"]] += result["contexts"]
+        if result["variant"] is not None:
+            variants.append((result["variant"], users_text(result["contexts"])))
+    return FlagRow(counted["name"], sums[True], sums[False], sums["unknown"], tuple(variants), users)
+
+
+class RunPage(ListPage):
+    """A run: how far it is, then the counts of each flag."""
+
+    csv_name = "users-by-flag"
+    default_sort = "name"
+    columns = (
+        Column("name", "Flag", by=("name",)),
+        Column("on", "On", by=("on", "name")),
+        Column("counts", "Users"),
+        Column("variants", "Variants"),
+    )
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().get(request, *args, **kwargs)
+        if not self.run.has_ended:
+            response["Refresh"] = "2"
+        return response
+
+    @cached_property
+    def run(self) -> UserRun:
+        return runs.access_run(self.caller, self.kwargs["run_id"])
+
+    def get_title(self) -> str:
+        users = f"{self.run.rows:,} user{'' if self.run.rows == 1 else 's'}"
+        return f"{self.run.flag or 'Flags'} for {users} in {self.run.environment}"
+
+    def crumbs(self) -> Crumbs:
+        return (("Many users", reverse("users")),)
+
+    def get_template_names(self) -> list[str]:
+        return [f"user_runs/{'result' if self.run.state == UserRun.State.DONE else 'running'}.html"]
+
+    def get_filters(self) -> Sequence[Filter]:
+        return (Filter("q", "Find a flag"),)
+
+    def rows(self, values: dict[str, str]) -> list[FlagRow]:
+        text = values["q"].casefold()
+        return [
+            flag_row(counted, self.run.rows)
+            for counted in self.run.counts
+            if text in counted["name"].casefold()
+        ]
+
+    def csv_cells(self, row: FlagRow) -> Sequence[Any]:
+        counts = "; ".join(f"{words} {count}" for words, count, _ in row.counts)
+        return [row.name, row.percent_text, counts, "; ".join(map(" ".join, row.variants))]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        again = urlencode({"environment": self.run.environment, "flag": self.run.flag})
+        return super().get_context_data(
+            run=self.run, again=f"{reverse('users')}?{again}", days=KEPT.days, **kwargs
+        )
+
+    def curl(self) -> str:
+        return curl_for(self.request, "GET", f"{API}/{self.run.pk}")
+
+
+class ProgressPart(ConsolePage):
+    """The progress of a run. Reloads the page once it has ended."""
+
+    template_name = "user_runs/progress.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        run = runs.access_run(self.caller, kwargs["run_id"])
+        if run.has_ended:
+            return HttpResponseClientRedirect(reverse("user-run", args=[run.pk]))
+        return self.render_to_response({"run": run})
+
+
+class ResultDownload(ConsolePage):
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        return csv_download(request, runs.access_run(self.caller, kwargs["run_id"]))
+
+
+class DeleteRun(ActionPage):
+    """Cancels a run, or deletes its result."""
+
+    def act(self) -> str:
+        run = runs.delete_run(self.caller, self.kwargs["run_id"])
+        verb = "Deleted the result" if run.has_ended else "Canceled the evaluation"
+        return f"{verb} for {run.rows:,} users."
+
+    def back(self) -> str:
+        return reverse("users")

@@ -1,0 +1,137 @@
+"""Creates, finds and deletes runs."""
+
+import gzip
+from collections.abc import Iterator
+from io import BytesIO
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Conflict, NotFound, ValidationError
+from groups.access import Caller
+from playground.engine.context import TOP_LEVEL
+from playground.models import UserRun
+from playground.queries import known_revisions
+from playground.request import PlaygroundRequest
+from playground.snapshot_cache import snapshot_at
+from playground.user_runs import worker
+from playground.user_runs.file import UserFile
+from playground.user_runs.write import State, chosen_names, write_result
+from projects.models import ContextField
+
+MOST_RUNS = 5
+"""Of each caller; a new one replaces the oldest that has ended."""
+MOST_RESULTS = 10_000_000
+"""Users times flags of a run."""
+AT_ONCE = 20_000
+"""Up to so many results a run is evaluated within its request."""
+
+# Finding --------------------------------------------------------------------------------------------------
+
+
+def own_runs(caller: Caller) -> list[UserRun]:
+    """The caller's runs of projects that they may still read, the latest first. Without files and counts."""
+    return [run for run in _own(caller).defer("body", "counts") if _may_read(caller, run)]
+
+
+def access_run(caller: Caller, run_id: UUID | str) -> UserRun:
+    """The run without its file. Raises NotFound, also for other callers' runs."""
+    try:
+        run = _own(caller).defer("body").filter(id=UUID(str(run_id))).first()
+    except ValueError:
+        run = None
+    if run is None or not _may_read(caller, run):
+        raise NotFound(f"Run {str(run_id)[:100]} not found. Runs are deleted after {worker.KEPT.days} days.")
+    return run
+
+
+def _own(caller: Caller) -> QuerySet[UserRun]:
+    return UserRun.objects.filter(caller_id=caller.id, caller_name=caller.name)
+
+
+def _may_read(caller: Caller, run: UserRun) -> bool:
+    allowed = caller.readable_projects
+    return allowed is None or set(run.projects) <= set(allowed)
+
+
+def result_parts(run: UserRun) -> Iterator[bytes]:
+    """The result as a gzip file. Raises Conflict if the run is not done."""
+    if run.state != State.DONE:
+        raise Conflict(f"This run is {run.get_state_display().lower()}: it has no result.")
+    return (bytes(data) for data in run.parts.order_by("id").values_list("data", flat=True).iterator(1))
+
+
+# Changing -------------------------------------------------------------------------------------------------
+
+
+@transactional
+def create_run(
+    body: bytes,
+    *,
+    caller: Caller,
+    environment: str,
+    projects: list[str] | None = None,
+    flag: str = "",
+    file_name: str = "",
+) -> UserRun:
+    """Checks a file of users and starts its evaluation. ``projects`` None: all that the caller may read.
+
+    Raises ValidationError naming rows and columns, and Conflict if too many runs have not ended.
+    """
+    query = PlaygroundRequest([environment], projects, {}, {})
+    current = known_revisions(caller, query, {"environment": environment})
+    compiled = snapshot_at(current, environment).snapshot
+    names = chosen_names(compiled, flag)
+    rows = UserFile(BytesIO(body)).check(known_fields(list(current)))
+    if rows * len(names) > MOST_RESULTS:
+        message = (
+            f"{rows:,} users and {len(names):,} flags would give {rows * len(names):,} results; a run may have "
+            f"{MOST_RESULTS:,}. Choose fewer projects or a flag."
+        )
+        raise ValidationError.at("file", message)
+    _make_room(caller)
+    at_once = rows * len(names) <= AT_ONCE
+    run = UserRun.objects.create(
+        state=State.RUNNING if at_once else State.WAITING,
+        caller_id=caller.id,
+        caller_name=caller.name,
+        projects=list(current),
+        environment=environment,
+        flag=flag,
+        file_name=file_name[:255],
+        created_at=timezone.now(),
+        body=gzip.compress(body, 1),
+        flags=len(names),
+        rows=rows,
+    )
+    if at_once:
+        write_result(run, compiled)
+        run.refresh_from_db(fields=("state", "counts", "rows_done", "size", "finished_at"))
+    else:
+        transaction.on_commit(worker.start)
+    return run
+
+
+def known_fields(projects: list[str]) -> set[str]:
+    """The context fields that these projects can use."""
+    fields = ContextField.objects.filter(Q(project=None) | Q(project__in=projects))
+    return {*TOP_LEVEL, *fields.values_list("name", flat=True)}
+
+
+def _make_room(caller: Caller) -> None:
+    runs = list(_own(caller).order_by("created_at").only("id", "state"))
+    ended = [run.pk for run in runs if run.has_ended]
+    more = len(runs) - MOST_RUNS + 1
+    if more > len(ended):
+        raise Conflict(f"{MOST_RUNS} of your runs have not ended. Cancel one, or wait for one to end.")
+    worker.remove(UserRun.objects.filter(id__in=ended[: max(more, 0)]))
+
+
+def delete_run(caller: Caller, run_id: UUID | str) -> UserRun:
+    """Deletes a run and its result; one that is being evaluated stops. Raises NotFound."""
+    run = access_run(caller, run_id)
+    worker.remove(UserRun.objects.filter(id=run.pk))
+    return run

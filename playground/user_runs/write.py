@@ -1,0 +1,96 @@
+"""Evaluates a run and stores its result. A run that is deleted meanwhile stops."""
+
+import gzip
+import logging
+from io import BytesIO
+from typing import IO, Any, cast
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from flagadmin.errors import AppError, ValidationError
+from playground.engine.context import time_text
+from playground.engine.snapshot import Snapshot
+from playground.models import UserRun, UserRunPart
+from playground.snapshot_cache import snapshot
+from playground.user_runs.evaluate import UserEvaluation
+from playground.user_runs.file import UserFile
+
+log = logging.getLogger("flagadmin.user_runs")
+
+MOST_BYTES = 100_000_000
+"""Of a compressed result."""
+MOST_ATTEMPTS = 3
+State = UserRun.State
+
+
+class _Deleted(Exception):
+    """The run was deleted while it was evaluated."""
+
+
+def chosen_names(compiled: Snapshot, flag: str) -> list[str]:
+    if flag and flag not in compiled.positions:
+        raise ValidationError.at("flag", f"flag {flag[:100]} not found")
+    if not compiled.flags:
+        raise ValidationError.at("projects", "have no flags to evaluate")
+    return [flag] if flag else compiled.names
+
+
+def unfinished() -> QuerySet[UserRun]:
+    return UserRun.objects.filter(state__in=(State.WAITING, State.RUNNING)).order_by("created_at")
+
+
+def evaluate_run(run: UserRun) -> None:
+    """Evaluates a run from its beginning, and stores why if it cannot be."""
+    UserRunPart.objects.filter(run=run).delete()
+    run.attempts += 1
+    problem = "This run ended early several times. Try again with fewer users or flags."
+    try:
+        if run.attempts <= MOST_ATTEMPTS:
+            _update(run, state=State.RUNNING, rows_done=0, size=0, attempts=F("attempts") + 1)
+            write_result(run, snapshot(run.projects, run.environment).snapshot)
+            return
+    except _Deleted:
+        return
+    except AppError as error:
+        problem = error.message
+    except Exception:
+        log.exception("The run %s of %s users failed", run.pk, run.rows)
+        problem = "Something went wrong. The server log has the details."
+    UserRunPart.objects.filter(run=run).delete()
+    UserRun.objects.filter(id=run.pk).update(
+        state=State.FAILED, problem=problem, finished_at=timezone.now(), body=b""
+    )
+
+
+def write_result(run: UserRun, compiled: Snapshot) -> None:
+    """Writes the result, part by part. Raises _Deleted."""
+    names = chosen_names(compiled, run.flag)
+    evaluation = UserEvaluation(
+        compiled.only(run.flag) if run.flag else compiled, names, now=time_text(run.created_at)
+    )
+    written = 0
+    with gzip.open(BytesIO(run.body)) as stream:
+        for chunk in evaluation.chunks(UserFile(cast("IO[bytes]", stream))):
+            written += len(chunk.data)
+            if written > MOST_BYTES:
+                raise ValidationError(
+                    f"The result is larger than {MOST_BYTES // 1_000_000} MB compressed. Choose fewer flags."
+                )
+            with transaction.atomic():
+                _update(run, rows_done=F("rows_done") + chunk.rows, size=F("size") + chunk.size)
+                UserRunPart.objects.create(run=run, data=chunk.data)
+    _update(
+        run,
+        state=State.DONE,
+        counts=evaluation.counts(),
+        flags=len(names),
+        finished_at=timezone.now(),
+        body=b"",
+    )
+
+
+def _update(run: UserRun, **values: Any) -> None:
+    if not UserRun.objects.filter(id=run.pk).update(**values):
+        raise _Deleted

@@ -1,0 +1,252 @@
+"""/api/admin/playground/users and /playground/users/: runs of users, whose they are, and how they end."""
+
+import csv
+import gzip
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from playground.models import UserRun, UserRunPart
+from playground.user_runs import download, runs, worker, write
+from projects.models import ContextField
+from tests.support.cast import make_project
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+URL = "/api/admin/playground/users"
+USERS = "userId,country\n42,NO\n7,DE\n"
+
+
+@pytest.fixture
+def lounge(shop):
+    ContextField.objects.create(name="country")
+    return live_flag("lounge", strategies=[{"name": "userWithId", "parameters": {"userIds": "42"}}])
+
+
+def send(api: Any, body: str = USERS, who: str = "viewer", query: str = "environment=production") -> Any:
+    return api[who].post(f"{URL}?{query}", data=body, content_type="text/csv")
+
+
+def created(response: Any) -> Any:
+    assert response.status_code == 202, response.content
+    return response.json()
+
+
+def told(response: Any, status: int) -> Any:
+    assert response.status_code == status, response
+    return response.json()
+
+
+def content(response: Any) -> bytes:
+    assert response.status_code == 200, response
+    return b"".join(response.streaming_content)
+
+
+def lines(text: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO(text.decode(), newline="")))
+
+
+def page_of(browse: Any, run: UserRun) -> str:
+    return " ".join(page_text(browse("viewer").get(f"/playground/users/{run.pk}/")).split())
+
+
+@pytest.fixture
+def waiting(api, lounge, monkeypatch):
+    """A run that waits for the process beside the workers."""
+    monkeypatch.setattr(runs, "AT_ONCE", 0)
+    return UserRun.objects.get(pk=created(send(api))["id"])
+
+
+def test_a_short_file_is_evaluated_at_once(api, lounge):
+    answer = created(send(api))
+    assert (answer["state"], answer["users"], answer["usersDone"]) == ("done", 2, 2)
+    assert answer["flags"] == [
+        {
+            "name": "lounge",
+            "results": [
+                {"isEnabled": False, "variant": None, "contexts": 1.0},
+                {"isEnabled": True, "variant": None, "contexts": 1.0},
+            ],
+        }
+    ]
+    address = f"{URL}/{answer['id']}"
+    assert api["viewer"].get(address).json() == answer
+    [listed] = api["viewer"].get(URL).json()["runs"]
+    assert listed == {key: value for key, value in answer.items() if key != "flags"}
+    plain = content(api["viewer"].get(f"{address}/result"))
+    assert [(line["userId"], line["flag"], line["result"]) for line in lines(plain)] == [
+        ("42", "lounge", "On"),
+        ("7", "lounge", "Off"),
+    ]
+    packed = api["viewer"].get(f"{address}/result", headers={"Accept-Encoding": "gzip"})
+    assert packed["Content-Encoding"] == "gzip"
+    assert gzip.decompress(content(packed)) == plain
+
+
+def test_a_large_result_is_only_sent_compressed(api, lounge, monkeypatch):
+    monkeypatch.setattr(download, "MOST_PLAIN", 10)
+    address = f"{URL}/{created(send(api))['id']}/result"
+    assert "curl --compressed" in told(api["viewer"].get(address), 400)["message"]
+    assert content(api["viewer"].get(address, headers={"Accept-Encoding": "gzip"}))
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("environment=nosuch", "Available: development, production"),
+        ("environment=production&project=nosuch", "nosuch"),
+        ("environment=production&flag=nosuch", "flag nosuch not found"),
+        ("flag=lounge", "environment"),
+    ],
+)
+def test_what_is_not_there_is_named(api, lounge, query, message):
+    assert message in told(send(api, query=query), 400)["message"]
+
+
+def test_problems_of_the_file_are_listed(api, lounge):
+    record = told(send(api, "userId,contry\n1,NO\n"), 400)
+    assert record["details"][0]["path"] == "row 1, column 2"
+    assert not UserRun.objects.exists()
+
+
+def test_too_many_results(api, lounge, monkeypatch):
+    monkeypatch.setattr(runs, "MOST_RESULTS", 1)
+    assert "2 users and 1 flags would give 2 results" in told(send(api), 400)["message"]
+
+
+def test_only_projects_that_one_may_read(api, browse, lounge):
+    make_project("docs")
+    live_flag("hidden", project="docs")
+    run = UserRun.objects.get(pk=created(send(api, who="reader"))["id"])
+    assert [each["name"] for each in run.counts] == ["lounge"]
+    assert (
+        "docs" in told(send(api, who="reader", query="environment=production&project=docs"), 400)["message"]
+    )
+    # Somebody else, even an administrator, does not see it; nor does its owner without access to its projects.
+    for method in ("get", "delete"):
+        told(getattr(api["admin"], method)(f"{URL}/{run.pk}"), 404)
+    assert browse("admin").get(f"/playground/users/{run.pk}/result").status_code == 404
+    UserRun.objects.update(projects=["shop", "docs"])
+    told(api["reader"].get(f"{URL}/{run.pk}/result"), 404)
+    assert api["reader"].get(URL).json()["runs"] == []
+    told(api["reader"].get(f"{URL}/nosuch"), 404)
+
+
+def test_a_longer_file_waits_and_is_evaluated_beside(api, browse, waiting):
+    assert waiting.state == "waiting"
+    assert "Waiting to start" in page_of(browse, waiting)
+    address = f"{URL}/{waiting.pk}"
+    assert "waiting" in told(api["viewer"].get(f"{address}/result"), 409)["message"]
+    worker.work()
+    answer = api["viewer"].get(address).json()
+    assert (answer["state"], answer["usersDone"], len(answer["flags"])) == ("done", 2, 1)
+    assert len(lines(content(api["viewer"].get(f"{address}/result")))) == 2
+    waiting.refresh_from_db()
+    assert bytes(waiting.body) == b""
+
+
+def test_an_interrupted_run_starts_again(api, waiting):
+    UserRun.objects.update(state="running", rows_done=1, attempts=1, size=9)
+    UserRunPart.objects.create(run=waiting, data=b"half")
+    worker.work()
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.rows_done) == ("done", 2)
+    assert len(lines(content(api["viewer"].get(f"{URL}/{waiting.pk}/result")))) == 2
+
+
+def test_a_run_that_always_ends_early_fails(browse, waiting):
+    UserRun.objects.update(attempts=write.MOST_ATTEMPTS)
+    worker.work()
+    assert "This run failed. This run ended early several times" in page_of(browse, waiting)
+
+
+def test_a_run_says_why_it_failed(api, waiting, monkeypatch):
+    monkeypatch.setattr(write, "MOST_BYTES", 10)
+    worker.work()
+    answer = api["viewer"].get(f"{URL}/{waiting.pk}").json()
+    assert (answer["state"], answer["problem"][:20]) == ("failed", "The result is larger")
+    assert not UserRunPart.objects.exists()
+
+
+def test_a_deleted_run_stops(api, waiting, monkeypatch):
+    seen = []
+
+    def users(self: Any) -> Any:
+        seen.append(api["viewer"].delete(f"{URL}/{waiting.pk}").status_code)
+        yield 2, {"userId": "42"}
+
+    monkeypatch.setattr(write.UserFile, "users", users)
+    worker.work()
+    assert seen == [204]
+    assert not UserRun.objects.exists()
+    assert not UserRunPart.objects.exists()
+
+
+def test_the_oldest_makes_room_unless_all_are_at_work(api, lounge):
+    ids = [created(send(api))["id"] for _ in range(runs.MOST_RUNS + 1)]
+    assert {each["id"] for each in api["viewer"].get(URL).json()["runs"]} == {*ids[1:]}
+    UserRun.objects.update(state="running")
+    assert "Cancel one" in told(send(api), 409)["message"]
+    created(send(api, who="admin"))
+
+
+def test_old_runs_are_deleted(api, lounge):
+    for days in (6, 8):
+        made = timezone.now() - timedelta(days=days)
+        UserRun.objects.filter(pk=created(send(api))["id"]).update(created_at=made)
+    worker.delete_old_runs()
+    assert UserRun.objects.count() == 1
+
+
+def test_only_an_interrupted_run_is_taken_up(waiting, monkeypatch):
+    started = []
+    monkeypatch.setattr(worker, "start_process", started.append)
+    worker.resume()
+    assert started == [worker.work]
+    UserRun.objects.update(state="done")
+    worker.resume()
+    assert len(started) == 1
+
+
+def upload(browse: Any, text: str, **more: Any) -> Any:
+    file = SimpleUploadedFile("users.csv", text.encode(), "text/csv")
+    return browse("viewer").post("/playground/users/", {"file": file, "environment": "production"} | more)
+
+
+def test_the_page(browse, lounge):
+    response = upload(browse, USERS, project="shop", flag="lounge")
+    assert response.status_code == 302, page_text(response)
+    run = UserRun.objects.get()
+    text = page_of(browse, run)
+    assert "lounge for 2 users in production" in text
+    assert "50 %" in text
+    assert "1 On" in text
+    assert "users.csv" in page_text(browse("viewer").get("/playground/users/"))
+    assert len(lines(content(browse("viewer").get(f"/playground/users/{run.pk}/result")))) == 2
+    assert b"lounge" in content(browse("viewer").get(f"/playground/users/{run.pk}/?format=csv"))
+    gone = browse("viewer").post(f"/playground/users/{run.pk}/delete", follow=True)
+    assert "Deleted the result for 2 users." in page_text(gone)
+
+
+def test_the_page_names_rows_and_columns(browse, lounge):
+    response = upload(browse, "userId,contry,plan\n1,NO,pro\n")
+    assert response.status_code == 400
+    text = page_text(response)
+    assert "row 1, column 2: contry is not a context field. Available: " in text
+    assert "row 1, column 3: plan" in text
+
+
+def test_the_progress_part(browse, waiting):
+    address = f"/playground/users/{waiting.pk}/progress"
+    UserRun.objects.update(state="running", rows_done=1)
+    assert "1 of 2 users evaluated" in page_text(browse("viewer").get(address))
+    UserRun.objects.update(state="done")
+    assert browse("viewer").get(address)["HX-Redirect"] == f"/playground/users/{waiting.pk}/"
+
+
+def test_the_stored_file_is_what_was_sent(waiting):
+    assert gzip.decompress(bytes(waiting.body)).decode() == USERS
