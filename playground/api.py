@@ -18,7 +18,7 @@ from playground.comparison.request import CompareBody
 from playground.queries import advanced_features, playground_answer
 from playground.request import read_request
 from playground.saved_contexts import serializers as saved_schema
-from playground.saved_contexts.expectations import checked_for
+from playground.saved_contexts.checks import checked_for
 from playground.saved_contexts.report import check_document
 
 # RFC 9745: deprecated since the beginning of 2026. The reference's successor is the advanced form.
@@ -107,6 +107,7 @@ class PlaygroundViewSet(ViewSet):
         responses={200: saved_schema.CheckResponse},
         examples=[
             OpenApiExample("In production", value={"environments": ["production"]}, request_only=True),
+            OpenApiExample("As if a draft were saved", value=saved_schema.AS_IF_EXAMPLE, request_only=True),
             OpenApiExample(
                 "Not met", value=saved_schema.CHECK_EXAMPLE, response_only=True, status_codes=["200"]
             ),

@@ -135,7 +135,7 @@ def _days(time: timedelta) -> str:
 def _expectations(caller: Caller, now: datetime) -> Iterator[Attention]:
     """Expectations of saved contexts that are not met."""
     expected = expectations_of(caller)[:MOST_EXPECTATIONS]
-    failed = [one for one in check_expectations(caller, expected) if not one.met]
+    failed = [one for one in check_expectations(caller, expected, reasons=False) if not one.met]
     if failed:
         verb = "is" if len(failed) == 1 else "are"
         yield Attention(

@@ -73,23 +73,8 @@ def broken_by(
     ``flags``: those that differ, with their children; if they are not known, they are searched. Five queries at
     most, one if there are no saved contexts.
     """
-    saved = list(_contexts(caller, {project for state in (before, after) for project in state.sizes}))
-    if not saved:
-        return SavedEffects()
-    now = timezone.now()
-    comparison = Comparison(before, after, ContextTable([Context(each.context).at(now) for each in saved]))
-    names = comparison.differing() if flags is None else sorted(flags)
-    found = [comparison.flag(name) for name in names[: MOST_RESULTS // len(saved)]]
-    masks = (each.contexts.get(change, 0) for each in found for change in CHANGES)
-    who = {saved[position].pk for mask in masks for position in comparison.table.positions(mask)}
-    examples = (one for each in found if each.changed for one in comparison.examples(each, MOST_NAMED))
-    changes = (
-        SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
-        for one in examples
-        if one.change in CHANGES
-    )
-    broken, mended = _expectations(caller, saved, before, after, set(names))
-    return SavedEffects(frozenset(who), tuple(islice(changes, MOST_NAMED)), broken, mended)
+    projects = {project for state in (before, after) for project in state.sizes}
+    return _effects(caller, list(_contexts(caller, projects)), before, after, flags)
 
 
 def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
@@ -114,8 +99,33 @@ def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> Saved
         [first, *_] = group
         states = [State(first.environment), State(first.environment, first.draft)]
         before, after = snapshots(revisions([first.project]), states)
-        effects += broken_by(caller, before, after, flags={edit.flag for edit in group})
+        effects += _effects(caller, saved, before, after, {edit.flag for edit in group})
     return effects
+
+
+def _effects(
+    caller: Caller,
+    saved: list[SavedContext],
+    before: Snapshot,
+    after: Snapshot,
+    flags: Collection[str] | None,
+) -> SavedEffects:
+    if not saved:
+        return SavedEffects()
+    now = timezone.now()
+    comparison = Comparison(before, after, ContextTable([Context(each.context).at(now) for each in saved]))
+    names = comparison.differing() if flags is None else sorted(flags)
+    found = [comparison.flag(name) for name in names[: MOST_RESULTS // len(saved)]]
+    masks = (each.contexts.get(change, 0) for each in found for change in CHANGES)
+    who = {saved[position].pk for mask in masks for position in comparison.table.positions(mask)}
+    examples = (one for each in found if each.changed for one in comparison.examples(each, MOST_NAMED))
+    changes = (
+        SavedChange(saved[one.position], one.flag, before.environment, one.before, one.after)
+        for one in examples
+        if one.change in CHANGES
+    )
+    broken, mended = _expectations(caller, saved, before, after, set(names))
+    return SavedEffects(frozenset(who), tuple(islice(changes, MOST_NAMED)), broken, mended)
 
 
 def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContext]:
@@ -127,13 +137,11 @@ def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContex
 def _expectations(
     caller: Caller, saved: list[SavedContext], before: Snapshot, after: Snapshot, flags: set[str]
 ) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
-    expecting = [each for each in saved if each.expectations]
-    named = {one["flag"] for each in expecting for one in each.expectations}
-    if not named & flags:
-        return (), ()
     environment, now = before.environment, timezone.now()
-    expected = expectations_of(caller, environments=[environment], contexts=expecting)
-    expected = [one for one in expected if one.flag in flags]
+    expecting = [each for each in saved if any(one["flag"] in flags for one in each.expectations)]
+    if not expecting:
+        return (), ()
+    expected = expectations_of(caller, environments=[environment], contexts=expecting, flags=flags)
     old = checked(expected, {environment: before}, now=now)
     new = checked(expected, {environment: after}, now=now)
     pairs = list(zip(old, new, strict=True))

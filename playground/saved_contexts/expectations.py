@@ -3,12 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.utils import timezone
 
 from flagadmin.db.transactions import consistent_reads
-from flagadmin.errors import ValidationError, check_problems
+from flagadmin.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.compare import FlagReasons
 from playground.comparison.results import StateResults
@@ -19,12 +18,10 @@ from playground.engine.context import Context, PointInTime
 from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.queries import project_problems
-from playground.saved_contexts.queries import named_contexts, visible_contexts, visible_expectations
-from projects.access import environment_problems
+from playground.saved_contexts.queries import visible_contexts, visible_expectations
 from projects.definitions import Definitions, definitions
 from projects.models import Flag
-from projects.revision import revisions, revisions_and_environments
+from projects.revision import revisions
 
 MOST_CHECKED = 10_000
 """Expectations of one check."""
@@ -95,13 +92,22 @@ def expectations_of(
     projects: Collection[str] | None = None,
     environments: Collection[str] | None = None,
     contexts: Sequence[SavedContext] | None = None,
+    flags: Collection[str] | None = None,
 ) -> list[Expectation]:
     """What saved contexts expect of flags that the caller may read, by context. Two or three queries.
 
-    Optionally only of flags of these projects, in these environments, or what these contexts expect.
+    Optionally only of these flags or flags of these projects, in these environments, or what these contexts expect.
     """
     saved = list(visible_contexts(caller).exclude(expectations=[])) if contexts is None else contexts
-    visible = visible_expectations(caller, saved)
+    visible = {
+        key: [
+            one
+            for one in listed
+            if (flags is None or one["flag"] in flags)
+            and (environments is None or one["environment"] in environments)
+        ]
+        for key, listed in visible_expectations(caller, saved).items()
+    }
     named = {one["flag"] for listed in visible.values() for one in listed}
     owners = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id")) if named else {}
     found = [
@@ -109,35 +115,23 @@ def expectations_of(
         for each in saved
         for one in visible[each.pk]
     ]
-    return [
-        one
-        for one in found
-        if (projects is None or one.project in projects)
-        and (environments is None or one.environment in environments)
-    ]
+    return [one for one in found if projects is None or one.project in projects]
 
 
-def chosen_expectations(caller: Caller, given: Mapping[str, Any]) -> list[Expectation]:
-    """Those of the `projects`, `environments` and `contexts` given. Raises ValidationError for unknown ones."""
-    projects, environments = given.get("projects"), given.get("environments")
-    current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
-    places = {f"environments[{index}]": name for index, name in enumerate(environments or ())}
-    check_problems([*project_problems(caller, projects, current), *environment_problems(places, known)])
-    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else None
-    return expectations_of(caller, projects=projects, environments=environments, contexts=contexts)
-
-
-def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:
-    return check_expectations(caller, chosen_expectations(caller, given))
-
-
-def check_expectations(caller: Caller, expectations: Sequence[Expectation]) -> list[Checked]:
-    """Checks against what is stored now. Raises ValidationError if there are too many."""
+def check_number(expectations: Sequence[Expectation]) -> None:
+    """Raises ValidationError if there are too many for one check."""
     if len(expectations) > MOST_CHECKED:
         raise ValidationError(
             f"This would check {len(expectations):,} expectations; the limit is {MOST_CHECKED:,}. "
             "Name projects, environments or contexts."
         )
+
+
+def check_expectations(
+    caller: Caller, expectations: Sequence[Expectation], *, reasons: bool = True
+) -> list[Checked]:
+    """Checks against what is stored now, with reasons or in a fifth of the time. Raises ValidationError."""
+    check_number(expectations)
     flags: dict[str, set[str]] = defaultdict(set)
     for one in expectations:
         flags[one.environment].add(one.flag)
@@ -147,7 +141,7 @@ def check_expectations(caller: Caller, expectations: Sequence[Expectation]) -> l
             environment: stored_flags(projects, environment, names) for environment, names in flags.items()
         }
     snapshots = {environment: compiled(found, environment) for environment, found in read.items()}
-    return checked(expectations, snapshots, now=timezone.now())
+    return checked(expectations, snapshots, now=timezone.now(), reasons=reasons)
 
 
 def stored_flags(projects: Iterable[str], environment: str, names: Collection[str]) -> Definitions:
@@ -167,7 +161,11 @@ def compiled(read: Definitions, environment: str) -> Snapshot:
 
 
 def checked(
-    expectations: Iterable[Expectation], snapshots: Mapping[str, Snapshot], *, now: PointInTime
+    expectations: Iterable[Expectation],
+    snapshots: Mapping[str, Snapshot],
+    *,
+    now: PointInTime,
+    reasons: bool = True,
 ) -> list[Checked]:
     """Each expectation with what the flag gives in the snapshot of its environment, in the same order."""
     expectations = list(expectations)
@@ -178,14 +176,15 @@ def checked(
         position = {key: index for index, key in enumerate(saved)}
         contexts = [Context(each.context).at(now) for each in saved.values()]
         results = StateResults(snapshot, ContextTable(contexts))
-        reasons: dict[str, FlagReasons] = {}
+        whys: dict[str, FlagReasons] = {}
         for place in places:
             one = expectations[place]
             here = position[one.saved.pk]
             shares = _shares_at(results, one.flag, here)
-            why = reasons.setdefault(one.flag, FlagReasons(snapshot, one.flag))
-            met = one.is_met_by(shares)
-            found[place] = Checked(one, met, shares, why.of(contexts[here]))
+            if one.flag not in whys:
+                whys[one.flag] = FlagReasons(snapshot, one.flag)
+            reason = whys[one.flag].of(contexts[here]) if reasons else ""
+            found[place] = Checked(one, one.is_met_by(shares), shares, reason)
     return [found[place] for place in sorted(found)]
 
 

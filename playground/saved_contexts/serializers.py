@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.http.fields import Body, ListOf, NullableText
+from playground.comparison.request import DraftBody
 from playground.openapi import OutcomeField
 from playground.request import MOST_FIELDS
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
@@ -60,6 +61,11 @@ class SavedContextList(s.Serializer[Any]):
     contexts = SavedContextRecord(many=True)
 
 
+class AsIfBody(Body):
+    environment = s.CharField()
+    draft = DraftBody(help_text="An edit that is not saved, as in a comparison.")
+
+
 class CheckBody(Body):
     projects = ListOf(
         child=s.CharField(),
@@ -69,6 +75,10 @@ class CheckBody(Body):
     )
     environments = ListOf(child=s.CharField(), required=False, help_text="Only in these.")
     contexts = ListOf(child=s.CharField(), required=False, help_text="Only what these saved contexts expect.")
+    asIf = AsIfBody(
+        required=False,
+        help_text="Check this environment as if a draft were saved there; the others not at all.",
+    )
 
 
 class ActualResult(s.Serializer[Any]):
@@ -96,13 +106,17 @@ class CheckResponse(s.Serializer[Any]):
 
 
 CHECK_DESCRIPTION = """\
-Checks what saved contexts expect against what is stored now: for each expectation whether it is `met`, what the flag
-gives, and why. `failed` counts those that are not met. An expectation is met if every call gives what it says; a result
-that is random, or that only an SDK can tell, does not meet it. A flag that does not exist, or is archived, is off.
+Checks what saved contexts expect against what is stored now, or would be once a draft is saved (`asIf`): for each
+expectation whether it is `met`, what the flag gives, and why. `failed` counts those that are not met. An expectation is
+met if every call gives what it says; a result that is random, or that only an SDK can tell, does not meet it. A flag
+that does not exist, or is archived, is off.
 
 Everybody may check expectations of flags that they can read. `manage.py check_expectations` does the same in a
 pipeline, and can check an export as if it were imported.
 """
+AS_IF_EXAMPLE: dict[str, Any] = {
+    "asIf": {"environment": "production", "draft": {"flag": "checkout-redesign", "enabled": False}}
+}
 CHECK_EXAMPLE: dict[str, Any] = {
     "checked": 1,
     "failed": 1,

@@ -12,12 +12,8 @@ from importer.body.schemas import parse_body
 from importer.expectations import checked_as_if_imported
 from importer.management.commands.import_flags import read_bytes
 from importer.plan.build import plan_import
-from playground.saved_contexts.expectations import (
-    Checked,
-    Expectation,
-    check_expectations,
-    chosen_expectations,
-)
+from playground.saved_contexts.checks import chosen_expectations
+from playground.saved_contexts.expectations import Checked, Expectation, check_expectations
 from playground.saved_contexts.report import junit, summary, table
 
 NOT_MET, FAILED = 1, 2

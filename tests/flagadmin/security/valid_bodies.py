@@ -133,6 +133,7 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/playground/advanced": QUESTION | {"environments": ["production", "development"]},
     f"post {_ADMIN}/playground/check-expectations": {
         "projects": ["shop"], "environments": ["production"], "contexts": [],
+        "asIf": {"environment": "production", "draft": {"flag": "cart", "enabled": False}},
     },
     f"post {_ADMIN}/playground/contexts": SAVED_CONTEXT | {"project": "shop"},
     f"put {_ADMIN}/playground/contexts/<str:context_id>": SAVED_CONTEXT,

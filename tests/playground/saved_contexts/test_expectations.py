@@ -208,6 +208,23 @@ def test_a_check_is_bounded(api, dark, monkeypatch):
     refused(api["reader"].post(CHECK, {}), 400, "ValidationError")
 
 
+def test_as_if_a_draft_were_saved(api, dark):
+    persona("Bea", "7", expected("dark-theme"), expected("dark-theme", environment="development"))
+    draft = {"environment": "production", "draft": {"flag": "dark-theme", "enabled": False}}
+    assert api["reader"].post(CHECK, {"environments": ["production"]}).json()["failed"] == 0
+    answer = api["reader"].post(CHECK, {"asIf": draft}).json()
+    assert (answer["checked"], answer["failed"]) == (1, 1)
+    assert answer["expectations"][0]["reason"] == "Switched off in production"
+    assert api["reader"].post(CHECK, {"environments": ["production"]}).json()["failed"] == 0
+    unknown = {"environment": "production", "draft": {"flag": "nowhere", "enabled": False}}
+    record = refused(api["reader"].post(CHECK, {"asIf": unknown}), 400, "ValidationError")
+    assert record["details"][0]["path"] == "asIf.draft.flag"
+    record = refused(
+        api["reader"].post(CHECK, {"asIf": draft | {"environment": "x"}}), 400, "ValidationError"
+    )
+    assert record["details"][0]["path"] == "asIf.environment"
+
+
 def test_the_number_of_queries_does_not_grow(dark, django_assert_max_num_queries):
     for number in range(20):
         live_flag(f"flag-{number}")

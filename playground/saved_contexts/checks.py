@@ -1,0 +1,51 @@
+"""Requests to check expectations: which, and against what."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.errors import check_problems
+from groups.access import Caller
+from playground.comparison.request import read_state
+from playground.comparison.states import snapshots
+from playground.queries import project_problems
+from playground.saved_contexts.expectations import (
+    Checked,
+    Expectation,
+    check_expectations,
+    check_number,
+    checked,
+    expectations_of,
+)
+from playground.saved_contexts.queries import named_contexts
+from projects.access import environment_problems
+from projects.revision import revisions, revisions_and_environments
+
+
+def chosen_expectations(caller: Caller, given: Mapping[str, Any]) -> list[Expectation]:
+    """Those of the `projects`, `environments` (that of `asIf`, if given) and `contexts` given.
+
+    Raises ValidationError for unknown ones.
+    """
+    projects, environments = given.get("projects"), given.get("environments")
+    current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
+    places = {f"environments[{index}]": name for index, name in enumerate(environments or ())}
+    if state := given.get("asIf"):
+        environments = [state["environment"]]
+        places = {"asIf.environment": state["environment"]}
+    check_problems([*project_problems(caller, projects, current), *environment_problems(places, known)])
+    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else None
+    return expectations_of(caller, projects=projects, environments=environments, contexts=contexts)
+
+
+def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:
+    """The expectations that a validated body asks for. Raises ValidationError."""
+    state = given.get("asIf")
+    if state is None:
+        return check_expectations(caller, chosen_expectations(caller, given))
+    expectations = chosen_expectations(caller, given)
+    check_number(expectations)
+    current = revisions(caller.readable_projects)
+    [snapshot] = snapshots(current, [read_state(state, "asIf", current)])
+    return checked(expectations, {snapshot.environment: snapshot}, now=timezone.now())
