@@ -127,11 +127,12 @@ class QueryPage(ConsolePage):
         """What the page says about the query's moment in the past; empty for now."""
         if query.at is None or query.problems:
             return {}
-        present = replace(query, at=None)
+        present = replace(query, at=None).urlencode()
+        page = reverse("playground") if isinstance(self, ComparePage) else self.request.path
         return {
             "at": query.at,
             "notes": past_snapshots(self.caller, query)[1],
-            "now": f"{reverse('playground')}?{present.urlencode()}",
+            "now": f"{page}?{present}",
         }
 
     def shown(self, context: dict[str, Any], **more: Any) -> HttpResponseBase:

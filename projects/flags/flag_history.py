@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from flagadmin.audit.events import EventType
 from groups.access import Caller
+from projects.history.back import TYPES
 from projects.history.changes import GroupedChange, change_page
 from projects.history.descriptions import Part
 from projects.history.queries import readable_events
@@ -17,11 +21,18 @@ MOST_SEGMENTS = 8  # environments offered; a project with more is asked by the a
 _LINKING = (" of ", " to ", " from ")
 
 
+class Version(NamedTuple):
+    """The flag as a change left it: pages that evaluate it, and compare it with now."""
+
+    evaluate: str
+    compare: str
+
+
 @dataclass(frozen=True, slots=True)
 class FlagHistory:
-    """``changes``: each with its sentence, in which the flag is "it". ``number`` counts all events."""
+    """``changes``: each with its sentence, in which the flag is "it", and its version. ``number`` counts all events."""
 
-    changes: Sequence[tuple[GroupedChange, Sequence[Part]]]
+    changes: Sequence[tuple[GroupedChange, Sequence[Part], Version | None]]
     number: int
     all_url: str
     segments: Sequence[tuple[str, str, None, bool]]
@@ -37,10 +48,34 @@ def flag_history(flag: Flag, environments: Sequence[str], chosen: str, *, caller
     number = events.count()
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
     return FlagHistory(
-        changes=[(change, list(without_flag(change.sentence, flag.name))) for change in changes],
+        changes=[
+            (
+                change,
+                list(without_flag(change.sentence, flag.name)),
+                _version(flag, change, chosen, environments),
+            )
+            for change in changes
+        ],
         number=number,
         all_url=f"{reverse('activity')}?{urlencode(query)}",
         segments=list(_segments(environments, chosen)),
+    )
+
+
+def _version(flag: Flag, change: GroupedChange, chosen: str, environments: Sequence[str]) -> Version | None:
+    """None for a change that evaluates to the same, such as that of a tag, and after which there is no flag."""
+    event = change.event
+    if event.type not in TYPES or event.type == EventType.FEATURE_ARCHIVED or flag.is_archived:
+        return None
+    usual = "production" if "production" in environments else next(iter(environments), "")
+    environment = event.environment if event.environment in environments else chosen or usual
+    # Whole seconds, and no event of the change after them.
+    at = f"{event.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    evaluate = urlencode({"project": flag.project_id, "environment": environment, "at": at})
+    states = {"from": environment, "from-at": at, "to": environment, "project": flag.project_id}
+    return Version(
+        f"{reverse('playground-flag', args=[flag.name])}?{evaluate}",
+        f"{reverse('who-changes')}?{urlencode({**states, 'flag': flag.name})}",
     )
 
 

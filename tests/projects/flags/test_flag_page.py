@@ -7,10 +7,12 @@ import pytest
 from django.utils import timezone
 
 from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.record import Event, record
 from groups.access import Caller
 from projects.applications.store_report import store_report
 from projects.applications.usage_report import Count, FlagUse, Instance, InstanceKey, UsageReport
+from projects.flags import environments
 from projects.flags.flag_history import SHOWN, without_flag
 from projects.flags.strategy_lines import moved, share_of
 from projects.history.descriptions import Part, sentence_text
@@ -125,6 +127,22 @@ def test_history_in_all_environments_or_one(browse, cart):
     assert "from 25 % to 50 %" in page_text(page)
     assert "from 50 % to 75 %" not in page_text(page)
     assert "/activity/?project=shop&amp;flag=cart&amp;environment=production" in page.text
+
+
+def test_each_version_is_evaluated_and_compared_with_now(browse, cart):
+    environments.enable_flag("shop", "cart", "production", caller=Caller.system())
+    then = AuditEvent.objects.latest("id").created_at + timedelta(seconds=1)
+    environments.disable_flag("shop", "cart", "production", caller=Caller.system())
+    AuditEvent.objects.create(type="feature-tagged", project="shop", feature="cart", actor_name="ada")
+    browser = browse("reader")
+
+    page = browser.get(FLAG).text
+    at = f"{then:%Y-%m-%dT%H%%3A%M%%3A%SZ}"
+    evaluate = f"/playground/flag/cart/?project=shop&amp;environment=production&amp;at={at}"
+    compare = f"?from=production&amp;from-at={at}&amp;to=production&amp;project=shop&amp;flag=cart"
+    assert page.count("Evaluate then") == 3  # not for the tag: a strategy was added, on, off
+    assert page.count(evaluate) >= 1
+    assert page.count(compare) >= 1
 
 
 def test_the_page_shows_only_the_last_changes(browse, cart):
