@@ -96,3 +96,9 @@ def _rows(statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         return cursor.fetchall()
+
+
+def applications_of(flag: int, environment: str) -> list[str]:
+    """Names of the applications that evaluate the flag in an environment."""
+    found = users_of([flag]).get(flag, [])
+    return sorted({user.application for user in found if user.environment == environment})

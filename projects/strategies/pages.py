@@ -18,7 +18,7 @@ from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, FlagEdit, as_stored, stored_strategies
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import project_environment
-from projects.flags.usage import users_of
+from projects.flags.usage import applications_of
 from projects.history.queries import readable_events
 from projects.models import FlagEnvironment, ProjectEnvironment, Strategy
 from projects.sentences import Summary
@@ -68,8 +68,7 @@ class StrategyPage(StrategyEditor):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         users = []
         if self.asking == "save":
-            found = users_of([self.flag.pk]).get(self.flag.pk, [])
-            users = sorted({user.application for user in found if user.environment == self.environment})
+            users = applications_of(self.flag.pk, self.environment)
         return super().get_context_data(flag=self.flag, users=users, **kwargs)
 
     def crumbs(self) -> Crumbs:

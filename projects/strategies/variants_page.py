@@ -17,7 +17,10 @@ from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import Draft, Drafting, FlagEdit
 from projects.flags.environments import set_variants, stored_variants
+from projects.flags.flag_cells import PRODUCTION
 from projects.flags.toggle import project_environment
+from projects.flags.usage import applications_of
+from projects.history.descriptions import FieldChange
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices
@@ -34,11 +37,13 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
         """Raises NotFound, NoAccess."""
         self.flag = access_flag(self.caller, self.kwargs["project_id"], self.kwargs["name"], archived=False)
         self.environment = self.request.GET.get("environmentId", "")
-        project_environment(self.flag.project_id, self.environment)
+        place = project_environment(self.flag.project_id, self.environment)
+        self.is_production = place.environment.type == PRODUCTION
         permission = Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS
         self.caller.check(permission, project=self.flag.project_id, environment=self.environment)
         self.stored = stored_variants(self.flag, self.environment)
         self.variants, self.problems = list(self.stored), list[Problem]()
+        self.asking = False  # whether the page asks to confirm
         self.note_version()
 
     def events(self) -> QuerySet[AuditEvent]:
@@ -75,6 +80,11 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
     def save(self) -> HttpResponseBase:
         place = (self.flag.project_id, self.flag.name, self.environment)
         try:
+            if self.needs_confirmation():
+                check_problems(variants_problems(self.variants, ""))
+                self.check_version()
+                self.asking = True
+                return self.render_to_response(self.get_context_data())
             set_variants(*place, self.variants, expected=self.version.expected, caller=self.caller)
         except NotFound:
             raise
@@ -86,6 +96,22 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
             return self.render_to_response(self.get_context_data(), status=error.status)
         messages.success(self.request, f"Changed the variants of {self.flag.name} in {self.environment}.")
         return HttpResponseRedirect(self.back)
+
+    def needs_confirmation(self) -> bool:
+        """Whether to show what changes first: in a production environment."""
+        changed = variants_document(self.variants, self.stored) != self.stored
+        return self.is_production and changed and "confirmed" not in self.request.POST
+
+    def asked(self) -> dict[str, Any]:
+        """What the question before saving says."""
+        after = variants_document(self.variants, self.stored)
+        texts = [variants_sentence(variants) or None for variants in (self.stored, after)]
+        return {
+            "button": f"Save variants to {self.environment}",
+            "changes": [FieldChange("Variants", *texts)],
+            "users": applications_of(self.flag.pk, self.environment),
+            "flag": self.flag,
+        }
 
     @property
     def back(self) -> str:
@@ -111,6 +137,9 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
             sentence=variants_summary(variants_document(self.variants, self.stored)),
             errors=others,
             back=self.back,
+            is_production=self.is_production,
+            asking=self.asking,
+            **(self.asked() if self.asking else {}),
             **kwargs,
         )
 

@@ -56,7 +56,7 @@ class Strategy:
 
 class Variants:
     who = "member"
-    first, second, third = ({"v": "0", "v-0-name": name} for name in ("10", "20", "30"))
+    first, second, third = ({"v": "0", "v-0-name": name, "confirmed": "yes"} for name in ("10", "20", "30"))
     told = "admin changed the variants of cart in production"
     says = "Stored now: Variants: 10 100 %"
 

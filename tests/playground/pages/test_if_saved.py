@@ -98,7 +98,7 @@ FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
     "strategy variants": (edit_url, strategy_form("30", "NO") | VARIANTS),
     "deleted strategy": (edit_url, {"do": "delete"}),
     "new strategy": (f"{FLAG}strategies/new?environmentId=production", strategy_form("60", "DE")),
-    "variants": (f"{FLAG}variants?environmentId=production", VARIANTS),
+    "variants": (f"{FLAG}variants?environmentId=production", VARIANTS | {"confirmed": "yes"}),
     "segment": (segment_url, {"name": "vip"} | ENDS),
     "turned off": (f"{FLAG}switch", {"environment": "production", "enabled": "off", "confirmed": "yes"}),
     "turned off with others": (

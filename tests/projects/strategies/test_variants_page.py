@@ -4,13 +4,13 @@ import pytest
 
 from tests.support.flags import make_flag
 
-PAGE = "/projects/shop/features/cart/variants?environmentId=production"
+PAGE = "/projects/shop/features/cart/variants?environmentId=development"
 OVERRIDES = [{"contextName": "userId", "values": ["7"]}]
 
 
 @pytest.fixture
 def place(shop):
-    row = make_flag("cart").environments.get(environment="production")
+    row = make_flag("cart").environments.get(environment="development")
     row.variants = [{"name": "old", "weight": 1000, "weightType": "variable", "overrides": OVERRIDES}]
     row.save()
     return row
@@ -94,3 +94,20 @@ def test_it_is_for_those_who_may(browse, place):
     assert browse("reader").get(PAGE).status_code == 403
     assert browse("reader").post(PAGE, {}).status_code == 403
     assert browse("outsider").get(PAGE).status_code == 404
+
+
+def test_a_change_in_production_is_asked_about_first(browse, shop):
+    row = make_flag("cart").environments.get(environment="production")
+    page, sent = PAGE.replace("development", "production"), {"v": "0", "v-0-name": "new"}
+
+    asked = browse("member").post(page, sent)
+
+    assert asked.status_code == 200
+    assert "Save variants to production?" in asked.text
+    assert "new 100 %" in asked.text
+    row.refresh_from_db()
+    assert row.variants == []
+    assert browse("member").post(page, sent | {"confirmed": "yes"}).status_code == 302
+    row.refresh_from_db()
+    assert [variant["name"] for variant in row.variants] == ["new"]
+    assert browse("member").post(page, sent).status_code == 302  # nothing changes
