@@ -27,13 +27,16 @@ def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExp
 
 
 class ExpectationsInput(forms.Widget):
-    """Rows of a flag's name, an environment, on or off, and a variant. A row without a flag does not count."""
+    """Rows of a flag's name, an environment, on or off, and a variant. A row without a flag does not count.
+
+    ``flags`` are offered; others can be typed.
+    """
 
     use_fieldset = True
 
-    def __init__(self, environments: Sequence[str]) -> None:
+    def __init__(self, environments: Sequence[str], flags: Sequence[str]) -> None:
         super().__init__()
-        self.environments = environments
+        self.environments, self.flags = environments, flags
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[GivenExpectation]:
         columns = [data.getlist(f"{name}-{part}") for part in PARTS]
@@ -56,6 +59,7 @@ class ExpectationsInput(forms.Widget):
         named = {one["environment"] for one in rows} - set(self.environments)
         context = {
             "name": name,
+            "flags": self.flags,
             "rows": [*rows, *[None] * SPARE],
             "environments": [*self.environments, *sorted(named)],
         }

@@ -28,10 +28,9 @@ class SavedContextForm(forms.Form):
         help_text="Checked before and after changes. Clear the flag to remove one.",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, flags: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        names = environments_in_order()
-        self.fields["expectations"].widget = ExpectationsInput(names)
+        self.fields["expectations"].widget = ExpectationsInput(environments_in_order(), flags)
 
     def clean_context(self) -> Any:
         try:

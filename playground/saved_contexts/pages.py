@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.console.lists import OFFERED, Column, Filter, curl_for
 from flagadmin.errors import clipped
 from flagadmin.http.path_ids import path_id
 from groups.console import ConfirmPage, Crumbs, EditPage, FormPage, ListPage, next_page
@@ -22,9 +22,10 @@ from playground.saved_contexts.expectation_field import expectation_rows
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from playground.saved_contexts.expectations_page import ExpectationRow, expectation_row
 from playground.saved_contexts.forms import NewSavedContextForm, SavedContextForm
-from playground.saved_contexts.queries import shown_document, visible_contexts
-from projects.access import readable_projects
+from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
+from projects.access import readable_flags, readable_projects
 from projects.history.queries import readable_events
+from projects.models import Flag
 
 API = "/api/admin/playground/contexts"
 LONGEST_SUMMARY = 200
@@ -36,6 +37,7 @@ class ContextRow:
     name: str
     note: str
     summary: str
+    expectations: int
     project: str
     evaluate: str
 
@@ -61,6 +63,7 @@ class SavedContextsPage(ListPage):
     columns = (
         Column("name", "Name", by=("name",)),
         Column("summary", "Context"),
+        Column("expectations", "Expectations", by=("expectations",), numeric=True),
         Column("project", "Project", by=("project",)),
     )
 
@@ -70,12 +73,14 @@ class SavedContextsPage(ListPage):
     def rows(self, values: dict[str, str]) -> list[ContextRow]:
         text = values["q"]
         found = visible_contexts(self.caller).filter(Q(name__icontains=text) | Q(note__icontains=text))
+        expectations = visible_expectations(self.caller, found)
         return [
             ContextRow(
                 id=saved.pk,
                 name=saved.name,
                 note=saved.note,
                 summary=context_summary(saved.context),
+                expectations=len(expectations[saved.pk]),
                 project=saved.project_id or "",
                 evaluate=evaluate_url(saved.name),
             )
@@ -93,6 +98,14 @@ class SavedContextPage(FormPage):
     """Base class of the pages that create and edit a saved context."""
 
     problem_fields = {"project": "project_id"}
+
+    def flags(self) -> QuerySet[Flag]:
+        """Those that expectations may name."""
+        return readable_flags(self.caller).filter(archived_at=None)
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        names = self.flags().order_by("name").values_list("name", flat=True)
+        return super().get_form_kwargs() | {"flags": list(names[:OFFERED])}
 
     def crumbs(self) -> Crumbs:
         return (("Saved contexts", reverse("saved-contexts")),)
@@ -148,6 +161,10 @@ class EditSavedContext(EditPage, SavedContextPage):
     def events(self) -> QuerySet[AuditEvent]:
         events = readable_events(self.caller)
         return events.filter(type=EventType.SAVED_CONTEXT_UPDATED, after__id=self.saved.pk)
+
+    def flags(self) -> QuerySet[Flag]:
+        flags, project = super().flags(), self.saved.project_id
+        return flags.filter(project=project) if project else flags
 
     def current_document(self) -> dict[str, Any]:
         return shown_document(self.caller, self.saved)

@@ -192,6 +192,20 @@ def test_expectations_are_entered_in_rows(browse, ada):
     assert ada.expectations == []
 
 
+def test_flags_are_offered(browse, ada):
+    make_project("docs")
+    live_flag("in-docs", "docs")
+    offered = (
+        browse("viewer").get(f"/playground/contexts/{ada.pk}/"),
+        browse("admin").get("/playground/contexts/new"),
+    )
+    assert "<datalist" not in offered[0].text
+    assert '<option value="in-docs">' in offered[1].text
+    own = browse("member").get(f"/playground/contexts/{ada.pk}/").text
+    assert '<option value="lounge">' in own
+    assert "in-docs" not in own
+
+
 def test_wrong_expectations_are_said_beside_them(browse, ada):
     url = f"/playground/contexts/{ada.pk}/"
     page = browse("member").post(url, {"name": "Ada", "context": "{}"} | rows(expected("nowhere")))
@@ -203,6 +217,8 @@ def test_wrong_expectations_are_said_beside_them(browse, ada):
 def test_what_is_met_is_listed(browse, expecting):
     page = page_text(browse("reader").get("/playground/expectations/"))
     assert "2 expectations" in page
+    listed = browse("reader").get("/playground/contexts/").text
+    assert '<td class="num" data-label="Expectations">2</td>' in listed
     unmet = page_text(browse("reader").get("/playground/expectations/?met=no&q=ada&environment=production"))
     assert "1 expectation" in unmet
     assert "userId 42" in unmet or "42" in unmet
