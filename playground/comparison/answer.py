@@ -1,6 +1,6 @@
 """Compares two states for a caller, and writes the answer of the API."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, islice
 from time import monotonic
@@ -12,17 +12,18 @@ from flagadmin.errors import ValidationError
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
-from playground.comparison.contexts import generated, synthetic
+from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.past import notes_on, readable_past
 from playground.comparison.request import explicit_contexts, read_state
 from playground.comparison.shares import Answer
-from playground.comparison.states import State, documents, snapshots
+from playground.comparison.states import documents, snapshots
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.queries import named_contexts
+from projects.definitions import Definitions
 
 MOST_GENERATED = 1_000
 MOST_RESULTS = 1_000_000
@@ -31,6 +32,10 @@ MOST_RULES = 500
 """Flags whose rules make the contexts, the first by name: reading those of one takes a millisecond."""
 MOST_SECONDS = 20
 EXAMPLES = 20
+
+
+Read = Callable[[Sequence[str]], list[Definitions]]
+"""The documents of flags and their parents in both states."""
 
 
 class Asked(NamedTuple):
@@ -42,6 +47,7 @@ class Asked(NamedTuple):
     contexts: list[Context]
     saved: Sequence[SavedContext]
     notes: list[str]
+    read: Read
 
 
 def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
@@ -57,9 +63,13 @@ def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
     names = _names(body.get("flag"), before, after)
     check_size(len(names), _most_contexts(body["contexts"]))
     saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
-    contexts = _contexts(body["contexts"], saved, current, states, names, (before, after))
+
+    def read(flags: Sequence[str]) -> list[Definitions]:
+        return list(documents(current, states, {*flags, *_parents(flags, (before, after))}))
+
+    contexts = _contexts(body["contexts"], saved, names, read)
     notes = [note for moment in moments.values() for note in notes_on(moment)]
-    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)))
+    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)), read)
 
 
 @gc_paused
@@ -128,25 +138,18 @@ def _names(flag: str | None, before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def _contexts(
-    given: Mapping[str, Any],
-    saved: Sequence[SavedContext],
-    current: Mapping[str, int],
-    states: Sequence[State],
-    names: Sequence[str],
-    compiled: Iterable[Snapshot],
+    given: Mapping[str, Any], saved: Sequence[SavedContext], names: Sequence[str], read: Read
 ) -> list[Context]:
     """The contexts of every kind that the body asks for, one after the other, the saved ones first."""
     now = timezone.now()
     contexts = [Context(each.context).at(now) for each in saved]
     contexts += explicit_contexts(given["explicit"], now) if "explicit" in given else []
     if given.get("generated") or given.get("synthetic"):
-        names = names[:MOST_RULES]
-        needed = {*names, *_parents(names, compiled)}
-        read = list(documents(current, states, needed))
+        rules = Rules(read(names[:MOST_RULES]))
         if given.get("generated"):
-            contexts += generated(read, now=now, limit=MOST_GENERATED)
+            contexts += generated(rules, now=now, limit=MOST_GENERATED)
         if given.get("synthetic"):
-            contexts += synthetic(read, now=now, count=given["synthetic"], seed=given.get("seed", 0))
+            contexts += synthetic(rules, now=now, count=given["synthetic"], seed=given.get("seed", 0))
     if not contexts:
         raise ValidationError.at(
             "contexts", "must have explicit or saved contexts, generated or synthetic ones"

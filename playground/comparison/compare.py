@@ -107,7 +107,7 @@ class Comparison:
 
     def differing(self) -> list[str]:
         """The flags that are not the same in both states, with their parents and segments."""
-        return [name for name in self.names() if not self._is_same(name)]
+        return [name for name in self.names() if not self.is_same(name)]
 
     def project(self, name: str) -> str:
         flag = self._before.flag(name) or self._after.flag(name)
@@ -116,7 +116,7 @@ class Comparison:
     def flag(self, name: str) -> FlagComparison:
         """Compares one flag. One that a state does not have is off there."""
         before, after = self._before.results(name), self._after.results(name)
-        same = self._is_same(name)
+        same = self.is_same(name)
         contexts: dict[Change, Mask] = defaultdict(int)
         pairs: dict[tuple[Shares, Shares], Mask] = {}
         for old, there in before.items():
@@ -126,7 +126,7 @@ class Comparison:
                     contexts[Change.NONE if same else change_of(old, new)] |= both
         return FlagComparison(name, dict(contexts), pairs, _distribution(before), _distribution(after))
 
-    def _is_same(self, name: str) -> bool:
+    def is_same(self, name: str) -> bool:
         """Whether the flag is the same in both states, with its parents and segments."""
         return self._parts(self._before, name) == self._parts(self._after, name)
 

@@ -85,7 +85,11 @@ class WhoChanges:
         self._everyone = (1 << 8 * len(contexts.users)) - 1
         found = {name: self._changed(name, comparison) for name in self._in_time()}
         if rare is not None:
-            unseen = [name for name, flag in found.items() if flag is None or not flag.is_known]
+            unseen = [
+                name
+                for name, flag in found.items()
+                if not ((flag and flag.is_known) or comparison.is_same(name))
+            ]
             found |= self._rare(unseen[:MOST_RARE], rare)
         self.flags = [flag for flag in found.values() if flag is not None]
         self.flags.sort(key=lambda flag: (-flag.users, -flag.made, flag.name))

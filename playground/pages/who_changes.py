@@ -15,9 +15,11 @@ from flagadmin.errors import NotFound, Problem, ValidationError
 from flagadmin.http.error_responses import problems_of
 from flagadmin.server.gc_control import gc_paused
 from groups.console import ConsolePage
-from playground.comparison.answer import asked
+from playground.comparison.answer import MOST_GENERATED, asked
+from playground.comparison.contexts import generated
 from playground.comparison.request import CompareBody
 from playground.comparison.who_changes import Contexts, compared, users_for
+from playground.engine.context import Context
 from playground.pages.changes import Changes, context_pairs
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import with_kept
@@ -93,8 +95,14 @@ class WhoChangesPage(ConsolePage):
             if only and only not in given.names:
                 raise NotFound(f"Flag {only} not found in these projects.")
             names = [only] if only else given.names  # for the same contexts
+
+            def rare(flags: list[str]) -> Sequence[Context]:
+                return generated(given.read(flags), now=timezone.now(), limit=MOST_GENERATED)
+
             found = compared(
-                given.before, given.after, Contexts(given.contexts), names, total=len(given.names)
+                *(given.before, given.after, Contexts(given.contexts), names),
+                total=len(given.names),
+                rare=rare if self.form.kind == USERS else None,
             )
         except ValidationError as error:
             self.form.problems.extend(error.details or [Problem("", error.message)])

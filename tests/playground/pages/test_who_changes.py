@@ -161,6 +161,19 @@ def test_nobody_changes(browse: Any, flags: None) -> None:
     assert "Nobody changes" in ask(browse, **{"from": "production"}).text
 
 
+def test_what_no_sampled_user_meets(browse: Any, shop: Any) -> None:
+    needs = [
+        {"contextName": f"field-{number}", "operator": "IN", "values": [str(number)]} for number in range(16)
+    ]
+    live_flag("narrow", strategies=[{"name": "default", "constraints": needs}])
+    page = ask(browse).text
+    assert "1 of 1 flag changes" in page
+    assert re.search(r"0 % · \d+ contexts? made from the rules", page)
+    [row] = rows(ask(browse, format="csv"))
+    assert row["Change"] == "0"
+    assert {each["Before"] for each in rows(ask(browse, only="narrow", format="csv"))} == {"Off"}
+
+
 def test_long_names_and_values_keep_the_page_small(browse: Any, shop: Any) -> None:
     for number in range(30):
         name = f"{number:02}".ljust(100, "x")
