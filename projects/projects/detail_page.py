@@ -32,8 +32,18 @@ ARCHIVED_COLUMNS = (
     Column("archived", "Archived", by=("archived_at", "name")),
 )
 ARCHIVED_FILTERS = ("q", "type", "tag")  # the filters that archived flags have too
-MOST_CELLS = 150  # on one page
+MOST_CELLS = 150  # on one page: under 300 kB with the longest names
+MOST_SHORT_CELLS = 240  # if the names of the environments are short
+SHORT_NAME = 30
 CSV_FLAGS = 1000  # flags read together for a CSV file
+
+
+def flags_on_a_page(environments: Sequence[str]) -> int:
+    """Up to 50; fewer with many environments, but 8 as long as the page stays small."""
+    number = max(1, len(environments))
+    is_short = sum(map(len, environments)) <= SHORT_NAME * number
+    few = min(8, (MOST_SHORT_CELLS if is_short else MOST_CELLS) // number)
+    return min(50, max(MOST_CELLS // number, few, 1))
 
 
 class ProjectPage(ListPage):
@@ -47,7 +57,7 @@ class ProjectPage(ListPage):
         self.project = access_project(self.caller, self.kwargs["project_id"])
         self.environments = environment_names(self.project)
         self.csv_name = f"{self.project.pk}-flags"
-        self.per_page = min(50, max(10, MOST_CELLS // max(1, len(self.environments))))
+        self.per_page = flags_on_a_page(self.environments)
         self.columns = ARCHIVED_COLUMNS if self.archived else list_columns(self.environments)
         return super().listing()
 

@@ -8,6 +8,7 @@ import pytest
 from django.utils import timezone
 
 from projects.models import Application, Flag, FlagEnvironment, FlagTag, FlagUsage, Strategy, TagType
+from projects.projects.detail_page import flags_on_a_page
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
 from tests.support.page_text import page_text
 
@@ -230,3 +231,10 @@ def test_a_project_is_exported_as_a_file(browse, flags):
     assert answer["Content-Disposition"] == 'attachment; filename="shop-production.json"'
     assert [flag["name"] for flag in answer.json()["features"]] == ["cart", "search"]
     assert browse("outsider").get("/projects/shop/export?environment=production").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("environments", "length", "flags"), [(2, 10, 50), (10, 100, 15), (30, 10, 8), (30, 100, 5), (400, 10, 1)]
+)
+def test_a_page_has_fewer_flags_the_more_environments_there_are(environments, length, flags):
+    assert flags_on_a_page(["e" * length] * environments) == flags
