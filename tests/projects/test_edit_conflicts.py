@@ -255,7 +255,8 @@ NO_EDIT = {
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
     "import-run",  # compares the plan
-    *("playground", "playground-compare", "if-saved"),  # only evaluate
+    *("playground", "playground-compare", "if-saved", "who-changes"),  # only evaluate
+    "users",  # creates a run
     "application",  # shows what was reported
 }
 
