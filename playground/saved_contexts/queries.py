@@ -1,9 +1,10 @@
 """Reads saved contexts."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from django.db.models import QuerySet
 
+from flagadmin.db.matching import best_matches
 from flagadmin.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
@@ -15,6 +16,10 @@ from projects.project_scope import visible
 def visible_contexts(caller: Caller) -> "QuerySet[SavedContext]":
     """Saved contexts of no project, and those of projects that the caller may read, by name."""
     return visible(SavedContext.objects.all(), caller)
+
+
+def search_saved_contexts(caller: Caller, words: Sequence[str]) -> "QuerySet[SavedContext]":
+    return best_matches(visible_contexts(caller), words, "name", also=["note"])
 
 
 def named_contexts(caller: Caller, names: Iterable[str], path: str) -> list[SavedContext]:

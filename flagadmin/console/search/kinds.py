@@ -15,6 +15,7 @@ from groups.groups.queries import search_groups
 from groups.people.queries import search_people, search_service_accounts
 from groups.permissions import Permission
 from groups.roles.queries import search_roles
+from playground.saved_contexts.queries import search_saved_contexts
 from projects.applications.details import search_applications
 from projects.console import application_url, flag_url, project_url
 from projects.context_fields.queries import search_context_fields
@@ -74,6 +75,10 @@ def _context_field(field: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     return field.name, reverse("context-field", args=[field.name]), [field.project_id]
 
 
+def _saved_context(saved: Any, _: Caller) -> tuple[str, str, list[str | None]]:
+    return saved.name, reverse("saved-context", args=[saved.pk]), [saved.project_id]
+
+
 def _account(user: Any, _: Caller) -> tuple[str, str, list[str | None]]:
     page = "service-account" if user.is_service else "person"
     other_name = user.username if user.username != user.display_name else ""
@@ -111,6 +116,7 @@ KINDS = (
     Kind("projects", "Projects", "folder", search_projects, _project),
     Kind("segments", "Segments", "target", search_segments, _segment),
     Kind("context-fields", "Context fields", "tag", search_context_fields, _context_field),
+    Kind("saved-contexts", "Saved contexts", "user", search_saved_contexts, _saved_context),
     Kind("people", "People", "user", search_people, _account),
     Kind("service-accounts", "Service accounts", "user", search_service_accounts, _account),
     Kind("groups", "Groups", "people", search_groups, _group),

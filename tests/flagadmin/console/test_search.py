@@ -13,6 +13,7 @@ from flagadmin.console.navigation import all_sections
 from flagadmin.console.search.commands import SYNONYMS
 from groups.access import Caller
 from groups.models import Group
+from playground.models import SavedContext
 from projects.flags.queries import search_flags
 from projects.models import (
     Application,
@@ -98,6 +99,7 @@ def test_every_kind_is_found(browse, shop):
     make_project("findme-project")
     Segment.objects.create(name="findme segment")
     ContextField.objects.create(name="findme-field")
+    SavedContext.objects.create(name="findme user")
     make_user("findme-person")
     make_user("findme-bot", is_service=True)
     Group.objects.create(name="findme group")
@@ -108,8 +110,8 @@ def test_every_kind_is_found(browse, shop):
     found = names(browse("admin"), "findme")
 
     assert list(found) == [
-        "Flags", "Projects", "Segments", "Context fields", "People", "Service accounts", "Groups", "Applications",
-        "API tokens", "Strategy types", "Actions",
+        "Flags", "Projects", "Segments", "Context fields", "Saved contexts", "People", "Service accounts", "Groups",
+        "Applications", "API tokens", "Strategy types", "Actions",
     ]  # fmt: skip
     assert "New flag in Findme-Project" in found["Actions"]
     assert names(browse("admin"), "owner") | {} == names(browse("admin"), "OWNER")
@@ -122,7 +124,7 @@ def test_every_link_leads_to_a_page(browse, shop):
 
     links = re.findall(r'<a href="([^"]*)" class="hit"', browser.get("/search/", {"q": "findme"}).text)
 
-    assert len(links) == 15
+    assert len(links) == 16
     assert {browser.get(link.replace("&amp;", "&")).status_code for link in links} == {200}
 
 
