@@ -4,18 +4,20 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
+from typing import NamedTuple
 
 from django.conf import settings
 
 from flagadmin.byte_cache import ByteCache
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
+from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
 from playground.queries import known_revisions
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import snapshot_at
-from projects.definitions import definitions
+from projects.definitions import Document, definitions
 from projects.history.past import Changed, changed_outside, changed_since, deleted_since
 from projects.revision import revisions
 
@@ -89,33 +91,55 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 """Of single moments, for those who look at one for a while."""
 
 
+class Then(NamedTuple):
+    """The documents of a moment that are not those of the present, and the names of the flags that they replace."""
+
+    flags: list[Document]
+    segments: dict[int, Document]
+    replaced: frozenset[str]
+
+
+@gc_paused
 def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
     found = cache.get(key)
     if found is None:
-        found = _compiled(current, environment, moment)
+        present = snapshot_at(current, environment)
+        then = _then(present.snapshot, current, environment, moment)
+        found = compile_playground(
+            then.flags,
+            then.segments,
+            environment=environment,
+            earlier=present.without(then.replaced),
+            unchanged=present.snapshot.sizes,
+        )
         cache.put(key, found, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
     return found
 
 
 @gc_paused
-def _compiled(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
-    present = snapshot_at(current, environment)
-    changed = moment.changed(environment)
-    users = users_of(present.snapshot, changed.changed_segments) - changed.names
-    flags, segments = list(changed.flags), dict(changed.segments)
-    if users:
-        unchanged = definitions(current, environment, flags=users)
-        flags += unchanged.flags
-        segments = unchanged.segments | segments
-    return compile_playground(
-        flags,
-        segments,
+def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
+    """The flags at a moment, as `past_snapshot` has them, to compare and not to write out."""
+    present = snapshot_at(current, environment).snapshot
+    then = _then(present, current, environment, moment)
+    return recompile(
+        then.flags,
+        then.segments,
         environment=environment,
-        earlier=present.without(changed.names | users),
-        unchanged={flag.project for flag in present.snapshot.flags},
-    )
+        earlier=present.without(then.replaced),
+        unchanged=present.sizes,
+    ).snapshot
+
+
+def _then(present: Snapshot, current: Mapping[str, int], environment: str, moment: Moment) -> Then:
+    changed = moment.changed(environment)
+    users = users_of(present, changed.changed_segments) - changed.names
+    if not users:
+        return Then(changed.flags, changed.segments, changed.names)
+    unchanged = definitions(current, environment, flags=users)
+    segments = unchanged.segments | changed.segments
+    return Then([*changed.flags, *unchanged.flags], segments, changed.names | users)
 
 
 def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:

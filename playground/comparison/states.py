@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from playground.comparison.past import Moment, past_snapshot, users_of
+from playground.comparison.past import Moment, past_state, users_of
 from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
@@ -32,7 +32,7 @@ def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snaps
     return [
         _drafted(*stored[state.environment], state.draft)
         if state.at is None
-        else past_snapshot(current, state.environment, state.at).snapshot
+        else past_state(current, state.environment, state.at)
         for state in states
     ]
 

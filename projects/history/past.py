@@ -12,6 +12,7 @@ from django.db.models import Count, Max, Min
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.transactions import consistent_reads
+from flagadmin.server.gc_control import gc_paused
 from projects.definitions import Definitions, all_definitions, definitions, read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.models import OutsideChange
@@ -58,6 +59,7 @@ class Changed:
         return Definitions(found, {key: known[key] for key in sorted(used & known.keys())})
 
 
+@gc_paused
 def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Changed:
     """What flags of these projects were at a moment, if anything about them has changed since.
 

@@ -88,8 +88,12 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
             cache.clear()
         past.past_snapshot(current, "production", past.Moment(moment, frozenset(["shop"])))
 
+    def state() -> None:
+        past.past_state(current, "production", past.Moment(moment, frozenset(["shop"])))
+
     snapshot_at(current, "production")
     measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))
+    measure("  to compare, without the parts of an answer", state)
     measure("  in a worker that has not compiled the present", lambda: first_answer(present=False), 3)
     measure("  the documents only", lambda: changed_since(["shop"], "production", moment))
     measure(
