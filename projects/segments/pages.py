@@ -20,8 +20,10 @@ from groups.console import ConfirmPage, ConsolePage, Crumbs, ListPage
 from groups.permissions import Permission
 from projects.access import readable_projects
 from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
+from projects.flags.flag_cells import PRODUCTION
+from projects.history.descriptions import FieldChange
 from projects.history.queries import readable_events
-from projects.models import Segment
+from projects.models import Environment, Segment
 from projects.project_scope import visible
 from projects.segments import actions
 from projects.segments.documents import segment_document
@@ -152,10 +154,21 @@ class SegmentForm(ConsolePage):
         self.segment.project_id = request.POST.get("project") or None
         self.segment.constraints = given_constraints(request.POST, self.stored["constraints"])
 
+    def needs_confirmation(self) -> bool:
+        """Whether to show what changes first. Raises what saving would."""
+        return False
+
+    def asked(self) -> dict[str, Any]:
+        """What the question before saving says."""
+        return {}
+
     def try_to_save(self) -> HttpResponseBase:
         rows = self.segment.constraints
         self.segment.constraints = stored_constraints(rows)
         try:
+            if self.needs_confirmation():
+                self.segment.constraints = rows
+                return self.render_to_response(self.get_context_data(**self.asked()))
             segment = self.save()
         except NotFound:
             raise
@@ -238,6 +251,30 @@ class EditSegment(Drafting, EditConflictMixin, SegmentForm):
         found = actions.enabled_users(self.segment, self.caller)
         ordered = sorted(found, key=lambda place: (names.index(place[2]), place))
         return [FlagEdit(*place, draft) for place in ordered]
+
+    def needs_confirmation(self) -> bool:
+        """Asks if other conditions would change flags that are on in a production environment."""
+        if "confirmed" in self.request.POST:
+            return False
+        actions.check_segment(self.segment)
+        if self.segment.constraints == self.stored["constraints"] or not self.production_uses():
+            return False
+        self.check_version()
+        return True
+
+    def production_uses(self) -> int:
+        used = actions.enabled_users(self.segment, self.caller)
+        production = Environment.objects.filter(type=PRODUCTION).values_list("name", flat=True)
+        return sum(environment in production for _, _, environment in used)
+
+    def asked(self) -> dict[str, Any]:
+        before, after = self.stored["constraints"], stored_constraints(self.segment.constraints)
+        texts = [str(conditions_summary(constraints)) for constraints in (before, after)]
+        return {
+            "asking": True,
+            "uses_in_production": self.production_uses(),
+            "changes": [FieldChange("Conditions", *texts)],
+        }
 
     def save(self) -> Segment:
         names = ("name", "description", "constraints", "project_id")

@@ -99,7 +99,7 @@ FORMS: dict[str, tuple[str | Callable[[], str], dict[str, Any]]] = {
     "deleted strategy": (edit_url, {"do": "delete"}),
     "new strategy": (f"{FLAG}strategies/new?environmentId=production", strategy_form("60", "DE")),
     "variants": (f"{FLAG}variants?environmentId=production", VARIANTS | {"confirmed": "yes"}),
-    "segment": (segment_url, {"name": "vip"} | ENDS),
+    "segment": (segment_url, {"name": "vip", "confirmed": "yes"} | ENDS),
     "turned off": (f"{FLAG}switch", {"environment": "production", "enabled": "off", "confirmed": "yes"}),
     "turned off with others": (
         "/projects/shop/features/switch",
@@ -194,6 +194,21 @@ def test_turned_on_without_a_strategy(browse: Any, shop: Any) -> None:
     make_flag("f")
     sent = {"environment": "production", "enabled": "on"}
     assert "10,000 of 10,000 sampled users change" in page(browse, f"{FLAG}switch", sent)
+
+
+def test_a_segment_used_in_production_is_asked_about_first(browse: Any, flag: Flag) -> None:
+    url, sent, browser = segment_url(), {"name": "vip"} | ENDS, browse("admin")
+    stored = Segment.objects.get().constraints
+
+    asked = browser.post(url, sent)
+
+    assert asked.status_code == 200
+    assert "Save segment?" in asked.text
+    assert "It is used 1 time in production." in page_text(asked)
+    assert Segment.objects.get().constraints == stored
+    assert browser.post(url, sent | {"confirmed": "yes"}).status_code == 302
+    assert Segment.objects.get().constraints != stored
+    assert browser.post(url, sent).status_code == 302  # nothing changes
 
 
 def test_shares_of_calls(browse: Any, flag: Flag) -> None:
