@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from flagadmin.errors import ValidationError
 from flagadmin.server.gc_control import gc_paused
-from playground.comparison.compare import CHANGES, Change, Comparison, Example
+from playground.comparison.compare import CHANGES, Change, Comparison, Example, FlagComparison
 from playground.comparison.shares import Answer
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
@@ -183,8 +183,6 @@ def _impact(
     counted = found.among(sample)
     children = _below(states[0], name) if counted.changed else ()
     follow = (comparison.flag(child).among(sample) for child in children)
-    kinds = sum(1 for change in (*CHANGES, Change.UNKNOWN) if found.count(change))
-    shown = comparison.examples(found, examples, each=-(-examples // max(1, kinds)))
     return Impact(
         flag=name,
         environment=edit.environment,
@@ -194,6 +192,21 @@ def _impact(
         after={answer: float(share) for answer, share in counted.after.items()},
         made=len(contexts.made),
         made_changed=found.changed - counted.changed,
-        examples=[(table.contexts[example.position], example) for example in shown],
+        examples=list(_examples(comparison, found, examples)),
         children=[(child.name, child.changed) for child in follow if child.changed],
     )
+
+
+def _examples(comparison: Comparison, found: FlagComparison, limit: int) -> Iterator[tuple[Context, Example]]:
+    """Some contexts of each change, no two with the same values."""
+    kinds = [change for change in (*CHANGES, Change.UNKNOWN) if found.count(change)]
+    room = dict.fromkeys(kinds, -(-limit // max(1, len(kinds))))
+    seen = set()
+    for example in comparison.examples(found, None, each=5 * max(room.values(), default=0)):
+        context = comparison.table.contexts[example.position]
+        values = example.change, frozenset(context.given.items())
+        if room[example.change] and limit and values not in seen:
+            room[example.change] -= 1
+            limit -= 1
+            seen.add(values)
+            yield context, example

@@ -105,7 +105,10 @@ class VariantsPage(Drafting, EditConflictMixin, ConsolePage):
     def asked(self) -> dict[str, Any]:
         """What the question before saving says."""
         after = variants_document(self.variants, self.stored)
-        texts = [variants_sentence(variants) or None for variants in (self.stored, after)]
+        texts = [
+            variants_sentence(variants).removeprefix("Variants: ") or None
+            for variants in (self.stored, after)
+        ]
         return {
             "button": f"Save variants to {self.environment}",
             "changes": [FieldChange("Variants", *texts)],

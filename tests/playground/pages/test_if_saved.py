@@ -211,6 +211,15 @@ def test_a_segment_used_in_production_is_asked_about_first(browse: Any, flag: Fl
     assert browser.post(url, sent).status_code == 302  # nothing changes
 
 
+def test_no_example_twice(browse: Any, shop: Any, shown: Shown) -> None:
+    listed = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
+    live_flag("f", strategies=[rollout("100", constraints=listed)])
+    page(browse, f"{FLAG}switch", {"environment": "production", "enabled": "off"})
+    [predicted] = shown.impacts
+    assert predicted.changed > 1
+    assert [context.given for context, _ in predicted.examples] == [{"userId": "7"}]
+
+
 def test_shares_of_calls(browse: Any, flag: Flag) -> None:
     found = page(browse, edit_url(), strategy_form("30", "NO") | {"p-stickiness": "random"})
     assert "another share of calls" in found
