@@ -9,7 +9,7 @@ from tests.support.cast import make_project
 from tests.support.playground import live_flag
 
 
-def test_what_every_user_of_a_file_gets(visit, transactional_db, tmp_path):
+def test_what_every_user_of_a_file_gets(visit, transactional_db, tmp_path, check_accessible):
     make_project("shop")
     live_flag("lounge", strategies=[{"name": "userWithId", "parameters": {"userIds": "42"}}])
     file = tmp_path / "users.csv"
@@ -21,6 +21,7 @@ def test_what_every_user_of_a_file_gets(visit, transactional_db, tmp_path):
     page.get_by_label("CSV file").set_input_files(file)
     clicks.on(page.get_by_role("button", name="Evaluate users"))
     expect(page.get_by_role("row", name="lounge")).to_contain_text("50 %")
+    check_accessible(page)
     with page.expect_download() as download:
         clicks.on(page.get_by_role("link", name="Download result"))
 
