@@ -13,7 +13,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.charts import percent_text
-from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.console.lists import Column, Filter, curl_for, cut
 from flagadmin.errors import AppError
 from groups.console import ActionPage, ConsolePage, Crumbs, FormPage, ListPage
 from playground.models import UserRun
@@ -26,6 +26,7 @@ from playground.user_runs.worker import KEPT
 
 API = "/api/admin/playground/users"
 PROBLEMS_SHOWN = 20
+MOST_VARIANTS = 8  # of a flag on the page; its CSV has all
 MARKS = {"waiting": "info", "running": "info", "done": "on", "failed": "warn"}
 
 
@@ -134,6 +135,10 @@ class FlagRow:
     @property
     def percent_text(self) -> str:
         return percent_text(self.percent) if self.on or not self.unknown else "–"
+
+    @property
+    def shown_variants(self) -> list[str]:
+        return cut([" ".join(each) for each in self.variants], MOST_VARIANTS)
 
     @property
     def counts(self) -> Iterator[tuple[str, str, str]]:

@@ -49,7 +49,8 @@ def access_run(caller: Caller, run_id: UUID | str) -> UserRun:
 
 
 def _own(caller: Caller) -> QuerySet[UserRun]:
-    return UserRun.objects.filter(caller_id=caller.id, caller_name=caller.name)
+    name = {"caller_name": caller.name} if caller.id is None else {}  # tokens have no id
+    return UserRun.objects.filter(caller_id=caller.id, **name)
 
 
 def _may_read(caller: Caller, run: UserRun) -> bool:

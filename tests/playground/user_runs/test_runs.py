@@ -240,6 +240,16 @@ def test_the_page_names_rows_and_columns(browse, lounge):
     assert "row 1, column 3: plan" in text
 
 
+def test_many_variants_are_counted(browse, lounge):
+    names = [f"v{number}" for number in range(12)]
+    weights = [{"name": n, "weight": 100, "weightType": "variable", "stickiness": "default"} for n in names]
+    live_flag("split", strategies=[{"name": "default", "variants": weights}])
+    upload(browse, "country\nNO\n", flag="split")
+    text = page_of(browse, UserRun.objects.get())
+    assert "v0 ≈ 0" in text
+    assert "and 4 more" in text
+
+
 def test_the_progress_part(browse, waiting):
     address = f"/playground/users/{waiting.pk}/progress"
     UserRun.objects.update(state="running", rows_done=1)
