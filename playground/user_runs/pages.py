@@ -151,7 +151,9 @@ class FlagRow:
 
 def users_text(count: float) -> str:
     """A number of users; random results are counted with their share of calls."""
-    return f"{count:,.0f}" if count == int(count) else f"≈ {count:,.0f}"
+    if count == int(count):
+        return f"{count:,.0f}"
+    return f"≈ {count:,.0f}" if count >= 1 else "< 1"
 
 
 def flag_row(counted: dict[str, Any], users: int) -> FlagRow:

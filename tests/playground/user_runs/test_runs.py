@@ -246,7 +246,7 @@ def test_many_variants_are_counted(browse, lounge):
     live_flag("split", strategies=[{"name": "default", "variants": weights}])
     upload(browse, "country\nNO\n", flag="split")
     text = page_of(browse, UserRun.objects.get())
-    assert "v0 ≈ 0" in text
+    assert "v0 < 1" in text
     assert "and 4 more" in text
 
 
