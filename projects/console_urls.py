@@ -21,6 +21,7 @@ from projects.members import grant_page, role_page
 from projects.members import pages as members
 from projects.projects import default_strategy_page, detail_page, settings_pages
 from projects.projects import pages as projects
+from projects.segments import edit_page as segment_edit
 from projects.segments import pages as segments
 from projects.strategies import pages as strategies
 from projects.strategies import strategy_types_pages as strategy_types
@@ -78,7 +79,7 @@ urlpatterns = [
 
     path("segments/", segments.SegmentsPage.as_view(), name="segments"),
     path("segments/new", segments.SegmentForm.as_view(), name="segment-new"),
-    path("segments/<str:segment_id>/", segments.EditSegment.as_view(), name="segment"),
+    path("segments/<str:segment_id>/", segment_edit.EditSegment.as_view(), name="segment"),
     path("segments/<str:segment_id>/delete", segments.DeleteSegment.as_view(), name="segment-delete"),
 
     path("context-fields/", context_fields.ContextFieldsPage.as_view(), name="context-fields"),

@@ -1,0 +1,124 @@
+"""/segments/ID/: the page that edits a segment. It asks first if flags that are on in production would change."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.edit_conflicts import EditConflictMixin
+from flagadmin.console.lists import curl_for
+from flagadmin.errors import AppError, Problem
+from flagadmin.http.path_ids import path_id
+from groups.permissions import Permission
+from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
+from projects.flags.flag_cells import PRODUCTION
+from projects.history.descriptions import FieldChange
+from projects.history.queries import readable_events
+from projects.models import Environment, Segment
+from projects.segments import actions
+from projects.segments.documents import segment_document
+from projects.segments.pages import SegmentForm, conditions_summary
+from projects.sentences import Summary
+from projects.strategies.constraint_forms import stored_constraints
+from projects.used_by import segment_uses
+from projects.used_by_pages import paged_uses
+
+
+class EditSegment(Drafting, EditConflictMixin, SegmentForm):
+    button = "Save segment"
+    unchanged = "No flag that is on uses this segment."
+    shown_by = "post"
+
+    def find(self) -> None:
+        """Loads the segment that the URL names. Raises NotFound, NoAccess."""
+        self.segment = actions.access_segment(self.caller, path_id(self.kwargs["segment_id"]))
+        self.stored = segment_document(self.segment)
+        self.may_edit = self.may(Permission.UPDATE_SEGMENT)
+        if self.request.method == "POST":
+            actions.access_segment_with(self.caller, self.segment.pk, Permission.UPDATE_SEGMENT)
+        self.note_version()
+
+    def events(self) -> QuerySet[AuditEvent]:
+        events = readable_events(self.caller)
+        return events.filter(type=EventType.SEGMENT_UPDATED, after__id=self.segment.pk)
+
+    def current_document(self) -> dict[str, Any]:
+        return self.stored
+
+    def sentences_now(self) -> list[Summary | str]:
+        segment = actions.access_segment(self.caller, self.segment.pk)
+        texts = (segment.name, segment.description, segment.project_id or "for all projects")
+        facts = ", ".join(text for text in texts if text)
+        return [conditions_summary(segment.constraints), f"({facts})"]
+
+    def may(self, permission: Permission) -> bool:
+        project = self.segment.project_id
+        own = bool(project) and self.caller.can(actions.OWN_PROJECT, project=project)
+        return own or self.caller.can(permission)
+
+    def locked(self) -> str:
+        return "" if self.may_edit else 'You need "edit segments" to change it.'
+
+    def edits(self) -> list[FlagEdit]:
+        self.find()
+        self.read(self.request)
+        self.segment.constraints = stored_constraints(self.segment.constraints)
+        actions.check_segment(self.segment)
+        draft = Draft(segments={self.segment.pk: self.segment.constraints})
+        names = environments_in_order()
+        found = actions.enabled_users(self.segment, self.caller)
+        ordered = sorted(found, key=lambda place: (names.index(place[2]), place))
+        return [FlagEdit(*place, draft) for place in ordered]
+
+    def needs_confirmation(self) -> bool:
+        """Asks if other conditions would change flags that are on in a production environment."""
+        if "confirmed" in self.request.POST:
+            return False
+        actions.check_segment(self.segment)
+        if self.segment.constraints == self.stored["constraints"] or not self.production_uses():
+            return False
+        self.check_version()
+        return True
+
+    def production_uses(self) -> int:
+        used = actions.enabled_users(self.segment, self.caller)
+        production = Environment.objects.filter(type=PRODUCTION).values_list("name", flat=True)
+        return sum(environment in production for _, _, environment in used)
+
+    def asked(self) -> dict[str, Any]:
+        before, after = self.stored["constraints"], stored_constraints(self.segment.constraints)
+        texts = [str(conditions_summary(constraints)) for constraints in (before, after)]
+        return {
+            "asking": True,
+            "uses_in_production": self.production_uses(),
+            "changes": [FieldChange("Conditions", *texts)],
+        }
+
+    def save(self) -> Segment:
+        names = ("name", "description", "constraints", "project_id")
+        changes = {name: getattr(self.segment, name) for name in names}
+        expected = self.version.expected
+        return actions.update_segment(self.segment.pk, changes, expected=expected, caller=self.caller)
+
+    def refused(self, error: AppError) -> None:
+        self.show_conflict(error)
+
+    def get_title(self) -> str:
+        return f"Segment {self.stored['name']}"
+
+    def get_context_data(self, problems: Sequence[Problem] = (), **kwargs: Any) -> dict[str, Any]:
+        uses = paged_uses(self.request, segment_uses(self.segment.pk, self.caller))
+        return super().get_context_data(
+            problems=problems,
+            uses=uses,
+            used=uses.total,
+            may_delete=self.may(Permission.DELETE_SEGMENT),
+            **kwargs,
+        )
+
+    def curl(self) -> str:
+        names = ("name", "description", "constraints")
+        body = {name: self.stored[name] for name in names}
+        return curl_for(self.request, "PUT", f"/api/admin/segments/{self.segment.pk}", body)
