@@ -132,9 +132,7 @@ def make_form(
             _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
         ],
         saved=saved,
-        at=FieldInput(
-            AT, f"{prefix.rstrip('.')}at", "time", f"{query.at:%Y-%m-%dT%H:%M:%S}" if query.at else ""
-        ),
+        at=FieldInput(AT, f"{prefix.rstrip('.')}at", "time", query.at_text),
     )
 
 

@@ -59,6 +59,11 @@ class PlaygroundQuery:
         return [(environment, context) for environment in self.environments for context in self.contexts]
 
     @property
+    def at_text(self) -> str:
+        """The moment as time inputs take it, without the offset; "" for now."""
+        return self.at.replace(tzinfo=None).isoformat() if self.at else ""
+
+    @property
     def dated_columns(self) -> list[tuple[str, dict[str, Any]]]:
         """The columns, with the moment in the past beside the environment."""
         when = f" · {self.at.day} {self.at:%b %Y, %H:%M:%S} UTC" if self.at else ""
@@ -71,7 +76,7 @@ class PlaygroundQuery:
     def pairs(self, prefix: str = "") -> list[tuple[str, str]]:
         """The query as URL parameters, without empty ones."""
         pairs = [("environment", environment) for environment in self.environments]
-        pairs += [(AT, f"{self.at:%Y-%m-%dT%H:%M:%SZ}")] if self.at else []
+        pairs += [(AT, self.at_text + "Z")] if self.at else []
         pairs += [(KEPT, self.kept)] if self.kept else self.context_pairs()
         projects = [("project", project) for project in self.projects or ()]
         return [*projects, *((prefix + name, text) for name, text in pairs)]
@@ -88,7 +93,7 @@ class PlaygroundQuery:
     def body(self) -> dict[str, Any]:
         """The body of the equivalent API request: for several columns, that of the advanced API."""
         projects: Any = self.projects if self.projects is not None else "*"
-        at = {AT: f"{self.at:%Y-%m-%dT%H:%M:%SZ}"} if self.at else {}
+        at = {AT: self.at_text + "Z"} if self.at else {}
         if not self.several:
             context = self.contexts[0]
             return {"environment": self.environments[0], "projects": projects, "context": context} | at
@@ -112,7 +117,8 @@ def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") 
         json=json,
         kept="" if shown_as else kept,
     )
-    query.at = read_moment(with_offset(given.get(prefix + AT, "")), query.problems)
+    at = read_moment(with_offset(given.get(prefix + AT, "")), query.problems)
+    query.at = at and at.replace(microsecond=0)  # time inputs have whole seconds
     if kept and not fields and json is None:
         query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")
