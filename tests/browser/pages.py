@@ -27,6 +27,7 @@ PAGES = [
     f"/playground/flag/dark-theme/?{ADA}",
     f"/playground/flag/search-v2/?{ADA}",
     "/playground/?saved=Norwegian%20pro%20user",
+    "/playground/?environment=production&at=2020-01-01T00:00:00Z",
     "/playground/compare/",
     "/playground/who-changes/",
     "/playground/who-changes/?from=production&to=development&users=200",
