@@ -257,7 +257,7 @@ def test_archiving_asks_and_says_what_uses_it(browse, cart):
     assert "cart was evaluated by web-shop just now." in text
     assert 'class="note warn"' in page.text
     assert "Last evaluated just now by web-shop in production Needed byNo other flag On inproduction" in text
-    assert f'<a href="{FLAG}">Cancel</a>' in page.text
+    assert f'<a href="{FLAG}" class="btn quiet">Cancel</a>' in page.text
 
 
 def test_what_was_evaluated_long_ago_is_no_warning(browse, cart):
