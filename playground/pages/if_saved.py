@@ -45,10 +45,10 @@ class IfSavedPage(ConsolePage):
         try:
             match = resolve(f"/{form}")
         except Resolver404:
-            raise NotFound("There is no such form.") from None
+            raise NotFound("Form not found.") from None
         kind = getattr(match.func, "view_class", None)
         if kind is None or not issubclass(kind, Drafting):
-            raise NotFound("There is no such form.")
+            raise NotFound("Form not found.")
         page: Any = kind(**getattr(match.func, "view_initkwargs", {}))
         page.setup(self.request, *match.args, **match.kwargs)
         page.caller = self.caller

@@ -54,12 +54,12 @@ def variations(body: Any) -> Iterator[tuple[str, Any]]:
         yield f"{path} {name}", replaced(body, path, odd)
 
 
-def test_every_operation_with_a_body_has_a_valid_one() -> None:
+def test_every_operation_with_a_json_body_has_a_valid_one() -> None:
     described = {
         re.sub(r"\{\w+\}", "{}", f"{method} {path}")
         for path, item in described_api()["paths"].items()
         for method, operation in item.items()
-        if "requestBody" in operation
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
     }
     assert {re.sub(r"<[\w:]+>", "{}", operation) for operation in VALID} == described
     assert VALID.keys() <= known_routes().keys()
