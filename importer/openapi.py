@@ -89,29 +89,29 @@ VALIDATE_EXAMPLE = {
 
 COMPARE_EXAMPLE = {
     "contexts": 1000,
-    "counts": {"offToOn": 181, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 819},
+    "counts": {"offToOn": 167, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 833},
     "flags": [
         {
             "name": "one-click-pay",
             "counts": {
-                "offToOn": 181,
+                "offToOn": 167,
                 "onToOff": 0,
                 "variant": 0,
                 "share": 0,
                 "unknown": 0,
-                "unchanged": 819,
+                "unchanged": 833,
             },
             "before": [{"isEnabled": False, "variant": None, "contexts": 1000.0}],
             "after": [
-                {"isEnabled": False, "variant": None, "contexts": 819.0},
-                {"isEnabled": True, "variant": None, "contexts": 181.0},
+                {"isEnabled": False, "variant": None, "contexts": 833.0},
+                {"isEnabled": True, "variant": None, "contexts": 167.0},
             ],
         }
     ],
     "examples": [
         {
             "flag": "one-click-pay",
-            "context": {"country": "NO", "userId": "user-5"},
+            "context": {"country": "NO", "userId": "user-12"},
             "change": "offToOn",
             "before": {
                 "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
@@ -119,7 +119,7 @@ COMPARE_EXAMPLE = {
             },
             "after": {
                 "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
-                "reason": "country is NO; userId user-5 is in bucket 9, 40 % rollout",
+                "reason": "country is NO; userId user-12 is in bucket 35, 40 % rollout",
             },
         }
     ],

@@ -13,17 +13,20 @@ from projects.definitions import Definitions
 Texts = dict[str, str]
 MOST_VALUES = 31
 """Values of a field that are combined with those of every other field: a prime, see `_pairwise`."""
+IDENTIFIERS = ("userId", "sessionId")
+"""Fields of which every user has a value of their own."""
 SHARE_LISTED = 0.1
-"""Of the sampled values of a stickiness field, how many are values that rules name."""
+"""Of the sampled values of a stickiness field, how many at most are values that conditions name."""
 
 
 class Rules:
-    """The rules of flags in some states, and what they ask of each field."""
+    """The rules of flags in some states, what they ask of each field, and the values that conditions name."""
 
     def __init__(self, states: Iterable[Definitions]) -> None:
         self.by_flag: dict[str, list[StrategyRules]] = {}
         self.parents: dict[str, dict[str, None]] = {}
         self.values: dict[str, dict[str | None, None]] = {}
+        self.named: dict[str, dict[str, None]] = {}
         self.sticky: dict[str, None] = {"userId": None}
         for state in states:
             for flag in state.flags:
@@ -34,6 +37,8 @@ class Rules:
             for rule in strategy.rules:
                 if rule.sticky:
                     self.sticky[rule.field] = None
+                else:
+                    self.named.setdefault(rule.field, {}).update(dict.fromkeys(rule.values))
                 self.values.setdefault(rule.field, {None: None}).update(dict.fromkeys(rule.values))
             for field, value in strategy.identifiers:
                 self.sticky[field] = None
@@ -86,13 +91,22 @@ def generated(states: Iterable[Definitions] | Rules, *, now: PointInTime, limit:
 def synthetic(
     states: Iterable[Definitions] | Rules, *, now: PointInTime, count: int, seed: int = 0
 ) -> list[Context]:
-    """Users with identifiers of their own, and with values of other fields that the rules name."""
+    """Users with identifiers of their own, and with values of other fields that conditions name.
+
+    An identifier that a condition names is that of one user, so that as many are on as the rollout says.
+    """
     rules, random = states if isinstance(states, Rules) else Rules(states), Random(seed)
     time = time_text(now)
-    named = {field: list(values) for field, values in rules.values.items()}
+    named = {field: list(values) for field, values in rules.named.items()}
+    listed = int(count * SHARE_LISTED)
     return [
-        _context(_sampled(named, rules.sticky, seed * count + number, random), time)
-        for number in range(1, count + 1)
+        _context(
+            _sampled(
+                named, rules.sticky, place if place < listed else None, seed * count + place + 1, random
+            ),
+            time,
+        )
+        for place in range(count)
     ]
 
 
@@ -102,12 +116,18 @@ def _context(texts: Texts, now: str) -> Context:
     return Context.of_texts(texts, now=now)
 
 
-def _sampled(named: dict[str, list[str | None]], sticky: Iterable[str], number: int, random: Random) -> Texts:
-    texts: dict[str, str | None] = {
-        field: random.choice(values)
-        for field, values in named.items()
-        if field not in sticky or random.random() < SHARE_LISTED
-    }
+def _sampled(
+    named: dict[str, list[str]], sticky: Iterable[str], listed: int | None, number: int, random: Random
+) -> Texts:
+    """The user with this number. ``listed``: which of the identifiers that conditions name is theirs."""
+    texts: dict[str, str | None] = {}
+    for field, values in named.items():
+        if field not in sticky:
+            texts[field] = random.choice([None, *values])
+        elif field in IDENTIFIERS:
+            texts[field] = values[listed] if listed is not None and listed < len(values) else None
+        elif random.random() < SHARE_LISTED:
+            texts[field] = random.choice(values)
     for field in sticky:
         if texts.get(field) is None:
             texts[field] = identifier(field, number)

@@ -20,7 +20,7 @@ def explained(change: SavedChange) -> str:
 
 
 class EffectsView:
-    """What the template reads: ``lines`` are saved contexts by name, with the flag where there are several.
+    """What the template reads: ``lines`` are saved contexts by name, with the flag.
 
     Beside a form they have no links, which would leave it.
     """
@@ -29,10 +29,9 @@ class EffectsView:
         self.effects = effects
         self.changed = len(effects.who)
         shown = effects.changes[:MOST_BESIDE] if beside else effects.changes
-        several = len({change.flag for change in shown}) > 1
         self.lines = [
             Line(
-                Who(change.saved.name, change.flag if several else ""),
+                Who(change.saved.name, change.flag),
                 side_of(change.before),
                 side_of(change.after),
                 "" if beside else explained(change),

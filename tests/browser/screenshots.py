@@ -1,7 +1,7 @@
 """Pictures from the demo's data, light and dark: ``python -m tests.browser.screenshots`` (``make screenshots``).
 
-Those of the README go to ``tests/browser/pictures`` (``… screenshots readme`` takes only these); every page of ``tests/browser/pages.py``, wide and narrow, to
-``build/pages``, to be looked at.
+Those of the README go to ``tests/browser/pictures`` (``… screenshots readme`` takes only these); every page of
+``tests/browser/pages.py``, wide and narrow, to ``build/pages``, to be looked at.
 """
 
 import json
@@ -27,6 +27,14 @@ def picture_playground(page: Page) -> None:
     """The playground, with the flag that is off by its bucket taken apart."""
     page.locator("tr", has=page.get_by_role("link", name="dark-theme", exact=True)).locator("summary").click()
     page.evaluate("scrollTo(0, 0)")
+
+
+def picture_strategy(page: Page) -> None:
+    """A rollout that is being raised, with who changes."""
+    page.goto("/projects/storefront/features/search-v2/")
+    page.get_by_role("link", name="Edit").last.click()
+    page.get_by_label("Rollout percentage").fill("80")
+    page.get_by_text("sampled users change").wait_for()
 
 
 def picture_import(page: Page) -> None:
@@ -75,6 +83,7 @@ PICTURES: dict[str, Callable[[Page], None]] = {
     "start": picture_of("/"),
     "project": picture_of("/projects/checkout/"),
     "flag": picture_of("/projects/checkout/features/checkout-redesign/"),
+    "strategy": picture_strategy,
     "activity": picture_of("/activity/"),
     "compare": picture_of("/playground/compare/"),
     "import-preview": picture_import,  # last: the start page tells of it
@@ -116,6 +125,7 @@ def take_all(context: BrowserContext, admin: Any, ending: str) -> None:
     if ending.endswith("1440"):
         for name, prepare in PICTURES.items():
             prepare(page)
+            page.wait_for_load_state("networkidle")
             page.screenshot(path=README / f"{name}-{ending.removesuffix('-1440')}.png")
     for number, address in enumerate(() if ONLY_README else PAGES):
         response = page.goto(filled(address))

@@ -11,6 +11,7 @@ from playground.comparison.matching import matching
 from playground.comparison.rules import rules_of
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.engine.hashing import ROLLOUT_SEED, hashes
 from playground.engine.outcomes import VERDICT
 from playground.engine.strategies import CompiledStrategy, Mode
 from projects.definitions import Definitions
@@ -151,6 +152,16 @@ def test_synthetic_users_have_ids_of_their_own_and_named_values() -> None:
     again = [each.values for each in synthetic([state], now=NOW, count=1_000)]
     assert contexts == again
     assert contexts != [each.values for each in synthetic([state], now=NOW, count=1_000, seed=1)]
+
+
+def test_of_synthetic_users_as_many_are_on_as_the_rollout_says() -> None:
+    listed = needs("userId", "IN", "ada", "ben")
+    state = Definitions([flag(rollout("10", stickiness="default"), strategy("default", listed))], {})
+    users = [each.values["userId"] for each in synthetic([state], now=NOW, count=10_000)]
+    inside = [n for n in hashes(b"f:", (user.encode() for user in users), ROLLOUT_SEED) if n % 100 < 10]
+    assert len(set(users)) == 10_000
+    assert {"ada", "ben"} < set(users)
+    assert 900 < len(inside) < 1_100
 
 
 def test_odd_documents_have_no_rules_that_raise() -> None:

@@ -37,7 +37,7 @@ def test_turning_off_in_production(browse, lounge):
     assert BROKEN in shown
     assert SENTENCE in shown
     assert "2 saved contexts change" in shown
-    assert "Bea On → to Off" in " ".join(shown.replace("→", " → ").split())
+    assert "Bea lounge On → to Off" in " ".join(shown.replace("→", " → ").split())
     confirmation = browse("member").get(f"{LOUNGE}switch", sent)
     assert f'hx-post="/if-saved{LOUNGE}switch' in confirmation.text
 
