@@ -28,6 +28,8 @@ from tests.support.page_text import page_text
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 from tests.support.scenery import make_vocabulary
 
+pytestmark = pytest.mark.exhaustive
+
 FLAG = "/projects/shop/features/cart/"
 
 

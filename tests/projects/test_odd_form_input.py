@@ -7,6 +7,8 @@ import pytest
 from projects.models import Segment
 from tests.support.flags import add_strategy, make_flag
 
+pytestmark = pytest.mark.exhaustive
+
 FLAG = "/projects/shop/features/cart"
 ODD = ["a\x00b", "\ud800", "9" * 30, "-1", "²", "' OR 1=1", "<script>", "x" * 5000]
 

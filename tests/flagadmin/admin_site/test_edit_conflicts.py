@@ -25,6 +25,8 @@ from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 
+pytestmark = pytest.mark.exhaustive
+
 __all__ = ["site"]
 
 

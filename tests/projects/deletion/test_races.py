@@ -118,6 +118,7 @@ def legacy():
     return make_token("personal", user=make_user("chief", root_role=BuiltIn.ADMIN))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
 @pytest.mark.parametrize("deletion_starts", [True, False], ids=["deletion starts", "rival starts"])
 @pytest.mark.parametrize("name", RIVALS)
