@@ -22,7 +22,7 @@ class TextField(serializers.CharField):
 
 
 class StrictSerializer(Body):
-    """Rejects unknown members. The error suggests the most similar known name."""
+    """Rejects unknown members. The error suggests the most similar known name, else names all."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := [key for key in data if key not in self.fields]):
@@ -31,4 +31,5 @@ class StrictSerializer(Body):
 
     def _unknown(self, key: str) -> str:
         nearest = get_close_matches(key, self.fields, n=1)
-        return "is not a valid key" + (f". Did you mean {nearest[0]}?" if nearest else "")
+        choices = f"Did you mean {nearest[0]}?" if nearest else f"Available: {', '.join(self.fields)}."
+        return f"is not a valid key. {choices}"

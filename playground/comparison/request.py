@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from flagadmin.errors import Problem, ValidationError, check_problems
-from flagadmin.http.fields import Body, ListOf
+from flagadmin.http.fields import ListOf
 from playground.comparison.past import Moment
 from playground.comparison.states import State
 from playground.engine.context import Context, PointInTime
@@ -21,6 +21,7 @@ from projects.flags.dependency_rules import dependency_document
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
+from projects.serializers import StrictSerializer
 from projects.strategies.constraint_rules import constraint_document, constraints_problems
 from projects.strategies.constraint_serializers import ConstraintBody
 from projects.strategies.known_names import legal_values, load_known_names
@@ -41,12 +42,12 @@ class DraftStrategy(StrategyBody):
     id = serializers.UUIDField(required=False, help_text="Of a strategy that the flag has there.")
 
 
-class DraftSegment(Body):
+class DraftSegment(StrictSerializer):
     id = serializers.IntegerField()
     constraints = ConstraintBody(many=True)
 
 
-class DraftBody(Body):
+class DraftBody(StrictSerializer):
     flag = serializers.CharField(required=False, help_text="The flag that the other members change.")
     enabled = serializers.BooleanField(required=False)
     archived = serializers.BooleanField(required=False)
@@ -56,7 +57,7 @@ class DraftBody(Body):
     segments = DraftSegment(many=True, required=False, help_text="Segments with other constraints.")
 
 
-class StateBody(Body):
+class StateBody(StrictSerializer):
     environment = serializers.CharField()
     at = serializers.DateTimeField(
         required=False, help_text="A moment in the past. Without an offset, it is in UTC."
@@ -87,7 +88,7 @@ class ExplicitContexts(serializers.JSONField):
     """A list of contexts; `explicit_contexts` reads them."""
 
 
-class ContextsBody(Body):
+class ContextsBody(StrictSerializer):
     explicit = ExplicitContexts(required=False, help_text="Contexts as the playground takes them.")
     generated = serializers.BooleanField(
         required=False, help_text="Contexts that meet and miss every rule of the flags."
@@ -108,7 +109,7 @@ class ContextsBody(Body):
     )
 
 
-class CompareBody(Body):
+class CompareBody(StrictSerializer):
     to = StateBody()
     projects = ListOf(child=serializers.CharField(), required=False, allow_null=True)
     flag = serializers.CharField(required=False, help_text="Only this flag; without it, all of the projects.")

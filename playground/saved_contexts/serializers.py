@@ -10,6 +10,7 @@ from playground.comparison.request import DraftBody
 from playground.openapi import OutcomeField
 from playground.request import MOST_FIELDS
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
+from projects.serializers import StrictSerializer
 
 
 @extend_schema_field(
@@ -19,7 +20,7 @@ class AnyContext(s.JSONField):
     """A context as the playground takes it."""
 
 
-class ExpectationBody(Body):
+class ExpectationBody(StrictSerializer):
     flag = s.CharField()
     environment = s.CharField()
     enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
@@ -61,12 +62,12 @@ class SavedContextList(s.Serializer[Any]):
     contexts = SavedContextRecord(many=True)
 
 
-class AsIfBody(Body):
+class AsIfBody(StrictSerializer):
     environment = s.CharField()
     draft = DraftBody(help_text="An edit that is not saved, as in a comparison.")
 
 
-class CheckBody(Body):
+class CheckBody(StrictSerializer):
     projects = ListOf(
         child=s.CharField(),
         required=False,

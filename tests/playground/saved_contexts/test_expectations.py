@@ -117,6 +117,7 @@ def test_expectations_by_the_api(api, dark):
         (expected("in-docs"), "expectations[0].flag"),
         (expected("dark-theme", environment="moon"), "expectations[0].environment"),
         (expected("dark-theme", False, "blue"), "expectations[0].variant"),
+        (expected("dark-theme") | {"result": "on"}, "expectations[0].result"),
     ],
 )
 def test_refused(api, dark, expectation, path):
@@ -195,6 +196,8 @@ def test_checked_by_the_api(api, dark):
         ({"projects": ["docs"]}, "projects"),
         ({"environments": ["moon"]}, "environments[0]"),
         ({"contexts": ["Nobody"]}, "contexts[0]"),
+        ({"project": "shop"}, "project"),
+        ({"asIf": {"environment": "production", "drafts": {}}}, "asIf.drafts"),
     ],
 )
 def test_a_check_names_what_it_does_not_find(api, dark, body, path):
