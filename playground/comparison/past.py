@@ -37,19 +37,6 @@ class Moment:
         return self._changed[environment]
 
 
-def moment_of(
-    caller: Caller, at: datetime, projects: Iterable[str], deleted: frozenset[str], *, named: bool
-) -> Moment:
-    """A moment of these projects, which the caller may read; `named`: these only, and not all.
-
-    What was in a project that has been deleted since, only admins may see, even if there is a new one of that name.
-    """
-    known = frozenset(projects)
-    if not caller.is_admin:
-        return Moment(at, known - deleted)
-    return Moment(at, known if named else known | deleted)
-
-
 def readable_past(
     caller: Caller,
     projects: list[str] | None,

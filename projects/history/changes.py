@@ -96,10 +96,6 @@ class GroupedChange:
             return True
         return self.number <= NAMED and not self.pills and not any(row.fields for row in self.rows)
 
-    @property
-    def is_import(self) -> bool:
-        return self.event.type == E.FEATURES_IMPORTED
-
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:

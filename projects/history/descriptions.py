@@ -57,10 +57,6 @@ def describe(event: AuditEvent, names: Names = NO_NAMES) -> list[Part]:
     return list(_parts(_template(event), event, _values(event, names)))
 
 
-def sentence_text(parts: Sequence[Part]) -> str:
-    return "".join(part.text for part in parts)
-
-
 # Sentences --------------------------------------------------------------------------------------------------
 
 _TEMPLATES: dict[str, str] = {

@@ -13,7 +13,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
-from projects.definitions import Definitions, all_definitions, definitions, read_segments
+from projects.definitions import Definitions, all_definitions, read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.models import OutsideChange
 
@@ -110,17 +110,6 @@ def _names(events: Iterable[PastEvent]) -> Iterator[str]:
         if event.earlier is not None:
             yield from event.earlier.get("children") or ()
             yield from event.earlier.get("flags") or ()
-
-
-def definitions_at(
-    projects: Iterable[str], environment: str, at: datetime, flags: Collection[str] | None = None
-) -> Definitions:
-    """What ``projects.definitions`` gave at a moment: all flags, or those named."""
-    wanted = list(projects)
-    with consistent_reads():
-        changed = changed_since(wanted, environment, at)
-        now = definitions(wanted, environment, flags=flags)
-    return changed.applied(now, flags)
 
 
 @dataclass(frozen=True, slots=True)

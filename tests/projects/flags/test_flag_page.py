@@ -15,12 +15,12 @@ from projects.applications.usage_report import Count, FlagUse, Instance, Instanc
 from projects.flags import environments
 from projects.flags.flag_history import SHOWN, without_flag
 from projects.flags.strategy_lines import moved, share_of
-from projects.history.descriptions import Part, sentence_text
+from projects.history.descriptions import Part
 from projects.models import Environment, Flag, FlagUsage, ProjectEnvironment, Strategy
 from projects.strategies.fields import of_object
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend, make_flag, switch_on
-from tests.support.page_text import page_text
+from tests.support.page_text import page_text, sentence_text
 
 FLAG = "/projects/shop/features/cart/"
 BLUE = {"name": "blue", "weight": 500, "stickiness": "default"}

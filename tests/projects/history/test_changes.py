@@ -14,10 +14,11 @@ from flagadmin.http.logs import request_id
 from groups.access import Caller
 from groups.models import User
 from projects.history.changes import change_of, change_page
-from projects.history.descriptions import FieldChange, changes_of, describe, sentence_text
+from projects.history.descriptions import FieldChange, changes_of, describe
 from projects.history.queries import EventFilter, narrowed, readable_events
 from tests.support.flags import add_strategy, make_flag
 from tests.support.import_bodies import body
+from tests.support.page_text import sentence_text
 
 pytestmark = pytest.mark.django_db
 
@@ -245,7 +246,7 @@ def test_an_import_is_one_change_with_its_flags_inside(api, callers, shop) -> No
     (change,) = changes(callers("member"))
 
     assert said(change) == "imported 25 flags into shop / development"
-    assert change.is_import
+    assert change.event.type == "features-imported"
     assert change.pills == [("25 new", "on")]
     assert (change.number, len(change.rows), change.more) == (25, 19, 6)
     assert change.rows[-1].name == "f24"

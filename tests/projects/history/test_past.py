@@ -10,7 +10,7 @@ from django.utils import timezone
 from groups.access import Caller
 from projects.definitions import Definitions, definitions
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.history.past import changed_outside, definitions_at
+from projects.history.past import changed_outside, changed_since
 from projects.models import Flag, OutsideChange, Project
 from tests.support.cast import make_project
 from tests.support.random_changes import PROJECTS, RandomChanges
@@ -21,6 +21,10 @@ ENVIRONMENTS = ["development", "production", "extra"]
 
 def as_one(found: Definitions) -> dict[str, Any]:
     return {"flags": found.flags, "segments": dict(sorted(found.segments.items()))}
+
+
+def at(moment: datetime, project: str, environment: str) -> Definitions:
+    return changed_since([project], environment, moment).applied(definitions([project], environment))
 
 
 def stored() -> dict[tuple[str, str], dict[str, Any]]:
@@ -47,7 +51,7 @@ def check_history(seed: int, steps: int) -> RandomChanges:
             then.append((done, timezone.now(), stored()))
     for done, moment, expected in then:
         for (project, environment), was in expected.items():
-            assert as_one(definitions_at([project], environment, moment)) == was, (done, project, environment)
+            assert as_one(at(moment, project, environment)) == was, (done, project, environment)
     return changes
 
 
