@@ -1,4 +1,4 @@
-# make install | demo | test | test-fast | check | bench | attack | screenshots | browser | lock | clean
+# make install | demo | test | test-fast | check | bench | attack | screenshots | browser | programs | lock | clean
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
@@ -15,12 +15,13 @@ export PYTHONDONTWRITEBYTECODE :=
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-fast check bench attack screenshots lock clean
+.PHONY: help install browser programs demo test test-fast check bench attack screenshots lock clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
 	@echo "make install      make .venv with everything for running, testing and checking"
-	@echo "make test         run all tests (browser tests need Chromium: make browser)"
+	@echo "make test         run all tests (browser tests need Chromium: make browser;"
+	@echo "                  those of deploy/ need nginx: make programs)"
 	@echo "make test-fast    run the tests that need neither a browser nor processes of their own"
 	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
 	@echo "make bench        measure, beside the floor each figure cannot pass"
@@ -37,6 +38,9 @@ $(INSTALLED): requirements/dev.txt requirements/install.sh
 
 browser:
 	@sh requirements/browser.sh
+
+programs:
+	@sh requirements/programs.sh
 
 demo: install
 	$(PYTHON) manage.py demo

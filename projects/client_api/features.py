@@ -183,7 +183,9 @@ def is_known(request: ApiRequest, etag: str) -> bool:
 
 
 def _with_headers(response: HttpResponse, etag: str) -> HttpResponse:
+    """Lets shared caches keep the answer of each token, if they ask every time whether it is still the same."""
     response["ETag"] = etag
-    response["Vary"] = f"Accept-Encoding, {HEADER}"
-    response["Cache-Control"] = "no-cache"
+    response["Vary"] = f"Authorization, Accept-Encoding, {HEADER}"
+    # Without "public", no shared cache may keep the answer to a request with Authorization (RFC 9111, 3.5).
+    response["Cache-Control"] = "public, no-cache"
     return response

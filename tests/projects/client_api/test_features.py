@@ -179,6 +179,24 @@ def test_without_a_change_there_is_no_body(sdk: Sdk) -> None:
         assert (again.status_code, again.content, again["ETag"]) == (304, b"", etag)
 
 
+def test_shared_caches_may_keep_the_answers_of_a_token_and_ask_again(sdk: Sdk) -> None:
+    first = sdk.features()
+    for answer in (first, sdk.features(**{"If-None-Match": first["ETag"]})):
+        assert answer["Cache-Control"] == "public, no-cache"
+        assert answer["Vary"] == "Authorization, Accept-Encoding, Unleash-Client-Spec"
+
+
+def test_caches_keep_no_refusal(sdk: Sdk) -> None:
+    wrong = [
+        client("*:development.unknown").get("/api/client/features"),
+        client(make_token("frontend", environment="development")).get("/api/client/features"),
+        sdk.features("?tag=simple"),
+        sdk.features("/unknown"),
+    ]
+    assert [answer.status_code for answer in wrong] == [401, 403, 400, 404]
+    assert {answer["Cache-Control"] for answer in wrong} == {"no-store"}
+
+
 def test_after_a_change_there_is_one(sdk: Sdk) -> None:
     flag = make_flag("flag", "default")
     before = sdk.features()

@@ -1,0 +1,18 @@
+"""Programs of other packages that tests of ``deploy/`` run: nginx, promtool."""
+
+import os
+import shutil
+
+import pytest
+
+
+def program(name: str) -> str:
+    """The path of a program. Skips the test without it; with FLAGADMIN_PROGRAMS=required, fails it."""
+    # Debian's administrators' programs are in sbin, which may not be in the path of others.
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if found is None:
+        reason = f"{name} is not installed, nothing was tried with it. `make programs` installs it."
+        if os.environ.get("FLAGADMIN_PROGRAMS") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
