@@ -4,7 +4,7 @@ import gzip
 import hashlib
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpResponse
 from django.utils.cache import get_conditional_response
@@ -35,28 +35,32 @@ class OpenApiView(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        document, gzipped, etag = openapi_document()
-        response = get_conditional_response(request, etag=etag)
-        if response is None:
-            response = json_response(request, document, gzipped)
-        response.headers["ETag"], response.headers["Cache-Control"] = etag, "no-cache"
+        document = openapi_document()
+        response = get_conditional_response(request, etag=document.etag) or json_response(request, document)
+        response.headers["ETag"], response.headers["Cache-Control"] = document.etag, "no-cache"
         return response
+
+
+class OpenApiDocument(NamedTuple):
+    body: bytes
+    gzipped: bytes
+    etag: str
 
 
 _building = Lock()
 
 
-def openapi_document() -> tuple[bytes, bytes, str]:
-    """The document, its gzip form and its ETag. Generating it takes a second, so each process does it once."""
+def openapi_document() -> OpenApiDocument:
+    """Generating the document takes a second, so each process does it once."""
     with _building:
         return _openapi_document()
 
 
 @cache
-def _openapi_document() -> tuple[bytes, bytes, str]:
+def _openapi_document() -> OpenApiDocument:
     schema = SchemaGenerator().get_schema(request=None, public=True)
-    document = OpenApiJsonRenderer().render(schema, None, {})
-    return document, gzip.compress(document, mtime=0), f'"{hashlib.sha256(document).hexdigest()[:32]}"'
+    body = OpenApiJsonRenderer().render(schema, None, {})
+    return OpenApiDocument(body, gzip.compress(body, mtime=0), f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
 @extend_schema(exclude=True)

@@ -16,25 +16,25 @@ V = TypeVar("V", bound=Sized)
 
 
 class ByteCache(Generic[K, V]):
-    """Holds values that know their size in bytes. Thread-safe."""
+    """Holds values that know their size in bytes. A value that grows is put again. Thread-safe."""
 
     def __init__(self) -> None:
-        self._values: OrderedDict[K, V] = OrderedDict()
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = Lock()
         self.nbytes = 0
 
     def get(self, key: K) -> V | None:
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
+            if key not in self._values:
+                return None
+            self._values.move_to_end(key)
+            return self._values[key][0]
 
     def put(self, key: K, value: V, *, limit: int) -> None:
         """Adds or replaces a value. The last one stays even if it alone is larger than the limit."""
         with self._lock:
             self._drop(key)
-            self._values[key] = value
-            self.nbytes += value.nbytes
+            self._add(key, value)
             while self.nbytes > limit and len(self._values) > 1:
                 self._drop(next(iter(self._values)))
 
@@ -44,13 +44,21 @@ class ByteCache(Generic[K, V]):
 
     def entries(self) -> list[tuple[K, V]]:
         with self._lock:
-            return list(self._values.items())
+            return [(key, value) for key, (value, _) in self._values.items()]
 
     def clear(self) -> None:
         with self._lock:
-            self._values.clear()
-            self.nbytes = 0
+            for key in list(self._values):
+                self._drop(key)
 
-    def _drop(self, key: K) -> None:
-        if key in self._values:
-            self.nbytes -= self._values.pop(key).nbytes
+    def _add(self, key: K, value: V) -> None:
+        size = value.nbytes
+        self._values[key] = value, size
+        self.nbytes += size
+
+    def _drop(self, key: K) -> V | None:
+        if key not in self._values:
+            return None
+        value, size = self._values.pop(key)
+        self.nbytes -= size
+        return value

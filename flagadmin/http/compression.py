@@ -1,6 +1,7 @@
 """Answers with a stored gzip body for clients that accept it."""
 
 import re
+from typing import Protocol
 
 from django.http import HttpRequest, HttpResponse
 from rest_framework.request import Request
@@ -10,13 +11,22 @@ _GZIP = re.compile(
 )
 
 
-def json_response(request: HttpRequest | Request, body: bytes, gzipped: bytes) -> HttpResponse:
+class Encodings(Protocol):
+    """Both forms of an answer."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def gzipped(self) -> bytes: ...
+
+
+def json_response(request: HttpRequest | Request, answer: Encodings) -> HttpResponse:
     """A JSON response with ``gzipped`` if the client accepts gzip, otherwise with ``body``. Varies by encoding."""
     if accepts_gzip(request):
-        response = HttpResponse(gzipped, content_type="application/json")
+        response = HttpResponse(answer.gzipped, content_type="application/json")
         response["Content-Encoding"] = "gzip"
     else:
-        response = HttpResponse(body, content_type="application/json")
+        response = HttpResponse(answer.body, content_type="application/json")
     response["Vary"] = "Accept-Encoding"
     return response
 

@@ -4,7 +4,7 @@ Strategies and variants have the same order as in the playground's engine, so th
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.db import connections
@@ -21,13 +21,23 @@ SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_
 """
 
 
-def client_features(
+class ClientFlags(NamedTuple):
+    """The active ``flags`` of a project, as configured in an environment, and the ``segments`` they use.
+
+    Flags are in the order of their names, segments in that of their ids; there are none if they are inlined.
+    """
+
+    flags: list[Document]
+    segments: list[Document]
+
+
+def client_flags(
     projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
-) -> tuple[list[Document], list[Document]]:
-    """The active flags of the projects, as configured in the environment, and the segments they use, by id.
+) -> dict[str, ClientFlags]:
+    """What SDKs need of each project. Four SQL statements, whatever the number of flags.
 
     ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
-    support. Four SQL statements, whatever the number of flags.
+    support.
     """
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connections[using].cursor() as cursor:
@@ -36,11 +46,18 @@ def client_features(
         segments = read_segments(cursor, used)
         inlined = segments if inline_segments else None
         cursor.execute(_FLAGS, where)
-        flags = [
-            _flag(row, strategies.get(row[0], []), parents.get(row[0], []), inlined)
-            for row in cursor.fetchall()
-        ]
-    return flags, [segments[segment_id] for segment_id in sorted(segments)]
+        flags: dict[str, list[Document]] = {project: [] for project in where["projects"]}
+        used_by: dict[str, set[int]] = {project: set() for project in flags}
+        for row in cursor.fetchall():
+            flag_id, project = row[0], row[3]
+            its_strategies = strategies.get(flag_id, [])
+            flags[project].append(_flag(row, its_strategies, parents.get(flag_id, []), inlined))
+            if not inline_segments:
+                used_by[project].update(*(strategy["segments"] for strategy in its_strategies))
+    return {
+        project: ClientFlags(found, [segments[segment_id] for segment_id in sorted(used_by[project])])
+        for project, found in flags.items()
+    }
 
 
 def _flag(

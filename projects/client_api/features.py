@@ -1,8 +1,7 @@
 """GET /api/client/features: the flag definitions that SDKs evaluate locally."""
 
-from typing import Any
-
 import orjson
+from django.conf import settings
 from django.http import HttpResponse
 from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
@@ -14,7 +13,7 @@ from flagadmin.http.compression import json_response
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
-from projects.client_api.features_cache import FeaturesQuery, cache, cached_response, etag_of
+from projects.client_api.features_cache import FeaturesQuery, cache, cached_answer, etag_of
 from projects.client_api.spec_header import HEADER, knows_segments
 from projects.client_api.token_scope import read_token_scope, sdk_database
 
@@ -135,8 +134,10 @@ class FeaturesView(ClientView):
         key, etag = etag_of(scope, query, using=using)
         if is_known(request, etag):
             return _with_headers(HttpResponse(status=304), etag)
-        answer = cache.get(key, etag) or cached_response(token_of(request), query, using=using)
-        return _with_headers(json_response(request, answer.body, answer.gzipped), answer.etag)
+        answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+        response = json_response(request, answer)
+        cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+        return _with_headers(response, answer.etag)
 
 
 class FeatureView(ClientView):
@@ -150,12 +151,11 @@ class FeatureView(ClientView):
         using = sdk_database()
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
         key, etag = etag_of(read_token_scope(token_of(request), using=using), query, using=using)
-        answer = cache.get(key, etag) or cached_response(token_of(request), query, using=using)
-        features: list[dict[str, Any]] = orjson.loads(answer.body)["features"]
-        flag = next((flag for flag in features if flag["name"] == name), None)
-        if flag is None:
-            raise NotFound(f"Could not find feature flag {name}")
-        return Response(flag)
+        answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+        for piece in answer.pieces.values():
+            if name in piece.flags:
+                return Response(orjson.loads(piece.flags[name]))
+        raise NotFound(f"Could not find feature flag {name}")
 
 
 def read_query(request: ApiRequest) -> FeaturesQuery:

@@ -1,8 +1,8 @@
-"""Caches serialised /api/client/features responses by token scope, query and revision."""
+"""Caches answers of /api/client/features by token scope, query and revision, and builds them."""
 
-import gzip
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -13,9 +13,12 @@ from django.conf import settings
 from flagadmin.byte_cache import ByteCache
 from flagadmin.db.transactions import consistent_reads
 from groups.models import ApiToken
-from projects.client_api.documents import client_features
+from projects.client_api.features_answer import FeaturesAnswer, Place, flag_chunks, segments_chunk
+from projects.client_api.pieces import Piece, read_pieces
 from projects.client_api.token_scope import TokenScope, read_token_scope
 from projects.models import FlagTag
+
+PieceKey = tuple[str, Place]  # project, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +30,51 @@ class FeaturesQuery:
     tags: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedResponse:
-    key: bytes
-    etag: str
-    body: bytes
-    gzipped: bytes
-
-    @property
-    def nbytes(self) -> int:
-        return len(self.body) + len(self.gzipped)
-
-
-class FeaturesCache:
-    """Keeps the latest response for each cache key, up to a total size in bytes."""
+class FeaturesCache(ByteCache[bytes, FeaturesAnswer]):
+    """The latest answer for each cache key. Pieces count once, however many answers share them."""
 
     def __init__(self) -> None:
-        self._responses: ByteCache[bytes, CachedResponse] = ByteCache()
+        super().__init__()
+        self._uses: Counter[Piece] = Counter()
+        self._latest: dict[PieceKey, Piece] = {}
 
-    @property
-    def nbytes(self) -> int:
-        return self._responses.nbytes
+    def current(self, key: bytes, etag: str) -> FeaturesAnswer | None:
+        answer = self.get(key)
+        return answer if answer is not None and answer.etag == etag else None
 
-    def get(self, key: bytes, etag: str) -> CachedResponse | None:
-        response = self._responses.get(key)
-        return response if response is not None and response.etag == etag else None
+    def recount(self, answer: FeaturesAnswer, *, limit: int) -> None:
+        """Call this when the answer may have made its bytes."""
+        if self.get(answer.key) is answer:
+            self.put(answer.key, answer, limit=limit)
 
-    def put(self, response: CachedResponse, *, limit: int) -> None:
-        self._responses.put(response.key, response, limit=limit)
+    def latest(self, projects: Iterable[str], place: Place) -> dict[str, Piece]:
+        """The latest pieces that answers have of these projects, by project, at whatever revision."""
+        with self._lock:
+            found = {project: self._latest.get((project, place)) for project in projects}
+        return {project: piece for project, piece in found.items() if piece is not None}
 
-    def clear(self) -> None:
-        self._responses.clear()
+    def _add(self, key: bytes, value: FeaturesAnswer) -> None:
+        super()._add(key, value)
+        for project, piece in value.pieces.items():
+            if piece not in self._uses:
+                self.nbytes += piece.nbytes
+            self._uses[piece] += 1
+            known = self._latest.setdefault((project, value.place), piece)
+            if known.revision < piece.revision:
+                self._latest[project, value.place] = piece
+
+    def _drop(self, key: bytes) -> FeaturesAnswer | None:
+        dropped = super()._drop(key)
+        if dropped is None:
+            return None
+        for project, piece in dropped.pieces.items():
+            self._uses[piece] -= 1
+            if not self._uses[piece]:
+                del self._uses[piece]
+                self.nbytes -= piece.nbytes
+                if self._latest.get((project, dropped.place)) is piece:
+                    del self._latest[project, dropped.place]
+        return dropped
 
 
 cache = FeaturesCache()
@@ -73,33 +90,56 @@ def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[byt
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
 
 
-def cached_response(token: ApiToken, query: FeaturesQuery, *, using: str) -> CachedResponse:
-    """A response from the cache, built if necessary. Only one thread of a worker builds at a time."""
-    with _building, consistent_reads(using):
-        scope = read_token_scope(token, using=using)
-        key, etag = etag_of(scope, query, using=using)
-        found = cache.get(key, etag)
-        if found is None:
-            body = _document(scope, query, key, etag, using=using)
-            found = CachedResponse(key, etag, body, gzip.compress(body, 6, mtime=0))
-            cache.put(found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
-    return found
+def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> FeaturesAnswer:
+    """An answer from the cache, built if necessary. Only one thread of a worker builds at a time."""
+    with _building:
+        with consistent_reads(using):
+            scope = read_token_scope(token, using=using)
+            key, etag = etag_of(scope, query, using=using)
+            found = cache.current(key, etag)
+            if found is not None:
+                return found
+            pieces = _pieces(scope, query, using=using)
+            matches = _filter(query, using=using)
+        answer = _answer(scope, query, key, etag, pieces, matches)
+        cache.put(key, answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+        return answer
 
 
-def _document(scope: TokenScope, query: FeaturesQuery, key: bytes, etag: str, *, using: str) -> bytes:
-    flags, segments = client_features(
-        scope.projects, scope.environment, inline_segments=not query.knows_segments, using=using
-    )
-    matches = _filter(query, using=using)
-    document: dict[str, Any] = {
-        "version": 2,
-        "features": [flag for flag in flags if matches(flag["name"])],
-        "query": _query(scope, query),
+def _pieces(scope: TokenScope, query: FeaturesQuery, *, using: str) -> dict[str, Piece]:
+    """The pieces of a scope, in the order of its projects: those of which there are none yet are read."""
+    inline_segments = not query.knows_segments
+    known = cache.latest(scope.projects, Place(scope.environment, inline_segments))
+    changed = {
+        project: revision
+        for project, revision in scope.revisions.items()
+        if project not in known or known[project].revision != revision
     }
-    if query.knows_segments:
-        document["segments"] = segments
-    document["meta"] = {"revisionId": scope.revision, "etag": etag, "queryHash": key[:4].hex()}
-    return orjson.dumps(document)
+    read = read_pieces(
+        changed, scope.environment, inline_segments=inline_segments, earlier=known, using=using
+    )
+    return {project: read.get(project) or known[project] for project in scope.projects}
+
+
+def _answer(
+    scope: TokenScope,
+    query: FeaturesQuery,
+    key: bytes,
+    etag: str,
+    pieces: dict[str, Piece],
+    matches: Callable[[str], bool],
+) -> FeaturesAnswer:
+    earlier = cache.get(key)
+    return FeaturesAnswer(
+        key,
+        etag,
+        Place(scope.environment, not query.knows_segments),
+        pieces,
+        flags=flag_chunks(pieces, matches, earlier),
+        segments=segments_chunk(pieces, earlier) if query.knows_segments else None,
+        query=orjson.dumps(_query(scope, query)),
+        meta=orjson.dumps({"revisionId": scope.revision, "etag": etag, "queryHash": key[:4].hex()}),
+    )
 
 
 def _query(scope: TokenScope, query: FeaturesQuery) -> dict[str, Any]:

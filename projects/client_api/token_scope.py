@@ -11,21 +11,31 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from groups.models import ApiToken
 
 _ALL = """
-SELECT coalesce(sum(revision), 0), coalesce(array_agg(project_id ORDER BY project_id COLLATE "C"), '{}')
-  FROM projects_projectrevision
+SELECT project_id, revision FROM projects_projectrevision ORDER BY project_id COLLATE "C"
 """
 _OF_SCOPES = """
-SELECT coalesce(sum(r.revision), 0), coalesce(array_agg(r.project_id ORDER BY r.project_id COLLATE "C"), '{}')
-  FROM projects_projectrevision r JOIN groups_apitokenproject t USING (project_id) WHERE t.token_id = %s
+SELECT project_id, revision
+  FROM projects_projectrevision JOIN groups_apitokenproject t USING (project_id)
+ WHERE t.token_id = %s
+ ORDER BY project_id COLLATE "C"
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
+    """``revisions`` by project, in the order of the projects' ids (code points)."""
+
     environment: str
-    projects: tuple[str, ...]
+    revisions: dict[str, int]
     all_projects: bool
-    revision: int
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        return tuple(self.revisions)
+
+    @property
+    def revision(self) -> int:
+        return sum(self.revisions.values())
 
 
 def sdk_database() -> str:
@@ -37,5 +47,4 @@ def read_token_scope(token: ApiToken, *, using: str) -> TokenScope:
     """Reads the projects, environment and revision of a token in one SQL statement."""
     with connections[using].cursor() as cursor:
         cursor.execute(_ALL if token.all_projects else _OF_SCOPES, None if token.all_projects else [token.pk])
-        revision, projects = cursor.fetchone()
-    return TokenScope(str(token.environment_id), tuple(projects), token.all_projects, int(revision))
+        return TokenScope(str(token.environment_id), dict(cursor.fetchall()), token.all_projects)

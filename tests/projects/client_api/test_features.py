@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from projects.client_api.features_cache import CachedResponse, FeaturesCache
 from projects.models import Dependency, Flag, FlagEnvironment, FlagTag, Segment
 from tests.support.cast import client, make_project, make_token
 from tests.support.flags import make_flag
@@ -300,17 +299,6 @@ def test_an_expired_key_is_refused(db: None) -> None:
 def test_what_is_not_offered(sdk: Sdk, path: str) -> None:
     answer = sdk.api.get(f"/api/client/{path}")
     assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
-
-
-def test_the_cache_is_bounded_in_bytes() -> None:
-    cache = FeaturesCache()
-    for number in range(10):
-        cache.put(CachedResponse(bytes([number]), '"e"', b"x" * 100, b""), limit=350)
-    assert cache.nbytes == 300
-    assert cache.get(b"\x00", '"e"') is None
-    assert cache.get(b"\x09", '"e"') is not None
-    cache.put(CachedResponse(b"\x09", '"f"', b"x" * 50, b""), limit=350)
-    assert (cache.nbytes, cache.get(b"\x09", '"e"')) == (250, None)
 
 
 def test_flags_come_in_code_point_order(sdk: Sdk) -> None:

@@ -1,0 +1,220 @@
+"""Answers spliced from pieces are, after every change, the bytes of one serialised as a whole."""
+
+import gzip
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from groups.models import ApiToken
+from projects.client_api import chunks, features_cache
+from projects.client_api.features_answer import FeaturesAnswer, Place
+from projects.client_api.features_cache import FeaturesCache, FeaturesQuery, cache, cached_answer
+from projects.client_api.pieces import Piece
+from projects.models import Flag, FlagEnvironment, Segment, Strategy
+from tests.support.cast import make_project, make_token
+from tests.support.flags import add_strategy, make_flag, switch_on
+from tests.support.plain_features import plain_features
+
+pytestmark = pytest.mark.django_db
+PROJECTS = ("default", "one", "two")
+ALL = FeaturesQuery(knows_segments=True)
+OLD = FeaturesQuery(knows_segments=False)
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(chunks, "SIZE", 1_000)
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def tokens(db: None) -> list[ApiToken]:
+    """Of all projects and of one; the names of the projects' flags interleave."""
+    for project in PROJECTS[1:]:
+        make_project(project)
+    segment = Segment.objects.create(name="a segment", constraints=[])
+    for number in range(60):
+        segments = [segment] if number % 20 == 0 else []
+        make_flag(f"flag-{number:02}", PROJECTS[number % 3], strategies=[{"segments": segments}])
+    made = ({"projects": None}, {"projects": ["one"]})
+    for scope in made:
+        make_token("backend", environment="development", **scope)
+    return list(ApiToken.objects.order_by("pk"))
+
+
+def answer(token: ApiToken, query: FeaturesQuery = ALL) -> FeaturesAnswer:
+    return cached_answer(token, query, using="default")
+
+
+def any_flag(rng: random.Random) -> Flag:
+    return rng.choice(list(Flag.objects.filter(archived_at=None).order_by("name")))
+
+
+def switch(rng: random.Random) -> None:
+    switch_on(any_flag(rng))
+
+
+def make_long(rng: random.Random) -> None:
+    Flag.objects.filter(pk=any_flag(rng).pk).update(description="d" * rng.choice([0, 10, 2_000]))
+
+
+def create(rng: random.Random) -> None:
+    make_flag(f"flag-{rng.randrange(60):02}{rng.choice('abü')}{Flag.objects.count()}", rng.choice(PROJECTS))
+
+
+def archive(rng: random.Random) -> None:
+    Flag.objects.filter(pk=any_flag(rng).pk).update(archived_at=timezone.now())
+
+
+def move(rng: random.Random) -> None:
+    Flag.objects.filter(pk=any_flag(rng).pk).update(project=rng.choice(PROJECTS))
+
+
+def use_segment(rng: random.Random) -> None:
+    segment = Segment.objects.create(name=f"s{Segment.objects.count()}", constraints=[])
+    add_strategy(any_flag(rng), disabled=rng.random() < 0.5, segments=[segment])
+
+
+def rename_segment(rng: random.Random) -> None:
+    Segment.objects.filter(name="a segment").update(constraints=[{"contextName": str(rng.random())}])
+
+
+def drop_strategies(rng: random.Random) -> None:
+    Strategy.objects.filter(flag__project=rng.choice(PROJECTS), flag__name__endswith="3").delete()
+
+
+def switch_a_project(rng: random.Random) -> None:
+    flags = FlagEnvironment.objects.filter(flag__project=rng.choice(PROJECTS), environment="development")
+    flags.update(enabled=rng.random() < 0.5)
+
+
+CHANGES: list[Callable[[random.Random], None]] = [
+    switch,
+    make_long,
+    create,
+    archive,
+    move,
+    use_segment,
+    rename_segment,
+    drop_strategies,
+    switch_a_project,
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_every_change_as_serialised_as_a_whole(tokens: list[ApiToken], seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(12):
+        for change in rng.choices(CHANGES, k=rng.choice([1, 1, 3])):
+            change(rng)
+        for token in rng.sample(tokens, 2):
+            for query in (ALL, OLD):
+                found = answer(token, query)
+                assert found.body == plain_features(token, query)
+                assert gzip.decompress(found.gzipped) == found.body
+    spliced = {token.pk: answer(token).gzipped for token in tokens}
+    cache.clear()
+    assert {token.pk: answer(token).gzipped for token in tokens} == spliced  # another worker's
+
+
+def test_filters_after_a_change(tokens: list[ApiToken]) -> None:
+    query = FeaturesQuery(knows_segments=True, name_prefix="flag-1")
+    answer(tokens[0], query)
+    switch_on(Flag.objects.get(name="flag-12"))
+    switch_on(Flag.objects.get(name="flag-22"))
+    spliced = answer(tokens[0], query).body
+    cache.clear()
+    assert spliced == answer(tokens[0], query).body
+    assert spliced.count(b'"enabled":true') == 1
+
+
+def test_no_flags(db: None) -> None:
+    make_token("backend", environment="development")
+    [token] = ApiToken.objects.all()
+    assert answer(token).body == plain_features(token, ALL)
+    assert gzip.decompress(answer(token).gzipped) == answer(token).body
+
+
+def test_a_switch_reads_one_project_and_compresses_one_chunk(
+    tokens: list[ApiToken], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = answer(tokens[0])
+    _ = before.gzipped
+    read = watched(monkeypatch, features_cache, "read_pieces")
+    compressed = watched(monkeypatch, chunks, "deflated")
+    switch_on(Flag.objects.get(name="flag-31"))
+    after = answer(tokens[0])
+    assert compressed == []  # nobody has asked for gzip yet
+    _ = after.gzipped
+    assert [list(arguments[0]) for arguments in read] == [["one"]]
+    flags = [arguments[0] for arguments in compressed if b'"flag-' in arguments[0]]
+    assert len(flags) == 1
+    assert b'"flag-31"' in flags[0]
+    assert answer(tokens[1]).pieces["one"] is after.pieces["one"]
+    assert len(read) == 2  # no project, for the other token
+    same = [
+        name for name, text in after.pieces["one"].flags.items() if text is before.pieces["one"].flags[name]
+    ]
+    assert len(same) == 19
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[tuple[Any, ...]]:
+    """The arguments of every call of a function from now on."""
+    calls: list[tuple[Any, ...]] = []
+    real = getattr(module, name)
+
+    def watching(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, watching)
+    return calls
+
+
+def made(key: bytes, piece: Piece, etag: str = '"e"') -> FeaturesAnswer:
+    place = Place("development", inline_segments=False)
+    return FeaturesAnswer(
+        key, etag, place, {"default": piece}, flags=[], segments=None, query=b"{}", meta=b"{}"
+    )
+
+
+def test_the_cache_is_bounded_in_bytes() -> None:
+    bounded = FeaturesCache()
+    for number in range(10):
+        bounded.put(bytes([number]), made(bytes([number]), Piece(number, {}, {}, 1_000)), limit=3_500)
+    assert bounded.nbytes == 3 * 1_100
+    assert bounded.current(b"\x00", '"e"') is None
+    assert bounded.current(b"\x09", '"e"') is not None
+    assert bounded.current(b"\x09", '"f"') is None
+    bounded.clear()
+    assert bounded.nbytes == 0
+
+
+def test_a_piece_counts_once() -> None:
+    bounded = FeaturesCache()
+    older, newer = Piece(1, {}, {}, 1_000), Piece(2, {}, {}, 500)
+    place = Place("development", inline_segments=False)
+    for key in (b"1", b"2"):
+        bounded.put(key, made(key, older), limit=9_000)
+    assert bounded.nbytes == 1_000 + 2 * 100
+    bounded.put(b"1", made(b"1", newer), limit=9_000)
+    assert bounded.nbytes == 1_500 + 2 * 100
+    assert bounded.latest(["default"], place) == {"default": newer}
+    bounded.put(b"2", made(b"2", newer), limit=9_000)
+    assert bounded.nbytes == 500 + 2 * 100
+
+
+def test_bytes_made_later_count() -> None:
+    bounded = FeaturesCache()
+    one = made(b"1", Piece(1, {}, {}, 1_000))
+    bounded.put(b"1", one, limit=9_000)
+    size = len(one.body)
+    bounded.recount(one, limit=9_000)
+    assert bounded.nbytes == 1_100 + size
+    bounded.recount(made(b"1", Piece(1, {}, {}, 1_000)), limit=9_000)  # no longer the cached one
+    assert bounded.get(b"1") is one
