@@ -104,17 +104,20 @@ def note_uses(secrets: Iterable[str]) -> None:
 
     Unknown and expired tokens are skipped. Locked ones are skipped too, so that the statement never waits.
     """
-    hashes = sorted({hash_secret(secret) for secret in secrets})
-    if not hashes:
-        return
+    if hashes := sorted({hash_secret(secret) for secret in secrets}):
+        _note_unlocked(Q(secret_hash__in=hashes))
+
+
+def note_uses_of_ids(ids: Iterable[int]) -> None:
+    """Updates the last-used time of the tokens with these ids, as `note_uses` does."""
+    _note_unlocked(Q(pk__in=sorted(ids)))
+
+
+def _note_unlocked(these: Q) -> None:
     now = timezone.now()
-    valid = ApiToken.objects.filter(
-        _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now), secret_hash__in=hashes
-    )
-    _note(
-        ApiToken.objects.filter(pk__in=valid.select_for_update(skip_locked=True).order_by("pk").values("pk")),
-        now,
-    )
+    valid = ApiToken.objects.filter(these, _not_noted(now), Q(expires_at=None) | Q(expires_at__gt=now))
+    unlocked = valid.select_for_update(skip_locked=True).order_by("pk").values("pk")
+    _note(ApiToken.objects.filter(pk__in=unlocked), now)
 
 
 def _note(tokens: QuerySet[ApiToken], now: datetime) -> None:

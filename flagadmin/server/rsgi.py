@@ -1,13 +1,15 @@
 """The RSGI application for Granian: an event loop receives requests, threads run the WSGI application.
 
 A request takes a thread only from the arrival of its whole body until its response is complete, so a client
-that sends or reads slowly blocks no other.
+that sends or reads slowly blocks no other. The paths in `loop_routes` are answered without a thread.
 """
 
 import asyncio
+import logging
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -18,11 +20,17 @@ from django.db import connections
 from flagadmin.errors import AppError, AuthenticationRequired
 from flagadmin.http.error_responses import as_app_error, is_api_path, logged_record
 from flagadmin.http.middleware import REFUSED
+from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
 from flagadmin.server.body_receiver import BodyReceiver
+from flagadmin.server.loop_routes import Ready
 from flagadmin.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
 from groups.authentication import check_known
+
+log = logging.getLogger("flagadmin.server")
+
+TASK_RESTART = 1.0  # seconds
 
 
 class Application:
@@ -34,11 +42,25 @@ class Application:
         # A separate pool, so that many anonymous requests do not delay authenticated ones.
         self.authentication_threads = ThreadPoolExecutor(2, thread_name_prefix="known")
         self.running_requests = 0
+        self.stopping = asyncio.Event()
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        processes.set_stop_handler(_stopping_by_signal(), lambda: self.running_requests > 0)
+        self.tasks = [loop.create_task(_repeated(task)) for task in loop_routes.tasks]
+        stop_granian = _stopping_by_signal()
+
+        def stop() -> None:  # called by another thread
+            stop_granian()
+            with suppress(RuntimeError):  # the loop has already been closed
+                loop.call_soon_threadsafe(self._stop)
+
+        processes.set_stop_handler(stop, lambda: self.running_requests > 0)
         self._look_for_listener()
+
+    def _stop(self) -> None:
+        self.stopping.set()
+        for task in self.tasks:
+            task.cancel()
 
     def _look_for_listener(self) -> None:
         """Retries, because Granian starts listening only after ``__rsgi_init__``."""
@@ -48,6 +70,8 @@ class Application:
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         headers = scope.headers
         if "content-length" not in headers and "transfer-encoding" not in headers:
+            if scope.method == "GET":
+                return await self.answer_get(scope, protocol)
             return await self.answer(scope, protocol, b"")
         try:
             async with self.body_receiver.receive(scope, protocol) as body:
@@ -60,20 +84,53 @@ class Application:
         except EOFError:
             protocol.response_empty(400, [])  # the client has disconnected
 
+    async def answer_get(self, scope: Any, protocol: Any) -> None:
+        """Answers a GET request without a body: in the loop if possible."""
+        path = scope.path
+        if shortcut := loop_routes.shortcuts.get(path):
+            if ready := shortcut.answer(scope):
+                _send(protocol, ready)
+            else:
+                await self.answer(scope, protocol, b"", learn=shortcut.learn(scope))
+        elif handler := loop_routes.streams.get(path):
+            await self.stream(handler, scope, protocol)
+        else:
+            await self.answer(scope, protocol, b"")
+
+    async def stream(self, handler: loop_routes.StreamHandler, scope: Any, protocol: Any) -> None:
+        async def ordinary() -> None:
+            await self.answer(scope, protocol, b"")
+
+        request = loop_routes.StreamRequest(scope, protocol, self.stopping, ordinary)
+        self.running_requests += 1
+        try:
+            # A task, because what Granian runs this coroutine in is none: asyncio.timeout() needs one.
+            await self.loop.create_task(handler(request))
+        finally:
+            self.running_requests -= 1
+
     async def check_known(self, scope: Any) -> None:
         if "authorization" not in scope.headers and "cookie" not in scope.headers:
             raise AuthenticationRequired  # without a database query
         await self.loop.run_in_executor(self.authentication_threads, _check_known, environ_of(scope, b""))
 
     async def answer(
-        self, scope: Any, protocol: Any, body: bytes, *, refused: AppError | None = None
+        self,
+        scope: Any,
+        protocol: Any,
+        body: bytes,
+        *,
+        refused: AppError | None = None,
+        learn: loop_routes.Learn | None = None,
     ) -> None:
         environ = environ_of(scope, body) | ({REFUSED: refused} if refused else {})
         self.running_requests += 1
         try:
-            await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
+            answered = await self.loop.run_in_executor(self.threads, _answer, environ, protocol)
         finally:
             self.running_requests -= 1
+        if learn:
+            learn(*answered)
 
 
 def _stopping_by_signal() -> Any:
@@ -93,8 +150,8 @@ def _check_known(environ: dict[str, Any]) -> None:
         connections.close_all()
 
 
-def _answer(environ: dict[str, Any], protocol: Any) -> None:
-    """Runs the WSGI application, in a thread."""
+def _answer(environ: dict[str, Any], protocol: Any) -> tuple[Ready, Any]:
+    """Runs the WSGI application, in a thread. Returns what was sent, and Django's response."""
     begun: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
@@ -104,9 +161,25 @@ def _answer(environ: dict[str, Any], protocol: Any) -> None:
     if REFUSED in environ:
         begun[1].append(("connection", "close"))  # the body is not received
     try:
-        protocol.response_bytes(*begun, b"".join(response))
+        ready = Ready(begun[0], begun[1], b"".join(response))
+        _send(protocol, ready)
     finally:
         response.close()
+    return ready, response
+
+
+def _send(protocol: Any, ready: Ready) -> None:
+    protocol.response_bytes(ready.status, ready.headers, ready.body)
+
+
+async def _repeated(task: loop_routes.LoopTask) -> None:
+    """Runs a task until it ends by itself."""
+    while True:
+        try:
+            return await task()
+        except Exception:
+            log.exception("A task of the event loop failed")
+            await asyncio.sleep(TASK_RESTART)
 
 
 def _refuse(protocol: Any, error: AppError) -> None:

@@ -2,8 +2,11 @@
 
 from datetime import datetime
 
+import pgtrigger
 from django.db import models
 from django.db.models import Q
+
+from flagadmin.db.notifications import notify_trigger
 
 
 class ApiToken(models.Model):
@@ -55,6 +58,13 @@ class ApiToken(models.Model):
                 name="api_token_sdk_has_environment",
             ),
         ]
+        # Not for seen_at, which is written all the time.
+        triggers = [
+            notify_trigger(
+                pgtrigger.Delete
+                | pgtrigger.UpdateOf("kind", "secret_hash", "environment_id", "all_projects", "expires_at")
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -69,6 +79,7 @@ class ApiTokenProject(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["token", "project"], name="api_token_project_once")]
+        triggers = [notify_trigger(pgtrigger.Insert | pgtrigger.Update | pgtrigger.Delete)]
 
     def __str__(self) -> str:
         return f"{self.token} for {self.project_id}"

@@ -1,9 +1,11 @@
 """Models of projects and environments, and of the revision of each project."""
 
+import pgtrigger
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from flagadmin.db.notifications import notify_trigger
 from projects.applications.usage_triggers import environment_usage_triggers
 from projects.revision import outside_triggers, project_triggers
 
@@ -90,7 +92,10 @@ class ProjectRevision(models.Model):
         indexes = [
             models.Index(fields=["project_id"], include=["revision"], name="project_revision_covering")
         ]
-        triggers = outside_triggers()
+        triggers = [
+            *outside_triggers(),
+            notify_trigger(pgtrigger.Insert | pgtrigger.Update | pgtrigger.Delete),
+        ]
 
     def __str__(self) -> str:
         return f"{self.project_id} at {self.revision}"

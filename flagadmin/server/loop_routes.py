@@ -1,0 +1,81 @@
+"""Paths that a worker's event loop answers without a thread, and tasks that run in it.
+
+Apps register theirs in `AppConfig.ready`:
+
+loop_routes.add_shortcut("/healthz", HealthShortcut())
+loop_routes.add_stream("/api/client/streaming", stream)
+loop_routes.run_in_loop(watcher.run)
+
+Only requests without a body get here; everything else is answered by Django. Nothing here may block: one loop
+serves all connections of a worker.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+Headers = list[tuple[str, str]]
+
+
+class Ready(NamedTuple):
+    """A complete response."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+Learn = Callable[[Ready, Any], None]
+
+
+class Shortcut(Protocol):
+    """Answers a path from memory. Both methods run in the loop and must not raise."""
+
+    def answer(self, scope: Any) -> Ready | None:
+        """The response to this RSGI request, or None if it is not certain: then Django answers."""
+
+    def learn(self, scope: Any) -> Learn | None:
+        """Called before Django answers. The result is called afterwards, in the loop, with what Django answered:
+        the response as sent, and Django's own response object."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """``scope`` and ``protocol`` are Granian's (RSGI).
+
+    ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ordinary``
+    lets Django answer instead, as if no handler were registered; it must be awaited before any response begins.
+    """
+
+    scope: Any
+    protocol: Any
+    stopping: asyncio.Event
+    ordinary: Callable[[], Awaitable[None]]
+
+
+StreamHandler = Callable[[StreamRequest], Coroutine[Any, Any, None]]
+LoopTask = Callable[[], Coroutine[Any, Any, None]]
+
+shortcuts: dict[str, Shortcut] = {}
+streams: dict[str, StreamHandler] = {}
+tasks: list[LoopTask] = []
+
+
+def add_shortcut(path: str, shortcut: Shortcut) -> None:
+    """Registers what answers GET requests for exactly this path."""
+    shortcuts[path] = shortcut
+
+
+def add_stream(path: str, handler: StreamHandler) -> None:
+    """Registers a handler for GET requests for exactly this path. It runs as an asyncio task of its own."""
+    streams[path] = handler
+
+
+def run_in_loop(task: LoopTask) -> None:
+    """Registers a task that starts with each worker's loop and is cancelled when the worker stops.
+
+    If it raises, that is logged and it is started again after a second.
+    """
+    if task not in tasks:
+        tasks.append(task)

@@ -1,0 +1,77 @@
+"""What decides whether an SDK answer is still right: the revisions of projects and the tokens in use."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from flagadmin.db.async_connections import Connection
+
+_REVISIONS = "SELECT project_id, revision FROM projects_projectrevision"
+_TOKENS = """
+SELECT id, kind, environment_id, all_projects, secret_hash, expires_at FROM groups_apitoken WHERE id = ANY(%s)
+"""
+_SCOPES = "SELECT token_id, id, project_id FROM groups_apitokenproject WHERE token_id = ANY(%s) ORDER BY id"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenState:
+    """A stored token. ``scopes`` are (row id, project id); a scope that is taken away and given again has a new id."""
+
+    kind: str
+    environment: str | None
+    all_projects: bool
+    secret_hash: str
+    expires_at: datetime | None
+    scopes: tuple[tuple[int, str], ...]
+
+    def has_expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """``revisions`` by project id; ``tokens`` in use by id, None if it no longer exists.
+
+    A token that is missing from ``tokens`` has not been read yet.
+    """
+
+    revisions: Mapping[str, int]
+    tokens: Mapping[int, TokenState | None]
+
+    def revisions_of(self, token: TokenState) -> tuple[tuple[str, int], ...]:
+        """(project id, revision) of the projects that the token can read, ordered by project."""
+        if token.all_projects:
+            return tuple(sorted(self.revisions.items()))
+        known = ((project, self.revisions.get(project)) for _, project in token.scopes)
+        return tuple(sorted((project, revision) for project, revision in known if revision is not None))
+
+
+def changed_projects(before: State, after: State) -> frozenset[str]:
+    """The ids of projects that are new, gone or have another revision."""
+    return frozenset(project for project, _ in before.revisions.items() ^ after.revisions.items())
+
+
+async def read_state(primary: Connection, sdk: Connection, tokens: Collection[int]) -> State:
+    """Reads the state as ordinary requests see it.
+
+    Tokens are read from the primary database; their scopes and revisions from the one that SDK answers are
+    made from (``sdk``), which may be a replica.
+    """
+    rows = await (await sdk.execute(_REVISIONS)).fetchall()
+    revisions: dict[str, int] = dict(rows)
+    found = await _read_tokens(primary, sdk, tokens) if tokens else {}
+    return State(revisions, {token: found.get(token) for token in tokens})
+
+
+async def _read_tokens(
+    primary: Connection, sdk: Connection, tokens: Iterable[int]
+) -> dict[int, TokenState | None]:
+    ids = list(tokens)
+    scopes: dict[int, list[tuple[int, str]]] = {}
+    for token, row, project in await (await sdk.execute(_SCOPES, [ids])).fetchall():
+        scopes.setdefault(token, []).append((row, project))
+    rows = await (await primary.execute(_TOKENS, [ids])).fetchall()
+    return {
+        token: TokenState(kind, environment, all_projects, secret_hash, expires, tuple(scopes.get(token, ())))
+        for token, kind, environment, all_projects, secret_hash, expires in rows
+    }

@@ -1,0 +1,153 @@
+"""Keeps, in each worker's event loop, what is needed to know that an answer is still right.
+
+Woken by the database's notifications, and otherwise twice a second, `Watcher` reads the revisions of all projects
+and the tokens in use. `state` is None unless the latest read began less than SURE_SECONDS ago. So whatever
+compares with it refuses a revoked token and shows a change within that time, even if notifications are lost.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
+
+from flagadmin.db.async_connections import Connection, connect
+from flagadmin.db.notifications import CHANNEL
+from groups.tokens import note_uses_of_ids
+from projects.client_api.token_scope import sdk_database
+from projects.watcher.state import State, read_state
+
+log = logging.getLogger("flagadmin.watcher")
+
+NAME = "flagadmin watcher"  # the connection's application_name
+SURE_SECONDS = 1.0
+PAUSE = 0.4  # seconds between reads without a notification
+BREATHER = 0.02  # seconds between reads at least: a script may change a hundred flags a second
+READ_TIMEOUT = 2.0
+RECONNECT = (0.1, 2.0)  # seconds: the first pause, doubled up to the last
+NOTE_USES = 60.0  # seconds between updates of the tokens' last-used times
+TOKEN_IDLE = 600.0  # seconds after which an unused token is no longer read
+MAX_TOKENS = 2_000
+
+Subscriber = Callable[[State | None, State], object]
+
+
+class Watcher:
+    """One for each worker. All methods are called in its event loop."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._read_at = float("-inf")  # when the latest successful read began, on the monotonic clock
+        self._used: dict[int, float] = {}  # tokens in use, and when last
+        self._noted_at = time.monotonic()
+        self._subscribers: list[Subscriber] = []
+
+    @property
+    def state(self) -> State | None:
+        """The state of at most SURE_SECONDS ago, or None if nothing is certain.
+
+        The same object as long as nothing changes.
+        """
+        return self._state if time.monotonic() - self._read_at < SURE_SECONDS else None
+
+    def use(self, token: int) -> bool:
+        """Keeps a token in ``state.tokens`` for the next ten minutes, from the next read on.
+
+        Its last-used time will be updated. Returns False if too many tokens are in use.
+        """
+        if token not in self._used and len(self._used) >= MAX_TOKENS:
+            return False
+        self._used[token] = time.monotonic()
+        return True
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Calls ``subscriber(before, after)`` in the loop after each read that found something changed.
+
+        ``before`` is None the first time. Nothing is lost while the database is away: what changed meanwhile
+        comes with the next read.
+        """
+        self._subscribers.append(subscriber)
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.remove(subscriber)
+
+    async def run(self) -> None:
+        """Watches until it is cancelled. Reconnects by itself."""
+        pause = RECONNECT[0]
+        while True:
+            try:
+                async with _connected() as (primary, sdk):
+                    await self.read(primary, sdk)
+                    pause = RECONNECT[0]
+                    while True:
+                        await _wait_for_notification(primary)
+                        await self.read(primary, sdk)
+                        await self._note_uses()
+            except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
+                if pause == RECONNECT[0]:
+                    log.warning("Changes are not watched: %s", str(error).strip() or type(error).__name__)
+            finally:
+                self._read_at = float("-inf")
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
+            pause = min(pause * 2, RECONNECT[1])
+
+    async def read(self, primary: Connection, sdk: Connection) -> None:
+        """Reads the state once, and tells the subscribers if it has changed."""
+        began = time.monotonic()
+        async with asyncio.timeout(READ_TIMEOUT):
+            state = await read_state(primary, sdk, list(self._used))
+        before, self._read_at = self._state, began
+        if state == before:
+            return
+        self._state = state
+        for subscriber in list(self._subscribers):
+            try:
+                subscriber(before, state)
+            except Exception:
+                log.exception("A subscriber failed")
+
+    async def _note_uses(self) -> None:
+        """Once a minute: writes when tokens were last used, and forgets those that no longer are."""
+        now = time.monotonic()
+        if now - self._noted_at < NOTE_USES:
+            return
+        used = [token for token, then in self._used.items() if then >= self._noted_at]
+        self._used = {token: then for token, then in self._used.items() if now - then < TOKEN_IDLE}
+        self._noted_at = now
+        if used:
+            await asyncio.to_thread(_write_uses, used)
+
+
+def _write_uses(tokens: list[int]) -> None:
+    try:
+        with transaction.atomic():
+            note_uses_of_ids(tokens)
+    except DatabaseError:
+        log.exception("Last-used times of tokens are not written")
+    finally:
+        connections.close_all()  # this thread's: it goes back to the pool
+
+
+@asynccontextmanager
+async def _connected() -> AsyncIterator[tuple[Connection, Connection]]:
+    """Connections to the primary database, which listens, and to the one for SDK answers, maybe the same."""
+    async with await connect(DEFAULT_DB_ALIAS, NAME) as primary:
+        await primary.execute(f"LISTEN {CHANNEL}")
+        if (alias := sdk_database()) == DEFAULT_DB_ALIAS:
+            yield primary, primary
+        else:
+            async with await connect(alias, NAME) as sdk:
+                yield primary, sdk
+
+
+async def _wait_for_notification(primary: Connection) -> None:
+    await asyncio.sleep(BREATHER)
+    async for _ in primary.notifies(timeout=PAUSE, stop_after=1):
+        pass
+
+
+watcher = Watcher()

@@ -1,0 +1,161 @@
+"""What the event loop answers itself: shortcuts, streams, and tasks beside the requests."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from flagadmin.server import loop_routes, rsgi
+from flagadmin.server.loop_routes import Learn, Ready, StreamRequest
+
+
+class Protocol:
+    """Granian's protocol object: keeps what was answered."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def response_bytes(self, *answer: Any) -> None:
+        self.sent.append(answer)
+
+
+class Remembering:
+    """Answers what Django answered before."""
+
+    def __init__(self) -> None:
+        self.known: Ready | None = None
+
+    def answer(self, scope: Any) -> Ready | None:
+        return self.known
+
+    def learn(self, scope: Any) -> Learn | None:
+        def learn(sent: Ready, response: Any) -> None:
+            self.known = sent
+            self.response = response
+
+        return learn
+
+
+@pytest.fixture(autouse=True)
+def routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, empty in (("shortcuts", {}), ("streams", {}), ("tasks", [])):
+        monkeypatch.setattr(loop_routes, name, empty)
+    monkeypatch.setattr(rsgi.processes, "set_stop_handler", lambda stop, is_busy: None)
+    monkeypatch.setattr(rsgi, "_stopping_by_signal", lambda: lambda: None)
+    monkeypatch.setattr(rsgi, "drop_stalled_readers", lambda: True)
+
+
+@pytest.fixture
+def application() -> Iterator[rsgi.Application]:
+    made = rsgi.Application()
+    yield made
+    made.threads.shutdown()
+
+
+def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """In a thread of its own: this one may have the loop of a browser's tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(work())).result()
+
+
+def ask(application: rsgi.Application, *requests: tuple[str, str]) -> list[list[Any]]:
+    """What each request (method, path) was answered."""
+
+    async def work() -> list[list[Any]]:
+        application.__rsgi_init__(asyncio.get_running_loop())
+        answered = []
+        for method, path in requests:
+            protocol = Protocol()
+            await application.__rsgi__(scope(method, path), protocol)
+            answered.append(protocol.sent)
+        return answered
+
+    return run(work)
+
+
+def scope(method: str, path: str) -> Any:
+    return SimpleNamespace(
+        method=method,
+        path=path,
+        query_string="",
+        http_version="1.1",
+        server="127.0.0.1:80",
+        client="127.0.0.1:5000",
+        scheme="http",
+        headers={"host": "localhost"},
+    )
+
+
+def test_a_shortcut_learns_what_django_answered(application: rsgi.Application) -> None:
+    shortcut = Remembering()
+    loop_routes.add_shortcut("/healthz", shortcut)
+    first, second = ask(application, ("GET", "/healthz"), ("GET", "/healthz"))
+    assert first[0][0] == 200
+    assert first == second
+    assert shortcut.response.status_code == 200
+    assert shortcut.known
+    assert shortcut.known.body == shortcut.response.content
+
+
+def test_other_methods_and_paths_are_djangos(application: rsgi.Application) -> None:
+    shortcut = Remembering()
+    shortcut.known = Ready(200, [], b"from memory")
+    loop_routes.add_shortcut("/healthz", shortcut)
+    head, options, longer, own = ask(
+        application, ("HEAD", "/healthz"), ("OPTIONS", "/healthz"), ("GET", "/healthz/"), ("GET", "/healthz")
+    )
+    assert (head[0][0], options[0][0], longer[0][0]) == (200, 405, 404)
+    assert own == [(200, [], b"from memory")]
+
+
+def test_a_stream_runs_as_a_task_and_is_told_of_the_stop(application: rsgi.Application) -> None:
+    seen = []
+
+    async def stream(request: StreamRequest) -> None:
+        async with asyncio.timeout(30):
+            application._stop()
+            await request.stopping.wait()
+        seen.append(application.running_requests)
+        request.protocol.response_bytes(200, [], b"over")
+
+    loop_routes.add_stream("/stream", stream)
+    assert ask(application, ("GET", "/stream")) == [[(200, [], b"over")]]
+    assert (seen, application.running_requests) == ([1], 0)
+
+
+def test_a_stream_can_leave_the_answer_to_django(application: rsgi.Application) -> None:
+    async def stream(request: StreamRequest) -> None:
+        await request.ordinary()
+
+    loop_routes.add_stream("/healthz", stream)
+    assert ask(application, ("GET", "/healthz"))[0][0][0] == 200
+
+
+def test_a_task_that_fails_is_started_again_and_ends_with_the_worker(
+    application: rsgi.Application, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rsgi, "TASK_RESTART", 0)
+    starts: list[int] = []
+    again = asyncio.Event()
+
+    async def task() -> None:
+        starts.append(1)
+        if len(starts) == 1:
+            raise ValueError("once")
+        again.set()
+        await asyncio.Event().wait()
+
+    async def work() -> bool:
+        application.__rsgi_init__(asyncio.get_running_loop())
+        await again.wait()
+        application._stop()
+        await asyncio.wait(application.tasks)
+        return all(task.cancelled() for task in application.tasks)
+
+    loop_routes.run_in_loop(task)
+    assert run(work)
+    assert len(starts) == 2
+    assert "A task of the event loop failed" in caplog.text
