@@ -21,11 +21,13 @@ from rest_framework import serializers
 
 from flagadmin.admin_edit_conflicts import EditConflictAdmin, rejected_form
 from flagadmin.admin_sizes import BoundedFormAdmin, long_fields
+from flagadmin.change_checks import BrokenExpectations
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import AppError, EditConflict, ValidationError, raised_by
 from flagadmin.http.error_responses import problems_of
 from groups.access import Caller
 from groups.authentication import caller_of
+from groups.save_anyway import ask_to_save_anyway, saving_as_asked
 
 MAX_NEW_ROWS = 50  # rows per inline formset
 
@@ -172,7 +174,10 @@ class ActionModelAdmin(BoundedFormAdmin, AdminActions, EditConflictAdmin):
         if request.method != "POST":
             return view(request, *args, **kwargs)
         try:
-            return transactional(view)(request, *args, **kwargs)
+            with saving_as_asked(request, caller_of(request)):
+                return transactional(view)(request, *args, **kwargs)
+        except BrokenExpectations as error:
+            return ask_to_save_anyway(request, error)
         except AppError as error:
             show_error(request, error)
             return HttpResponseRedirect(request.get_full_path())

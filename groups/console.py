@@ -17,6 +17,7 @@ from django.views.generic.base import ContextMixin, TemplateResponseMixin, View
 from django.views.generic.edit import FormMixin
 from django_htmx.http import HttpResponseClientRedirect
 
+from flagadmin.change_checks import BrokenExpectations
 from flagadmin.console.edit_conflicts import EditConflictMixin, differences
 from flagadmin.console.lists import Column, Filter, Listing, add_problems, csv_response
 from flagadmin.errors import (
@@ -31,6 +32,7 @@ from groups.access import Caller
 from groups.authentication import caller_of
 from groups.login.kept_input import RESTORE, take_input
 from groups.login.pages import SESSION_ENDED, ask_to_log_in
+from groups.save_anyway import ask_to_save_anyway, saving_as_asked
 
 # The parent pages of a page, outermost first: (label, URL).
 Crumbs = Sequence[tuple[str, str | Promise]]
@@ -53,7 +55,11 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
             _ = request.FILES  # parses the body now; parsing it later would overwrite request.POST
             request.method, request.POST = "POST", entered  # type: ignore[assignment]
         check_form_text(request)
-        return super().dispatch(request, *args, **kwargs)
+        try:
+            with saving_as_asked(request, self.caller):
+                return super().dispatch(request, *args, **kwargs)
+        except BrokenExpectations as error:
+            return ask_to_save_anyway(request, error)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         raise not_allowed([name.upper() for name in self.http_method_names if hasattr(self, name)])

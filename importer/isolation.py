@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
+from flagadmin.change_checks import call_overriding, override_by
 from flagadmin.server.gc_control import gc_paused
 from flagadmin.server.worker_processes import run_in_process
 
@@ -49,5 +50,7 @@ bulk_work = _BulkWork()
 def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Calls ``work(*args, **kwargs)``, in a separate process if its body of ``size`` bytes is large."""
     if size > settings.IMPORT_PROCESS_BYTES:
+        if caller := override_by():
+            return run_in_process(call_overriding, caller, work, *args, **kwargs)
         return run_in_process(work, *args, **kwargs)
     return work(*args, **kwargs)

@@ -11,7 +11,11 @@ class PlaygroundConfig(AppConfig):
     name = "playground"
 
     def ready(self) -> None:
+        from flagadmin import change_checks
+        from playground.saved_contexts.guard import guard
         from playground.user_runs import worker
+
+        change_checks.register(guard)
 
         background_tasks.run_every(timedelta(minutes=1), worker.resume)
         background_tasks.run_every(timedelta(hours=1), worker.delete_old_runs)

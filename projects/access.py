@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from django.db.models import QuerySet
 
+from flagadmin import change_checks
 from flagadmin.errors import NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -69,7 +70,21 @@ def access_project_for_update(
     caller.check(permission, project=project_id, environment=environment)
     if not archived:
         check_not_archived(project)
+    begin_checks([project])
     return project
+
+
+def begin_checks(projects: Iterable[Project]) -> None:
+    """Begins the checks of those of the projects that refuse changes. They are locked and still unchanged."""
+    for project in projects:
+        if project.refuse_broken_expectations:
+            change_checks.begin(project.pk)
+
+
+def lock_refusing_projects() -> None:
+    """Locks the projects that refuse changes, for a change that may concern flags of any project."""
+    refusing = Project.objects.filter(refuse_broken_expectations=True)
+    begin_checks(refusing.select_for_update(no_key=True).order_by("id"))
 
 
 def check_not_archived(project: Project) -> None:
@@ -81,7 +96,8 @@ def check_not_archived(project: Project) -> None:
 def lock_projects(caller: Caller, project_ids: Iterable[str]) -> dict[str, Project]:
     """Projects by id, locked in id order, without those that the caller cannot read. Checks no permission."""
     ids = {project_id for project_id in project_ids if caller.can_read(project_id)}
-    locked = Project.objects.select_for_update(no_key=True).filter(id__in=ids).order_by("id")
+    locked = list(Project.objects.select_for_update(no_key=True).filter(id__in=ids).order_by("id"))
+    begin_checks(locked)
     return {project.id: project for project in locked}
 
 

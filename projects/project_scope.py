@@ -11,7 +11,7 @@ from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate
 from flagadmin.errors import NameExists
 from groups.access import Caller, missing
 from groups.permissions import Permission
-from projects.access import check_not_archived, no_project
+from projects.access import begin_checks, check_not_archived, no_project
 from projects.models import Project
 
 M = TypeVar("M", bound=Model)
@@ -44,6 +44,7 @@ def lock_scope(*project_ids: str | None) -> None:
         if project_id not in locked:
             raise no_project(project_id)
         check_not_archived(locked[project_id])
+    begin_checks(locked.values())
 
 
 def hold_segments(ids: Iterable[int]) -> None:

@@ -58,6 +58,7 @@ class EventType(StrEnum):
     SAVED_CONTEXT_CREATED = "saved-context-created"
     SAVED_CONTEXT_UPDATED = "saved-context-updated"
     SAVED_CONTEXT_DELETED = "saved-context-deleted"
+    EXPECTATION_OVERRIDDEN = "expectation-overridden"
     STRATEGY_CREATED = "strategy-created"
     STRATEGY_UPDATED = "strategy-updated"
     STRATEGY_DELETED = "strategy-deleted"

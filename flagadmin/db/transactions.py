@@ -2,8 +2,9 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -26,6 +27,21 @@ def sqlstate(exc: BaseException) -> str | None:
     return getattr(exc.__cause__, "sqlstate", None)
 
 
+_ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)
+"""What is still to be called at the end of the action that this thread runs."""
+
+
+def at_end_of_action(key: Hashable, begin: Callable[[], Callable[[], None]]) -> None:
+    """Calls ``begin()`` now, and what it returns at the end of the outermost action, before its commit.
+
+    Once in an action for each ``key``. An exception at the end undoes the action. Outside of an action, nothing
+    happens.
+    """
+    ends = _ends.get()
+    if ends is not None and key not in ends:
+        ends[key] = begin()
+
+
 def transactional(action: Callable[P, R]) -> Callable[P, R]:
     """Runs ``action`` in one transaction and retries it on a deadlock or a serialisation failure.
 
@@ -37,11 +53,11 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
     @wraps(action)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if connection.in_atomic_block:
-            return action(*args, **kwargs)
+            return _to_its_end(action, *args, **kwargs)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with transaction.atomic():
-                    return action(*args, **kwargs)
+                    return _to_its_end(action, *args, **kwargs)
             except OperationalError as exc:
                 if sqlstate(exc) not in (DEADLOCK, SERIALIZATION_FAILURE) or attempt == ATTEMPTS:
                     raise
@@ -56,6 +72,20 @@ def transactional(action: Callable[P, R]) -> Callable[P, R]:
         raise AssertionError("unreachable")
 
     return run
+
+
+def _to_its_end(action: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+    if _ends.get() is not None:
+        return action(*args, **kwargs)
+    ends: dict[Hashable, Callable[[], None]] = {}
+    token = _ends.set(ends)
+    try:
+        result = action(*args, **kwargs)
+        for end in ends.values():
+            end()
+        return result
+    finally:
+        _ends.reset(token)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
 from flagadmin import errors
+from flagadmin.change_checks import BrokenExpectations
 from flagadmin.errors import AppError, Problem
 from flagadmin.http import health
 from flagadmin.http.logs import without_secrets
@@ -73,6 +74,7 @@ _CONVERSIONS: list[tuple[Any, Callable[[Any], AppError]]] = [
         drf_errors.Throttled,
         lambda exc: errors.TooManyRequests(headers={"Retry-After": str(int(exc.wait or 1))}),
     ),
+    (BrokenExpectations, lambda exc: exc.as_app_error()),
     (django_errors.RequestDataTooBig, lambda _: errors.PayloadTooLarge("The body is too large.")),
     (django_errors.TooManyFieldsSent, lambda _: errors.PayloadTooLarge("The form has too many fields.")),
     (

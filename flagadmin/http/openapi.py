@@ -14,7 +14,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework import serializers
 
 from flagadmin import errors
-from flagadmin.http import etags
+from flagadmin.http import etags, override
 
 NUMBERED = frozenset(
     {
@@ -64,7 +64,11 @@ class ApiSchema(AutoSchema):
         for parameter in parameters:
             if parameter["in"] == "path" and parameter["name"] in NUMBERED:
                 parameter["schema"]["pattern"] = "^[0-9]{1,19}$"
-        return [*parameters, *etags.header_parameters(self.view)]
+        return [
+            *parameters,
+            *etags.header_parameters(self.view),
+            *override.query_parameters(self.path, self.method),
+        ]
 
     def _unwrap_list_serializer(self, serializer: Any, direction: Any) -> Any:
         schema = super()._unwrap_list_serializer(serializer, direction)

@@ -1,6 +1,7 @@
 """How pages show what a change would do to saved contexts."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -8,6 +9,7 @@ from django.urls import reverse
 from playground.pages.impact_view import Line, Who, side_of
 from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
+from projects.models import Project
 
 MOST_SENTENCES = 20
 MOST_BESIDE = 4
@@ -47,6 +49,15 @@ class EffectsView:
     @property
     def more_broken(self) -> int:
         return len(self.effects.broken) - len(self.broken)
+
+    @cached_property
+    def refused_by(self) -> Sequence[str]:
+        """The names of projects that refuse the change because of what it breaks."""
+        if not self.effects.broken:
+            return ()
+        projects = {one.expectation.project for one in self.effects.broken}
+        refusing = Project.objects.filter(pk__in=projects, refuse_broken_expectations=True)
+        return list(refusing.values_list("name", flat=True))
 
     @property
     def more(self) -> int:

@@ -31,6 +31,19 @@ def _document(one: Checked) -> dict[str, Any]:
         "enabled": expectation.enabled,
         "variant": expectation.variant,
         "met": one.met,
+        **_result(one),
+    }
+
+
+def change_document(before: Checked, after: Checked) -> dict[str, Any]:
+    """An expectation with what the flag gives before and after a change, and why."""
+    document = _document(after)
+    members = ("savedContext", "project", "flag", "environment", "enabled", "variant")
+    return {name: document[name] for name in members} | {"before": _result(before), "after": _result(after)}
+
+
+def _result(one: Checked) -> dict[str, Any]:
+    return {
         "results": [
             {
                 "isEnabled": "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON,

@@ -51,6 +51,10 @@ class Project(models.Model):
     )
     naming_example = models.TextField(blank=True)
     naming_description = models.TextField(blank=True)
+    refuse_broken_expectations = models.BooleanField(
+        default=False,
+        help_text="Refuse changes that break an expectation of a saved context.",
+    )
     environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")
 
     class Meta:

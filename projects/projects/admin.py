@@ -70,7 +70,7 @@ class ProjectAdmin(ActionModelAdmin):
     readonly_always = ("created_at", "archived_at")
     fieldsets = (
         (None, {"fields": ("id", "name", "description", "created_at", "archived_at")}),
-        ("Flags", {"fields": ("default_stickiness", "flag_limit")}),
+        ("Flags", {"fields": ("default_stickiness", "flag_limit", "refuse_broken_expectations")}),
         ("Names of new flags", {"fields": ("naming_pattern", "naming_example", "naming_description")}),
     )
     inlines = (ProjectEnvironmentInline, GrantInline)

@@ -49,6 +49,7 @@ def settings_document(project: Project) -> Document:
         "defaultStickiness": project.default_stickiness,
         "featureLimit": project.flag_limit,
         "featureNaming": naming_document(project),
+        "refuseBrokenExpectations": project.refuse_broken_expectations,
         "createdAt": iso(project.created_at),
         "archivedAt": iso(project.archived_at),
     }

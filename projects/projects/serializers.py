@@ -35,6 +35,11 @@ class ProjectChanges(Body):
         source="flag_limit", required=False, allow_null=True, min_value=1, help_text="null: no limit."
     )
     featureNaming = FeatureNaming(required=False, allow_null=True)
+    refuseBrokenExpectations = serializers.BooleanField(
+        source="refuse_broken_expectations",
+        required=False,
+        help_text="Refuse changes that break an expectation of a saved context, with 409.",
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Converts the request's names to model fields."""

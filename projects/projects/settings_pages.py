@@ -44,6 +44,11 @@ class SettingsForm(forms.Form):
     )
     naming_example = forms.CharField(required=False, label="Example name")
     naming_description = forms.CharField(required=False, label="Pattern description")
+    refuse_broken_expectations = forms.BooleanField(
+        required=False,
+        label="Refuse changes that break an expectation",
+        help_text="Of a saved context. Whoever may turn flags on and off can still save them.",
+    )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -103,7 +108,7 @@ class SettingsPage(EditPage):
         )
 
     def curl(self) -> str:
-        names = ("name", "description", "defaultStickiness", "featureLimit")
+        names = ("name", "description", "defaultStickiness", "featureLimit", "refuseBrokenExpectations")
         document = settings_document(self.project)
         body = {name: document[name] for name in names}
         return curl_for(self.request, "PUT", api_path(self.project.pk), body)

@@ -1,7 +1,7 @@
 """Creates, changes and deletes segments.
 
-Changing a segment of a project locks the project and requires its permission. Changing a global segment locks
-only the segment and requires a root permission.
+Changing a segment of a project locks the project and requires its permission. Changing a global segment requires a root
+permission, and locks the segment and the projects that refuse changes.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import Conflict, NotFound, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import check_project, readable_flags
+from projects.access import check_project, lock_refusing_projects, readable_flags
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from projects.project_scope import check_scope, lock_scope, name_is_free, visible
@@ -148,7 +148,10 @@ def access_segment_for_update(
     the transaction ends.
     """
     found = access_segment_with(caller, segment_id, permission)
-    lock_scope(found.project_id, target)
+    if found.project_id or target:
+        lock_scope(found.project_id, target)
+    else:
+        lock_refusing_projects()
     rows = Segment.objects.select_for_update(of=("self",))
     segment = rows.filter(pk=segment_id, project_id=found.project_id).first()
     if segment is None:

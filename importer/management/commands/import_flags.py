@@ -8,6 +8,7 @@ from typing import Any, TextIO
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
+from flagadmin.change_checks import BrokenExpectations, overriding
 from flagadmin.errors import AppError
 from groups.access import Caller
 from importer.apply.execute import import_body
@@ -40,6 +41,12 @@ class Command(BaseCommand):
             "--report", type=Path, help="write a report with every flag to this file, as JSON"
         )
 
+        parser.add_argument(
+            "--ignore-expectations",
+            action="store_true",
+            help="import even if it breaks expectations of saved contexts and the project refuses that",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             body = parse_body(
@@ -50,12 +57,19 @@ class Command(BaseCommand):
             if options["check"]:
                 return self._finish_check(plan)
             plan.check()
-            run = import_body(
-                body,
-                caller=Caller.system(),
-                source=ImportRun.Source.COMMAND,
-                progress=ProgressBar(sys.stderr),
-            )
+            with overriding(Caller.system() if options["ignore_expectations"] else None):
+                run = import_body(
+                    body,
+                    caller=Caller.system(),
+                    source=ImportRun.Source.COMMAND,
+                    progress=ProgressBar(sys.stderr),
+                )
+        except BrokenExpectations as error:
+            for problem in error.problems:
+                self.stderr.write(f"{problem.path}: {problem.message}")
+            raise CommandError(
+                f"{error.message} --ignore-expectations saves it anyway.", returncode=REFUSED
+            ) from None
         except AppError as error:
             for problem in error.details:
                 self.stderr.write(f"{problem.path}: {problem.message}")

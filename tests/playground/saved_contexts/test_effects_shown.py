@@ -5,7 +5,7 @@ import json
 import pytest
 
 from playground.models import SavedContext
-from projects.models import Segment, Strategy
+from projects.models import Project, Segment, Strategy
 from tests.support.flags import add_strategy
 from tests.support.import_bodies import body, strategy, switch
 from tests.support.page_text import page_text
@@ -38,6 +38,9 @@ def test_turning_off_in_production(browse, lounge):
     assert SENTENCE in shown
     assert "2 saved contexts change" in shown
     assert "Bea lounge On → to Off" in " ".join(shown.replace("→", " → ").split())
+    assert "refuses" not in shown
+    Project.objects.update(refuse_broken_expectations=True)
+    assert "Project Shop refuses that" in beside(browse, f"{LOUNGE}switch", sent)
     confirmation = browse("member").get(f"{LOUNGE}switch", sent)
     assert f'hx-post="/if-saved{LOUNGE}switch' in confirmation.text
 

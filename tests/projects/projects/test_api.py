@@ -68,7 +68,7 @@ def test_created_with_all_there_is_to_say(api, people):
     assert response.status_code == 201
     shown = response.json()
     assert shown.pop("createdAt")
-    assert shown == body | {"archivedAt": None}
+    assert shown == body | {"archivedAt": None, "refuseBrokenExpectations": False}
     overview = api["viewer"].get(f"{URL}/depot/overview").json()
     assert overview["environments"] == [{"environment": "production"}]
     assert overview["featureNaming"] == body["featureNaming"]

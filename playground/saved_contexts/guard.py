@@ -1,0 +1,141 @@
+"""Refuses changes that break an expectation, in projects that want that.
+
+Registered with `flagadmin.change_checks`, which calls it before a project changes and once it has changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.models import Q
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record_all
+from flagadmin.change_checks import BrokenExpectations, override_by
+from flagadmin.errors import MOST_DETAILS, Problem
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.models import SavedContext
+from playground.saved_contexts.expectations import (
+    Checked,
+    Expectation,
+    checked,
+    compiled,
+    expectations_of,
+    stored_flags,
+)
+from playground.saved_contexts.report import change_document
+from projects.definitions import Definitions, Document
+from projects.revision import revisions
+
+OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
+"""Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
+
+
+class Broken(NamedTuple):
+    """An expectation that was met and is not any more."""
+
+    before: Checked
+    after: Checked
+
+    @property
+    def expectation(self) -> Expectation:
+        return self.after.expectation
+
+    @property
+    def sentence(self) -> str:
+        """`checkout-redesign: on → off in production, expected on. 100 % rollout → The flag is off`."""
+        one = self.expectation
+        return (
+            f"{one.flag}: {self.before.actual} → {self.after.actual} in {one.environment}, expected {one.words}. "
+            f"{self.before.reason} → {self.after.reason}"
+        )
+
+
+def guard(project_id: str) -> Callable[[], None]:
+    """Reads what the flags are that saved contexts expect something of. Returns the check of what they are then.
+
+    Three queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
+    evaluates differently, else as many again; only what differs is evaluated.
+    """
+    expectations = _expectations(project_id)
+    if not expectations:
+        return lambda: None
+    revision, before, now = revisions([project_id]), _read(expectations), timezone.now()
+
+    def check() -> None:
+        if revisions([project_id]) == revision:
+            return
+        after = _read(expectations)
+        differing = [one for one in expectations if _parts(before, one) != _parts(after, one)]
+        if not differing:
+            return
+        old, new = (_checked(differing, state, now) for state in (before, after))
+        lost = [one for was, one in zip(old, new, strict=True) if was.met and not one.met]
+        if lost:
+            first = [one.expectation for one in lost[:MOST_DETAILS]]
+            pairs = (_checked(first, state, now, reasons=True) for state in (before, after))
+            _refuse(project_id, [Broken(*pair) for pair in zip(*pairs, strict=True)], lost)
+
+    return check
+
+
+def _expectations(project_id: str) -> list[Expectation]:
+    """What is expected of flags of the project, and of flags that do not exist."""
+    saved = SavedContext.objects.filter(Q(project=None) | Q(project=project_id)).exclude(expectations=[])
+    return expectations_of(Caller.system(), projects={project_id, ""}, contexts=list(saved))
+
+
+def _read(expectations: Sequence[Expectation]) -> Mapping[str, Definitions]:
+    """The flags with their parents, by environment. Of any project: the change may move them."""
+    named: dict[str, set[str]] = {}
+    for one in expectations:
+        named.setdefault(one.environment, set()).add(one.flag)
+    return {environment: stored_flags(None, environment, flags) for environment, flags in named.items()}
+
+
+def _parts(state: Mapping[str, Definitions], one: Expectation) -> list[Document | None]:
+    """The documents that the flag's result depends on."""
+    read = state[one.environment]
+    flags = {flag["name"]: flag for flag in read.flags}
+    flag = flags.get(one.flag)
+    family = [flag, *(flags.get(parent["feature"]) for parent in flag["dependencies"])] if flag else []
+    used = [key for each in family if each for strategy in each["strategies"] for key in strategy["segments"]]
+    return [*family, *(read.segments.get(key) for key in used)]
+
+
+def _checked(
+    expectations: Sequence[Expectation],
+    state: Mapping[str, Definitions],
+    now: datetime,
+    *,
+    reasons: bool = False,
+) -> list[Checked]:
+    environments = {one.environment for one in expectations}
+    snapshots = {name: compiled(state[name], name) for name in environments}
+    return checked(expectations, snapshots, now=now, reasons=reasons)
+
+
+def _refuse(project_id: str, first: Sequence[Broken], lost: Sequence[Checked]) -> None:
+    """Raises BrokenExpectations with the first; or records all, if the caller may and wants to make the change."""
+    caller: Caller | None = override_by()
+    if caller is None:
+        problems = [Problem(one.expectation.saved.name, one.sentence) for one in first]
+        raise BrokenExpectations(project_id, problems, [change_document(*one) for one in first], len(lost))
+    for environment in {one.expectation.environment for one in lost}:
+        caller.check(OVERRIDE, project=project_id, environment=environment)
+    record_all((_event(project_id, one) for one in lost), actor=caller)
+
+
+def _event(project_id: str, now: Checked) -> Event:
+    one = now.expectation
+    return Event(
+        type=EventType.EXPECTATION_OVERRIDDEN,
+        project=project_id,
+        environment=one.environment,
+        feature=one.flag,
+        subject=one.saved.name,
+        before={"result": one.words},
+        after={"result": now.actual},
+    )
