@@ -14,6 +14,7 @@ class ProjectsConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.server import background_tasks, loop_routes
         from projects.applications.cleanup import clean_usage
+        from projects.client_api.delta.version_ids import forget_unused
         from projects.seed import seed_projects
         from projects.tokens.start_up import create_init_tokens
         from projects.watcher.watcher import watcher
@@ -21,4 +22,5 @@ class ProjectsConfig(AppConfig):
         post_migrate.connect(seed_projects, sender=self)
         background_tasks.run_on_startup(create_init_tokens)
         background_tasks.run_every(timedelta(minutes=10), clean_usage)
+        background_tasks.run_every(timedelta(days=1), forget_unused)
         loop_routes.run_in_loop(watcher.run)

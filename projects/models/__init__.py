@@ -32,6 +32,7 @@ from projects.models.projects import (
     ProjectEnvironment,
     ProjectRevision,
 )
+from projects.models.sdk_versions import SdkVersion
 from projects.models.segments import Segment
 from projects.models.strategies import Strategy, StrategySegment, StrategyType
 from projects.models.tags import Tag, TagType
@@ -59,6 +60,7 @@ __all__ = [
     "ProjectApplication",
     "ProjectEnvironment",
     "ProjectRevision",
+    "SdkVersion",
     "Segment",
     "Strategy",
     "StrategySegment",

@@ -1,0 +1,39 @@
+"""What decides which flags an SDK token sees: its environment and its projects."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import orjson
+from django.db import connections
+
+from groups.models import ApiToken
+from projects.client_api.token_scope import read_token_scope
+
+_ALL = "SELECT project_id, revision FROM projects_projectrevision"
+_THESE = f"{_ALL} WHERE project_id = ANY(%s)"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Tokens of the same scope get the same flags. ``projects`` is None for all, else sorted ids."""
+
+    environment: str
+    projects: tuple[str, ...] | None
+
+    @cached_property
+    def key(self) -> str:
+        """A hash."""
+        return hashlib.sha256(orjson.dumps([self.environment, self.projects])).hexdigest()
+
+    def read_revisions(self, *, using: str) -> dict[str, int]:
+        """The revisions of the projects, by id."""
+        with connections[using].cursor() as cursor:
+            cursor.execute(*((_ALL,) if self.projects is None else (_THESE, [list(self.projects)])))
+            return dict(cursor.fetchall())
+
+
+def read_scope(token: ApiToken, *, using: str) -> tuple[Scope, dict[str, int]]:
+    """The scope of a token, and the revisions of its projects by id. One SQL statement."""
+    found = read_token_scope(token, using=using)
+    return Scope(found.environment, None if found.all_projects else found.projects), found.revisions

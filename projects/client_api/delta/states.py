@@ -1,0 +1,135 @@
+"""What this worker knows of each scope that SDKs ask for by delta or stream: its latest content and history."""
+
+import gzip
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cached_property
+from threading import Lock
+
+from django.conf import settings
+
+from flagadmin.byte_cache import ByteCache
+from flagadmin.errors import ServiceUnavailable
+from projects.client_api.delta.content import read_content
+from projects.client_api.delta.history import History, Matches
+from projects.client_api.delta.scope import Scope
+from projects.client_api.delta.version_ids import Outdated, latest_id, version_id
+
+ATTEMPTS = 5
+PAUSE = 0.02  # seconds before reading again what another worker has seen later
+TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was restored
+
+
+class Events:
+    """``{"events": […]}`` as JSON, compressed when first asked for."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.nbytes = len(body) + len(body) // 4  # the compressed form is smaller
+
+    @cached_property
+    def gzipped(self) -> bytes:
+        return gzip.compress(self.body, 6, mtime=0)
+
+
+class ScopeState:
+    """The history of a scope. Thread-safe: one thread at a time reads it or brings it up to date."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.nbytes = 0
+        self._lock = Lock()
+        self._history: History | None = None
+        self._checked = 0.0
+
+    def bring_up_to_date(self, revisions: Mapping[str, int] | None, *, using: str) -> int:
+        """Reads what has changed, if these revisions, just read, are not those known. Returns the version.
+
+        Reads the revisions if they are None. While this worker's database (a replica) is behind what another
+        worker has seen, the version stays as it is. Raises ServiceUnavailable if there is none yet.
+        """
+        with self._lock:
+            history = self._history
+            fresh = time.monotonic() - self._checked < TRUSTED
+            if (
+                history is None
+                or not fresh
+                or history.content.revisions
+                != (self.scope.read_revisions(using=using) if revisions is None else revisions)
+            ):
+                self._history = history = self._read(history, using=using)
+            return history.version
+
+    def _read(self, history: History | None, *, using: str) -> History:
+        for attempt in range(ATTEMPTS):
+            time.sleep(PAUSE * attempt)
+            content = read_content(self.scope, history.content if history else None, using=using)
+            try:
+                version = version_id(self.scope.key, content.revisions)
+            except Outdated:
+                continue
+            self._checked = time.monotonic()
+            if history is not None and version > history.version:
+                history.advance(version, content)
+            elif history is None or (version, content.revisions) != (
+                history.version,
+                history.content.revisions,
+            ):  # the first, or a backup was restored
+                history = History(version, content)
+                answers.clear()
+            self.nbytes = content.nbytes
+            return history
+        if history is None:
+            raise ServiceUnavailable("The replica of the database is behind. Try again.")
+        return history
+
+    def events(self, since: int | None, matches: Matches | None = None) -> tuple[int, Events | None]:
+        """The version and the events since another one, as :meth:`History.events` returns them.
+
+        Without events for an SDK that another worker has told a later version: it must not go back.
+        """
+        with self._lock:
+            assert self._history is not None
+            history, version = self._history, self._history.version
+            if since is not None and since > version and latest_id(self.scope.key) >= since:
+                return since, None
+            key = version, since if history.knows(since) else None
+            found = answers.get(key) if matches is None else None
+            if found is None and (body := history.events(since, matches)):
+                found = Events(body)
+                if matches is None:
+                    answers.put(key, found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+            return version, found
+
+
+# By the version, which is of one scope, and the version that the SDK has.
+answers: ByteCache[tuple[int, int | None], Events] = ByteCache()
+
+
+class ScopeStates:
+    """The states of the scopes that were asked for last, up to a total size. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._states: OrderedDict[Scope, ScopeState] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, scope: Scope) -> ScopeState:
+        with self._lock:
+            state = self._states.setdefault(scope, ScopeState(scope))
+            self._states.move_to_end(scope)
+            while len(self._states) > 1 and self.nbytes > settings.CLIENT_FEATURES_CACHE_BYTES:
+                self._states.popitem(last=False)
+            return state
+
+    @property
+    def nbytes(self) -> int:
+        return sum(state.nbytes for state in self._states.values())
+
+    def clear(self) -> None:
+        with self._lock:
+            self._states.clear()
+            answers.clear()
+
+
+states = ScopeStates()
