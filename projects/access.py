@@ -45,7 +45,7 @@ def access_project(caller: Caller, project_id: str, permission: Permission | Non
 def access_project_for_update(
     caller: Caller,
     project_id: str,
-    permission: Permission,
+    permission: Permission | None,
     *,
     environment: str | None = None,
     for_deletion: bool = False,
@@ -55,7 +55,8 @@ def access_project_for_update(
 
     Every change in a project takes this lock, so changes to one project happen one after the other. Deletion
     takes a stronger lock, which also waits for transactions that insert rows referring to the project. An
-    archived project raises NotFound unless ``archived`` is true.
+    archived project raises NotFound unless ``archived`` is true. With ``permission`` None, the action checks what it
+    needs once it knows what it changes.
     """
     if not caller.can_read(project_id):
         raise no_project(project_id)
@@ -67,7 +68,8 @@ def access_project_for_update(
     )
     if project is None:
         raise no_project(project_id)
-    caller.check(permission, project=project_id, environment=environment)
+    if permission is not None:
+        caller.check(permission, project=project_id, environment=environment)
     if not archived:
         check_not_archived(project)
     begin_checks([project])
@@ -126,12 +128,12 @@ def access_flag_for_update(
     caller: Caller,
     project_id: str,
     name: str,
-    permission: Permission,
+    permission: Permission | None,
     *,
     environment: str | None = None,
     archived: bool | None = False,
 ) -> Flag:
-    """The flag, locked with its project. Raises NotFound, NoAccess."""
+    """The flag, locked with its project. Raises NotFound, NoAccess. ``permission``: see above."""
     access_project_for_update(caller, project_id, permission, environment=environment)
     flags = Flag.objects.select_for_update(no_key=True).filter(project_id=project_id, name=name)
     return _one(flags, project_id, name, archived)

@@ -21,6 +21,7 @@ from projects.flags.environments_api import FlagEnvironmentViewSet, FlagVariants
 from projects.flags.flag_types_api import FlagTypeViewSet
 from projects.flags.lifecycle_api import LifecycleViewSet
 from projects.flags.links_api import LinkViewSet
+from projects.flags.revert_api import RevertViewSet
 from projects.flags.search_api import SearchViewSet
 from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.history.api import EventSearchViewSet, EventViewSet
@@ -73,6 +74,7 @@ router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
 router.register(f"{FLAG}/favorites", FlagFavouriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
+router.register(f"{FLAG}/revert", RevertViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)
 

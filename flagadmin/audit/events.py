@@ -48,6 +48,7 @@ class EventType(StrEnum):
     FEATURES_EXPORTED = "features-exported"
     FEATURE_IMPORTED = "feature-imported"
     IMPORT_UNDONE = "import-undone"
+    FEATURE_REVERTED = "feature-reverted"
 
     SEGMENT_CREATED = "segment-created"
     SEGMENT_UPDATED = "segment-updated"

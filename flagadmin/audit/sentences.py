@@ -48,6 +48,7 @@ _SENTENCES: dict[str, str] = {
     E.FEATURE_IMPORTED: "imported flag {feature} into {environment}",
     E.IMPORT_UNDONE: "undid an import into {project} / {environment}",
     E.EXPECTATION_OVERRIDDEN: "broke what {subject} expects of {feature} in {environment}",
+    E.FEATURE_REVERTED: "reverted flag {feature} to its state of {subject}",
     E.USER_LOGGED_IN: "logged in",
     E.USER_LOGIN_FAILED: "rejected a login as {subject}",
     E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",

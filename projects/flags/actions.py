@@ -54,7 +54,7 @@ def create_flag(project_id: str, new: NewFlag, *, caller: Caller) -> Flag:
     """
     project = access_project_for_update(caller, project_id, Permission.CREATE_FEATURE)
     check_problems(
-        [*new_name_problems(new.name, project), *_type_problems(new.type), *_tags_problems(new.tags)]
+        [*new_name_problems(new.name, project), *type_problems(new.type), *_tags_problems(new.tags)]
     )
     check_room(project, 1)
     flag = insert_flag(project, new, caller=caller)
@@ -123,7 +123,7 @@ def name_taken(name: str, caller: Caller) -> NameExists:
     return NameExists(f"A flag named {name} already exists (in project {flag.project_id}{state}).")
 
 
-def _type_problems(kind: str) -> Iterable[Problem]:
+def type_problems(kind: str) -> Iterable[Problem]:
     types = FlagType.objects.values_list("id", flat=True)
     if kind and kind not in types:
         yield Problem("type", f"flag type {kind} not found. Available: {choices(types)}")
@@ -167,7 +167,7 @@ def edit_flag(
         return flag
     if unknown := changed.keys() - CHANGEABLE:
         raise TypeError(f"these cannot be changed: {sorted(unknown)}")
-    check_problems(_type_problems(changed.get("type", "")))
+    check_problems(type_problems(changed.get("type", "")))
     for key, value in changed.items():
         setattr(flag, key, value)
     flag.save(update_fields=list(changed))

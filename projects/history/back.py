@@ -69,16 +69,10 @@ def _created(back: Back, event: PastEvent) -> None:
 
 def _deleted(back: Back, event: PastEvent) -> None:
     before = event.before
-    places = [place for place in before["environments"] if place["name"] == back.environment]
-    there: Document = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
     back.flags[before["name"]] = {
         "name": before["name"],
         "project": before["project"],
-        "enabled": there["enabled"],
-        "impression_data": before["impressionData"],
-        "variants": there["variants"],
-        "strategies": [_strategy(each) for each in there["strategies"]],
-        "dependencies": _parents(before["dependencies"]),
+        **_whole(before, back.environment),
         "archived": before["archived"],
     }
     children: dict[str, list[Document]] = (event.earlier or {}).get("children") or {}
@@ -208,6 +202,10 @@ def _imported(back: Back, flag: Document, event: PastEvent) -> None:
         ]
 
 
+def _reverted(back: Back, flag: Document, event: PastEvent) -> None:
+    flag |= _whole(event.before, back.environment)
+
+
 _PARTS: dict[str, Callable[[Back, Document, PastEvent], None]] = {
     E.FEATURE_METADATA_UPDATED: _metadata,
     E.FEATURE_ARCHIVED: _archived,
@@ -224,6 +222,7 @@ _PARTS: dict[str, Callable[[Back, Document, PastEvent], None]] = {
     E.FEATURE_DEPENDENCY_REMOVED: _dependency,
     E.FEATURE_IMPORTED: _imported,
     E.IMPORT_UNDONE: _imported,
+    E.FEATURE_REVERTED: _reverted,
 }
 TYPES = [kind.value for kind in map(E, (*_WHOLE, *_PARTS))]
 """The types of events that change definitions."""
@@ -252,6 +251,19 @@ _DEFAULTS: Document = {
     "constraints": [],
     "variants": [],
 }
+
+
+def _whole(before: Document, environment: str) -> Document:
+    """What an event that has a flag in all environments says about one of them."""
+    places = [place for place in before["environments"] if place["name"] == environment]
+    there: Document = places[0] if places else {"enabled": False, "variants": [], "strategies": []}
+    return {
+        "enabled": there["enabled"],
+        "impression_data": before["impressionData"],
+        "variants": there["variants"],
+        "strategies": [_strategy(each) for each in there["strategies"]],
+        "dependencies": _parents(before["dependencies"]),
+    }
 
 
 def _strategy(document: Mapping[str, Any], identifier: str | None = None) -> Document:

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Formatter
 from typing import Any
 
@@ -16,6 +16,7 @@ from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import template_of
 from projects.console import flag_url, project_url
 from projects.history import diff
+from projects.history.flag_parts import differing_parts
 from projects.models import Segment
 from projects.sentences import strategy_summary
 
@@ -81,6 +82,7 @@ _TEMPLATES: dict[str, str] = {
     E.FEATURE_LINK_UPDATED: "changed the link {link} of {feature}",
     E.FEATURE_LINK_REMOVED: "removed the link {link} from {feature}",
     E.FEATURE_IMPORTED: "changed {feature} in {environment} by an import",
+    E.FEATURE_REVERTED: "reverted {feature} to its state of {subject}",
     E.FEATURES_IMPORTED: "imported {number} into {project} / {environment}",
     E.FEATURES_EXPORTED: "exported {number} from {environment}",
     E.PROJECT_ENVIRONMENT_REMOVED: "removed {environment} from project {project}",
@@ -273,6 +275,14 @@ def _of_import(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
         yield from map(_field_change, diff.diff(before, after, names.segments))
 
 
+def _of_revert(event: AuditEvent, names: Names) -> Iterator[FieldChange]:
+    for part in differing_parts(_document(event.before), _document(event.after)):
+        for change in part.changes(names.segments):
+            found = _field_change(change)
+            place = f"{part.environment}: {found.field.lower()}" if part.environment else found.field
+            yield replace(found, field=place)
+
+
 def _field_change(change: diff.Change) -> FieldChange:
     return FieldChange(_label(change.part), change.before, change.after)
 
@@ -291,6 +301,7 @@ _CHANGES: dict[str, Callable[[AuditEvent, Names], Iterator[FieldChange]]] = {
     E.FEATURE_IMPORTED: _of_import,
     E.FEATURE_ARCHIVED: _of_import,
     E.FEATURE_REVIVED: _of_import,
+    E.FEATURE_REVERTED: _of_revert,
     E.FEATURE_STRATEGY_ORDER_CHANGED: _none,
     E.FEATURE_STALE_ON: _none,
     E.FEATURE_STALE_OFF: _none,

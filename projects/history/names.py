@@ -1,6 +1,7 @@
 """Looks up what audit events refer to by id."""
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from flagadmin.audit.models import AuditEvent
@@ -17,7 +18,9 @@ def names_in(events: Iterable[AuditEvent]) -> Names:
             if isinstance(side, dict):
                 if event.type.startswith("feature-strategy-") and event.feature and event.environment:
                     strategies.add((event.feature, event.environment))
-                for document in (side, *(side.get("strategies") or ())):
+                places = (side, *(side.get("environments") or ()))
+                listed = (place.get("strategies") or () for place in places if isinstance(place, dict))
+                for document in (side, *chain.from_iterable(listed)):
                     if isinstance(document, dict) and isinstance(document.get("segments"), list):
                         segments.update(each for each in document["segments"] if isinstance(each, int))
     return Names(_strategy_numbers(strategies), _segment_names(segments))

@@ -59,7 +59,7 @@ def insert_strategy(flag: Flag, environment: str, document: Document) -> Strateg
     strategy = Strategy(flag=flag, environment_id=environment)
     assign(strategy, document | {"sortOrder": place})
     strategy.save(force_insert=True)
-    _set_segments(strategy, document["segments"])
+    set_segments(strategy, document["segments"])
     return strategy
 
 
@@ -137,7 +137,7 @@ def edit_strategy(
         document["sortOrder"] = strategy.sort_order
     assign(strategy, document)
     strategy.save()
-    _set_segments(strategy, document["segments"])
+    set_segments(strategy, document["segments"])
     after = _recorded(EventType.FEATURE_STRATEGY_UPDATE, strategy, environment, before, caller=caller)
     keep_off_without_strategies(flag, place, caller=caller)
     return after
@@ -247,7 +247,7 @@ def _ids_in_order(strategies: Mapping[str, Strategy]) -> list[str]:
     return [str(s.pk) for s in sorted(strategies.values(), key=lambda s: (s.sort_order, s.pk))]
 
 
-def _set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
+def set_segments(strategy: Strategy, segments: Sequence[int]) -> None:
     links = StrategySegment.objects.filter(strategy=strategy)
     if list(links.order_by("id").values_list("segment_id", flat=True)) == list(segments):
         return

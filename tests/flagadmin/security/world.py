@@ -98,6 +98,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", f"{_FLAG}/clone"): {"name": "copy"},
     ("post", f"{_FLAG}/dependencies"): {"feature": "third"},
     ("post", f"{_FLAG}/lifecycle/complete"): {"status": "kept"},
+    ("post", f"{_FLAG}/revert"): {"at": "MOMENT"},
     ("post", f"{_FLAG}/link"): {"url": "https://example.org/2"},
     ("put", f"{_FLAG}/link/<str:link_id>"): {"url": "https://example.org/3"},
     ("put", f"{_IN_ENVIRONMENT}/variants"): _VARIANTS,
@@ -129,7 +130,8 @@ BODIES: dict[tuple[str, str], Any] = {
 
 def body_for(method: str, route: Route, world: dict[str, Any]) -> Any:
     body = BODIES.get((method, str(route)), {})
-    return json.loads(json.dumps(body).replace("STRATEGY", str(world["strategy"])))
+    text = json.dumps(body).replace("STRATEGY", str(world["strategy"]))
+    return json.loads(text.replace("MOMENT", world["moment"]))
 
 
 def build(shop: Any) -> dict[str, Any]:
@@ -156,6 +158,7 @@ def build(shop: Any) -> dict[str, Any]:
     make_token("personal", user=person, name="of somebody")
     ids = dict(ApiToken.objects.values_list("name", "id"))
     return {
+        "moment": now.isoformat(),
         "project": shop.id,
         "flag": flag.name,
         "form": f"projects/{shop.id}/features/{flag.name}/switch",

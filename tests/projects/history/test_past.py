@@ -1,58 +1,19 @@
 """The past, read back from the audit events, is what was stored."""
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
 from groups.access import Caller
-from projects.definitions import Definitions, definitions
 from projects.flags.actions import NewFlag, create_flag, update_flag
-from projects.history.past import changed_outside, changed_since
-from projects.models import Flag, OutsideChange, Project
+from projects.history.past import changed_outside
+from projects.models import Flag, Project
+from tests.projects.history.checked import check_history
 from tests.support.cast import make_project
-from tests.support.random_changes import PROJECTS, RandomChanges
 
 pytestmark = pytest.mark.django_db
-ENVIRONMENTS = ["development", "production", "extra"]
-
-
-def as_one(found: Definitions) -> dict[str, Any]:
-    return {"flags": found.flags, "segments": dict(sorted(found.segments.items()))}
-
-
-def at(moment: datetime, project: str, environment: str) -> Definitions:
-    return changed_since([project], environment, moment).applied(definitions([project], environment))
-
-
-def stored() -> dict[tuple[str, str], dict[str, Any]]:
-    return {
-        (project, environment): as_one(definitions([project], environment))
-        for project in PROJECTS
-        for environment in ENVIRONMENTS
-    }
-
-
-def check_history(seed: int, steps: int) -> RandomChanges:
-    """Makes random changes, and compares the past with what was stored each time, and both with none."""
-    make_project("docs")
-    changes = RandomChanges(seed)
-    then: list[tuple[str, datetime, Any]] = [("nothing", timezone.now(), stored())]
-    for _ in range(steps):
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('flagadmin.audited', '', true)")
-        done = changes.step()
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
-        assert not OutsideChange.objects.exists(), f"{done} left no event"
-        if done:
-            then.append((done, timezone.now(), stored()))
-    for done, moment, expected in then:
-        for (project, environment), was in expected.items():
-            assert as_one(at(moment, project, environment)) == was, (done, project, environment)
-    return changes
 
 
 def test_the_past_is_what_was(shop: Project) -> None:

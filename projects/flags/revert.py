@@ -1,0 +1,142 @@
+"""Reverts a flag to one of its versions, in one transaction and with one audit event."""
+
+from collections.abc import Iterable, Sequence
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.edit_conflicts import Expected, check_expected
+from flagadmin.errors import Conflict, NoAccess, Problem
+from groups.access import Caller, missing
+from projects.access import access_flag_for_update
+from projects.flags.revert_plan import (
+    EVERYTHING,
+    Choice,
+    PlannedPart,
+    Target,
+    moment_text,
+    plan_revert,
+    restored,
+)
+from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
+from projects.models import Dependency, Flag, FlagEnvironment, Strategy
+from projects.strategies.actions import set_segments
+from projects.strategies.fields import assign
+
+
+@transactional
+def revert_flag(
+    project_id: str,
+    name: str,
+    target: Target,
+    *,
+    choice: Choice = EVERYTHING,
+    expected: Expected = None,
+    caller: Caller,
+) -> list[FlagPart]:
+    """Makes the chosen parts of the flag what they were, and returns those that changed.
+
+    A strategy that still exists keeps its row; one that was removed comes back with its id. Segments, tags and links
+    stay as they are. ``expected`` refers to the flag's present version.
+
+    Raises NotFound, NoAccess naming the environments in which a permission is missing, EditConflict, and Conflict
+    naming all that cannot be restored.
+    """
+    flag = access_flag_for_update(caller, project_id, name, None)
+    plan = plan_revert(flag, target, lock=True, caller=caller)
+    check_expected(expected, plan.before)
+    chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
+    _check_permissions(chosen, project_id)
+    _check_restorable(chosen, name)
+    parts = [planned.part for planned in chosen]
+    if not parts:
+        return []
+    for part in parts:
+        _write(flag, part)
+    record(
+        Event(
+            type=EventType.FEATURE_REVERTED,
+            project=project_id,
+            feature=name,
+            subject=moment_text(target.at),
+            before=plan.before,
+            after=restored(plan.before, parts),
+        ),
+        actor=caller,
+    )
+    return parts
+
+
+def _check_permissions(chosen: Iterable[PlannedPart], project: str) -> None:
+    refused = [planned for planned in chosen if planned.missing]
+    if not refused:
+        return
+    errors = [
+        missing(planned.missing[:1], project=project, environment=planned.part.environment or None)
+        for planned in refused
+    ]
+    permissions = list(dict.fromkeys(p.value for planned in refused for p in planned.missing))
+    raise NoAccess.missing(permissions, " ".join(dict.fromkeys(error.message for error in errors)))
+
+
+def _check_restorable(chosen: Iterable[PlannedPart], name: str) -> None:
+    refused = [planned for planned in chosen if planned.problems]
+    if not refused:
+        return
+    problems: Sequence[Problem] = [problem for planned in refused for problem in planned.problems]
+    places = " and ".join(planned.part.environment or planned.part.kind for planned in refused)
+    reasons = "; ".join(problem.message for problem in problems[:5])
+    raise Conflict(
+        f"{name} cannot be reverted completely: {reasons}. Leave out {places} to revert the rest.",
+        details=problems,
+    )
+
+
+def _write(flag: Flag, part: FlagPart) -> None:
+    if part.kind == DETAILS:
+        after = part.after
+        flag.description, flag.type, flag.stale = after["description"], after["type"], after["stale"]
+        flag.impression_data = after["impressionData"]
+        flag.save(update_fields=["description", "type", "stale", "impression_data"])
+    elif part.kind == DEPENDENCIES:
+        _write_parents(flag, part)
+    else:
+        _write_environment(flag, part)
+
+
+def _write_parents(flag: Flag, part: FlagPart) -> None:
+    """Replaces all, because their ids are their order."""
+    wanted = part.after["dependencies"]
+    parents = Flag.objects.filter(name__in=[each["feature"] for each in wanted])
+    ids = dict(parents.values_list("name", "pk"))
+    Dependency.objects.filter(flag=flag).delete()
+    Dependency.objects.bulk_create(
+        Dependency(
+            flag=flag, parent_id=ids[each["feature"]], enabled=each["enabled"], variants=each["variants"]
+        )
+        for each in wanted
+    )
+
+
+def _write_environment(flag: Flag, part: FlagPart) -> None:
+    before, after, environment = part.before, part.after, part.environment
+    if any(before[key] != after[key] for key in ("enabled", "variants")):
+        FlagEnvironment.objects.update_or_create(
+            flag=flag,
+            environment_id=environment,
+            defaults={"enabled": after["enabled"], "variants": after["variants"]},
+        )
+    rows = Strategy.objects.filter(flag=flag, environment_id=environment)
+    rows.exclude(pk__in=[each["id"] for each in after["strategies"]]).delete()
+    stored = {str(row.pk): row for row in rows}
+    known = {each["id"]: each for each in before["strategies"]}
+    for document in after["strategies"]:
+        if known.get(document["id"]) == document:
+            continue
+        is_new = document["id"] not in stored
+        strategy = stored.get(document["id"]) or Strategy(
+            pk=document["id"], flag=flag, environment_id=environment
+        )
+        assign(strategy, document)
+        strategy.save(force_insert=is_new)
+        set_segments(strategy, document["segments"])

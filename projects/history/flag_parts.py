@@ -1,0 +1,75 @@
+"""Compares two versions of a flag part by part: its details, its dependencies, and each environment."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from projects.history.diff import Change, diff
+
+Document = dict[str, Any]
+DETAILS, DEPENDENCIES, ENVIRONMENT = "details", "dependencies", "environment"
+DETAIL_MEMBERS = ("description", "type", "stale", "impressionData")
+NOTHING: Document = {"enabled": False, "variants": [], "strategies": []}
+"""What a flag has in an environment in which nothing has been set."""
+_EMPTY: Document = {
+    **dict.fromkeys(DETAIL_MEMBERS),
+    "archived": None,
+    "enabled": None,
+    **{key: [] for key in ("variants", "strategies", "tags", "parents", "links")},
+}
+
+
+class FlagPart(NamedTuple):
+    """A part that differs. ``environment`` is "" for what is the same in all environments.
+
+    ``before`` and ``after`` have the part's members: those of ``details``; ``dependencies``; or ``enabled variants
+    strategies``.
+    """
+
+    kind: str
+    environment: str
+    before: Document
+    after: Document
+
+    @property
+    def key(self) -> str:
+        """``details``, ``dependencies`` or ``environment:NAME``."""
+        return f"{self.kind}:{self.environment}" if self.environment else self.kind
+
+    def changes(self, segments: Mapping[int, str]) -> list[Change]:
+        """What differs, as text. ``segments`` are names by id."""
+        return diff(_EMPTY | _compared(self.before), _EMPTY | _compared(self.after), segments)
+
+    def used_segments(self) -> set[int]:
+        sides = (self.before, self.after)
+        return {s for side in sides for each in side.get("strategies", ()) for s in each["segments"]}
+
+
+def differing_parts(before: Document, after: Document) -> Iterator[FlagPart]:
+    """Environments by name, then dependencies and details. Ids of strategies alone make no difference."""
+    old, new = in_environments(before), in_environments(after)
+    for name in sorted({*old, *new}):
+        yield from _part(ENVIRONMENT, name, old.get(name, NOTHING), new.get(name, NOTHING))
+    yield from _part(DEPENDENCIES, "", *({"dependencies": side["dependencies"]} for side in (before, after)))
+    yield from _part(DETAILS, "", *({key: side[key] for key in DETAIL_MEMBERS} for side in (before, after)))
+
+
+def in_environments(version: Document) -> dict[str, Document]:
+    """``enabled variants strategies`` by environment."""
+    return {place["name"]: {key: place[key] for key in NOTHING} for place in version["environments"]}
+
+
+def _part(kind: str, environment: str, before: Document, after: Document) -> Iterator[FlagPart]:
+    if _compared(before) != _compared(after):
+        yield FlagPart(kind, environment, before, after)
+
+
+def _compared(part: Document) -> Document:
+    """As ``diff`` takes it."""
+    found = dict(part)
+    if "dependencies" in found:
+        found["parents"] = found.pop("dependencies")
+    if "strategies" in found:
+        found["strategies"] = [
+            {key: value for key, value in each.items() if key != "id"} for each in found["strategies"]
+        ]
+    return found

@@ -1,0 +1,179 @@
+"""The versions of a flag: what it was in all environments after one of its audit events, or at a moment.
+
+A version is a document as events of deleted flags have it: the flag's own fields, ``dependencies`` (its parents) and
+``environments``, a list of ``name enabled variants strategies``. It has no tags and links.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from flagadmin.audit.events import EventType as E
+from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
+from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.models import Flag, FlagEnvironment, Strategy
+
+DETAILS = ("description", "type", "stale")
+"""The members that no environment evaluates. ``Back`` knows all others."""
+_TYPES = [*TYPES, E.FEATURE_STALE_ON.value, E.FEATURE_STALE_OFF.value]
+_STALE = {E.FEATURE_STALE_ON: False, E.FEATURE_STALE_OFF: True}
+
+# The deletion of a parent, and that of an environment, are events of others that change the flag.
+_EVENTS = """
+SELECT e.id, e.type, e.environment, e.feature, e.before, e.after, e.earlier FROM audit_auditevent e
+ WHERE e.feature = %(flag)s AND e.id > %(event)s AND e.created_at > %(at)s AND e.type = ANY(%(types)s)
+UNION ALL
+SELECT e.id, e.type, e.environment, e.feature, e.before, e.after, e.earlier FROM audit_auditevent e
+ WHERE e.type = ANY(%(others)s) AND e.id > %(event)s AND e.created_at > %(at)s
+   AND e.feature IS DISTINCT FROM %(flag)s
+   AND (e.earlier->'children' ? %(flag)s OR e.earlier->'flags' ? %(flag)s)
+ ORDER BY id DESC
+"""
+_OTHERS = [E.FEATURE_DELETED.value, E.ENVIRONMENT_DELETED.value]
+
+
+def present_version(flag: Flag) -> Document:
+    """The flag as it is stored. Four queries."""
+    rows = FlagEnvironment.objects.filter(flag=flag).values_list("environment_id", "enabled", "variants")
+    places: dict[str, Document] = {
+        name: {"enabled": enabled, "variants": variants, "strategies": []} for name, enabled, variants in rows
+    }
+    strategies = list(Strategy.objects.filter(flag=flag).order_by("sort_order", "id"))
+    for strategy, document in zip(strategies, strategy_documents(strategies), strict=True):
+        nothing = {"enabled": False, "variants": [], "strategies": []}
+        places.setdefault(strategy.environment_id, nothing)["strategies"].append(document)
+    return {
+        **metadata_document(flag),
+        "dependencies": dependency_documents([flag.pk])[flag.pk],
+        "environments": [{"name": name, **places[name]} for name in sorted(places)],
+    }
+
+
+def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
+    """What the flag was after one of its events, or at a moment; None if there was no flag. Five queries."""
+    back = FlagBack(present_version(flag), events := events_since(flag.name, event=event, at=at))
+    for each in events:
+        back.take(each.event)
+    return back.version()
+
+
+class FlagEvent(NamedTuple):
+    id: int
+    event: PastEvent
+
+
+def events_since(flag: str, *, event: int = 0, at: datetime | None = None) -> list[FlagEvent]:
+    """What has changed the flag after one of its events, or after a moment, newest first. One query."""
+    values: dict[str, Any] = {
+        "flag": flag,
+        "event": event,
+        "at": at or datetime.min.replace(tzinfo=UTC),
+        "types": _TYPES,
+        "others": _OTHERS,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_EVENTS, values)
+        return [FlagEvent(pk, _past_event(*values)) for pk, *values in cursor.fetchall()]
+
+
+def _past_event(kind: str, place: str | None, flag: str | None, *given: str | None) -> PastEvent:
+    before, after, earlier = given
+    return PastEvent(
+        kind, place, flag, before and orjson.loads(before), after, earlier and orjson.loads(earlier)
+    )
+
+
+class FlagBack:
+    """A flag on the way back, by taking events back, the newest first. ``now`` is its present version."""
+
+    def __init__(self, now: Document, events: Iterable[FlagEvent]) -> None:
+        self.name = now["name"]
+        self._rest = {key: now[key] for key in ("name", "createdAt")}
+        self._details = {key: now[key] for key in DETAILS}
+        places = {place["name"]: place for place in now["environments"]}
+        names = dict.fromkeys([*places, *sorted(_environments(each.event for each in events))])
+        # Flags are the same in all environments but for what is in ``environments``: one without any is asked for that.
+        self._backs = {name: Back(name, [_definition(now, places.get(name))]) for name in (*names, "")}
+
+    def take(self, event: PastEvent) -> None:
+        """Takes an event back. Before the flag was created, there may have been another one of that name."""
+        if self._flag("") is None:
+            return
+        if event.type in IN_ONE_ENVIRONMENT and event.type != E.ENVIRONMENT_DELETED:
+            if event.environment in self._backs:
+                self._backs[event.environment].take(event)
+            return
+        for back in self._backs.values():
+            back.take(event)
+        if event.feature == self.name:
+            self._take_details(event)
+
+    def version(self) -> Document | None:
+        """The flag as it was, None if there was no flag."""
+        flag = self._flag("")
+        if flag is None:
+            return None
+        return {
+            **self._rest,
+            **self._details,
+            "project": flag["project"],
+            "impressionData": flag["impression_data"],
+            "archived": flag["archived"],
+            "dependencies": flag["dependencies"],
+            "environments": [
+                {"name": name, **_in_environment(there)}
+                for name in sorted(self._backs)
+                if name and (there := self._flag(name)) is not None
+            ],
+        }
+
+    def _flag(self, environment: str) -> Document | None:
+        return self._backs[environment].flags.get(self.name)
+
+    def _take_details(self, event: PastEvent) -> None:
+        if event.type in _STALE:
+            self._details["stale"] = _STALE[E(event.type)]
+        elif event.type == E.FEATURE_METADATA_UPDATED:
+            self._details |= {
+                key: event.before[key] for key in ("description", "type") if key in event.before
+            }
+        elif isinstance(event.before, dict):
+            self._details |= {key: event.before[key] for key in DETAILS if key in event.before}
+
+
+def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
+    """The environments that the events speak of."""
+    for event in events:
+        if event.environment is not None:
+            yield event.environment
+        if event.type == E.ENVIRONMENT_DELETED:
+            yield event.before["name"]
+        if event.type == E.FEATURE_REVERTED:
+            yield from (place["name"] for place in event.before["environments"])
+
+
+def _definition(now: Document, place: Document | None) -> Document:
+    there: dict[str, Any] = place or {"enabled": False, "variants": [], "strategies": []}
+    return {
+        "name": now["name"],
+        "project": now["project"],
+        "enabled": there["enabled"],
+        "impression_data": now["impressionData"],
+        "variants": there["variants"],
+        "strategies": [dict(each) for each in there["strategies"]],
+        "dependencies": now["dependencies"],
+        "archived": now["archived"],
+    }
+
+
+def _in_environment(flag: Document) -> Document:
+    ordered = sorted(flag["strategies"], key=lambda each: (each["sortOrder"], each["id"]))
+    # Copies: on the way further back, strategies change in place.
+    return {
+        "enabled": flag["enabled"],
+        "variants": flag["variants"],
+        "strategies": [dict(each) for each in ordered],
+    }

@@ -1,0 +1,83 @@
+"""GET and POST …/features/:name/revert."""
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
+from projects.flags import environments
+from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.models import Flag, Project
+
+pytestmark = pytest.mark.django_db
+URL = "/api/admin/projects/shop/features/cart/revert"
+SYSTEM = Caller.system()
+
+
+@pytest.fixture
+def created(shop: Project) -> int:
+    """The event after which the flag cart was off and had no description."""
+    create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
+    event = AuditEvent.objects.latest("id").pk
+    environments.enable_flag("shop", "cart", "production", caller=SYSTEM)
+    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
+    return event
+
+
+def test_preview_then_revert(api, created):
+    preview = api["reader"].get(URL, {"event": created})
+    assert preview.status_code == 200
+    assert preview.json()["event"] == created
+    production, details = preview.json()["parts"]
+    assert (production["part"], production["environment"]) == ("environment", "production")
+    assert production["changes"] == ["switch: on → off", "strategy: − On for everyone"]
+    assert production["missingPermissions"] == ["UPDATE_FEATURE_ENVIRONMENT", "DELETE_FEATURE_STRATEGY"]
+    assert (details["part"], details["changes"]) == ("details", ["description: New → none"])
+    assert details["environment"] is None
+
+    tag = preview["ETag"]
+    refused = api["reader"].post(URL, {"event": created}, format="json")
+    assert (refused.status_code, refused.json()["name"]) == (403, "NoAccessError")
+    done = api["member"].post(URL, {"event": created}, format="json", HTTP_IF_MATCH=tag)
+    assert done.status_code == 200
+    assert done.json()["description"] is None
+    assert not any(place["enabled"] or place["strategies"] for place in done.json()["environments"])
+    event = AuditEvent.objects.latest("id")
+    assert event.actor_name == "member"
+    again = api["member"].post(URL, {"event": created}, format="json", HTTP_IF_MATCH=tag)
+    assert again.status_code == 412
+
+    [told] = api["reader"].get("/api/admin/events/cart", {"limit": 1}).json()["events"]
+    assert told["summary"].startswith("member reverted flag cart to its state of ")
+    assert told["summary"].endswith(" UTC")
+
+
+def test_only_some_parts(api, created):
+    body = {"event": created, "environments": [], "dependencies": False}
+    done = api["member"].post(URL, body, format="json")
+    assert done.json()["description"] is None
+    assert [place["enabled"] for place in done.json()["environments"] if place["name"] == "production"] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "event"),
+        ({"event": 1, "at": "2026-11-21T14:03:00Z"}, "event"),
+        ({"event": 1}, "event"),
+        ({"at": "2999-01-01T00:00:00Z"}, "at"),
+        ({"at": "2026-11-21T14:03:00Z", "environments": ["nosuch"]}, "environments"),
+    ],
+)
+def test_a_body_that_says_no_version(api, created, body, path):
+    refused = api["member"].post(URL, body, format="json")
+    assert refused.status_code == 400
+    assert [problem["path"] for problem in refused.json()["details"]] == [path]
+
+
+def test_before_there_was_a_flag(api, created):
+    refused = api["member"].post(URL, {"at": "2020-01-01T00:00:00Z"}, format="json")
+    assert refused.status_code == 404
+    assert refused.json()["message"] == "There was no flag cart on 1 January 2020, 00:00:00 UTC."
+    assert Flag.objects.get().description == "New"

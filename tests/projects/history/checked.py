@@ -1,0 +1,51 @@
+"""Compares the past, read back from the audit events, with what was stored."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.utils import timezone
+
+from projects.definitions import Definitions, definitions
+from projects.history.past import changed_since
+from projects.models import OutsideChange
+from tests.support.cast import make_project
+from tests.support.random_changes import PROJECTS, RandomChanges
+
+ENVIRONMENTS = ["development", "production", "extra"]
+
+
+def as_one(found: Definitions) -> dict[str, Any]:
+    return {"flags": found.flags, "segments": dict(sorted(found.segments.items()))}
+
+
+def at(moment: datetime, project: str, environment: str) -> Definitions:
+    return changed_since([project], environment, moment).applied(definitions([project], environment))
+
+
+def stored() -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (project, environment): as_one(definitions([project], environment))
+        for project in PROJECTS
+        for environment in ENVIRONMENTS
+    }
+
+
+def check_history(seed: int, steps: int, kind: type[RandomChanges] = RandomChanges) -> RandomChanges:
+    """Makes random changes, and compares the past with what was stored each time, and both with none."""
+    make_project("docs")
+    changes = kind(seed)
+    then: list[tuple[str, datetime, Any]] = [("nothing", timezone.now(), stored())]
+    for _ in range(steps):
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('flagadmin.audited', '', true)")
+        done = changes.step()
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED")
+        assert not OutsideChange.objects.exists(), f"{done} left no event"
+        if done:
+            then.append((done, timezone.now(), stored()))
+    for done, moment, expected in then:
+        for (project, environment), was in expected.items():
+            assert as_one(at(moment, project, environment)) == was, (done, project, environment)
+    return changes
