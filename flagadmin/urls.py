@@ -17,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/client/", include("projects.client_api.urls")),
     path("api/", include("playground.frontend_api")),
+    path("ofrep/", include("playground.ofrep.api")),
     path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
     path("edge/validate", ValidateTokensView.as_view()),
     path("api/admin/", include("importer.api_urls")),

@@ -29,6 +29,13 @@ class ApiRequest(Request):
         auth: ApiToken | None
 
 
+def authenticated(secret: str) -> tuple[Caller, ApiToken]:
+    """The caller with this token, whose use is noted. Raises AuthenticationRequired."""
+    token = find_token(secret, now=timezone.now())
+    note_use(token)
+    return Caller(user=token.user, token=token), token
+
+
 class ApiKeyAuthentication(BaseAuthentication):
     """Authenticates ``Authorization: TOKEN`` or ``Authorization: Bearer TOKEN``. The user is a Caller."""
 
@@ -37,14 +44,20 @@ class ApiKeyAuthentication(BaseAuthentication):
         if not header:
             return None
         scheme, _, rest = header.partition(" ")
-        token = find_token(
-            rest.strip() if scheme.lower() == "bearer" and rest else header, now=timezone.now()
-        )
-        note_use(token)
-        return Caller(user=token.user, token=token), token
+        return authenticated(rest.strip() if scheme.lower() == "bearer" and rest else header)
 
     def authenticate_header(self, request: Request) -> str:
         return "ApiKey"
+
+
+class ApiKeyHeaderAuthentication(ApiKeyAuthentication):
+    """Also accepts ``X-API-Key: TOKEN``, if there is no Authorization header."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
+        key = request.META.get("HTTP_X_API_KEY", "").strip()
+        if not key or request.META.get("HTTP_AUTHORIZATION", "").strip():
+            return super().authenticate(request)
+        return authenticated(key)
 
 
 class ConsoleSessionAuthentication(SessionAuthentication):

@@ -5,18 +5,16 @@ import random
 import re
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.views import APIView
 
 from flagadmin.errors import Problem, ValidationError
 from flagadmin.server.gc_control import gc_paused
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
-from groups.models import ApiToken
+from playground.cors import CorsView
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
 from playground.openapi import EvaluationContext
@@ -25,14 +23,12 @@ from playground.response.frontend import render_toggles
 from playground.snapshot_cache import snapshot
 from projects.applications.usage_report import InstanceKey, UsageReport
 from projects.client_api import schemas as wire
-from projects.client_api.base import environment_of, token_of
+from projects.client_api.base import environment_of, projects_of, token_of
 from projects.client_api.features import is_known
 from projects.client_api.metrics import metrics_report
 from projects.client_api.register import instance_of
 from projects.client_api.report_batcher import report_batcher
 
-METHODS = "GET, POST, OPTIONS"
-PREFLIGHT_SECONDS = "3600"
 _PROPERTY = re.compile(r"properties\[(.+)\]")
 
 EXAMPLE = {
@@ -69,39 +65,12 @@ class FrontendRequest(serializers.Serializer):
     context = EvaluationContext(required=False)  # type: ignore[assignment]
 
 
-class FrontendView(APIView):
-    """Accepts frontend tokens only. Browsers send preflight requests (CORS) without a token."""
+class FrontendView(CorsView):
+    """Accepts frontend tokens only."""
 
     tags = ("Frontend API",)
     authentication_classes = (ApiKeyAuthentication,)
     permission_classes = (IsFrontendCaller,)
-
-    def check_permissions(self, request: Any) -> None:
-        if request.method != "OPTIONS":
-            super().check_permissions(request)
-
-    @extend_schema(exclude=True)
-    def options(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = HttpResponse(status=204)
-        answer["Access-Control-Allow-Methods"] = METHODS
-        headers = request.headers.get("Access-Control-Request-Headers", "authorization, content-type")
-        answer["Access-Control-Allow-Headers"] = headers
-        answer["Access-Control-Max-Age"] = PREFLIGHT_SECONDS
-        return answer
-
-    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = super().finalize_response(request, response, *args, **kwargs)
-        answer["Vary"] = "Origin, Access-Control-Request-Headers, Accept-Encoding"
-        if allowed := allowed_origin(request.headers.get("Origin", "")):
-            answer["Access-Control-Allow-Origin"] = allowed
-            answer["Access-Control-Expose-Headers"] = "ETag"
-        return answer
-
-
-def allowed_origin(origin: str) -> str:
-    """The Access-Control-Allow-Origin for this origin, empty if not allowed. Tokens are no cookies, so * is safe."""
-    origins = settings.FRONTEND_API_ORIGINS
-    return "*" if "*" in origins else origin if origin in origins else ""
 
 
 class FrontendTogglesView(FrontendView):
@@ -161,10 +130,6 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     answer["ETag"] = etag
     answer["Cache-Control"] = "no-cache"
     return answer
-
-
-def projects_of(token: ApiToken) -> list[str] | None:
-    return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
 
 
 def query_context(request: ApiRequest) -> dict[str, Any]:

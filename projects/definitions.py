@@ -26,7 +26,7 @@ class Definitions:
 
 # A raw cursor returns jsonb as text, which orjson parses fastest. Strategies and parents keep their order.
 _FLAGS = """
-SELECT f.id, f.name, f.project_id, f.impression_data, coalesce(e.enabled, false), coalesce(e.variants, '[]'),
+SELECT f.id, f.name, f.project_id, f.impression_data, f.stale, coalesce(e.enabled, false), coalesce(e.variants, '[]'),
        f.archived_at IS NOT NULL
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
@@ -93,12 +93,13 @@ def _read(where: dict[str, Any], segments: Iterable[int] = ()) -> Definitions:
                 "project": project,
                 "enabled": enabled,
                 "impression_data": impression_data,
+                "stale": stale,
                 "variants": orjson.loads(variants),
                 "strategies": strategies.get(flag_id, []),
                 "dependencies": parents.get(flag_id, []),
                 **({"archived": archived} if "archived" in where else {}),
             }
-            for flag_id, name, project, impression_data, enabled, variants, archived in cursor.fetchall()
+            for flag_id, name, project, impression_data, stale, enabled, variants, archived in cursor.fetchall()
         ]
         documents = read_segments(cursor, used.union(segments))
     return Definitions(found, documents)

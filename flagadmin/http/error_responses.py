@@ -26,12 +26,23 @@ log = logging.getLogger("flagadmin.http")
 # Errors ---------------------------------------------------------------------------------------------------
 
 
+ErrorFormat = Callable[[str, AppError, str], dict[str, Any]]
+"""The body of an error at a path, from the error and its id in the log."""
+
+_formats: dict[str, ErrorFormat] = {}
+
+
+def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
+    """For an API below ``prefix`` whose protocol has error bodies of its own, instead of the error record."""
+    _formats[prefix] = error_format
+
+
 def is_api(request: HttpRequest) -> bool:
     return is_api_path(request.path)
 
 
 def is_api_path(path: str) -> bool:
-    return path.startswith(("/api/", "/edge/", "/internal-backstage/")) or path == "/api"
+    return path.startswith(("/api/", "/edge/", "/internal-backstage/", *_formats)) or path == "/api"
 
 
 def as_app_error(exc: BaseException) -> AppError:
@@ -115,10 +126,11 @@ def _inner_path(path: str, key: str | int) -> str:
 def error_response(request: HttpRequest, exc: BaseException) -> HttpResponse:
     """The response to a failed request: an error record for the API, a page elsewhere."""
     error = as_app_error(exc)
-    record = logged_record(error, exc)
     if is_api(request):
-        response = HttpResponse(orjson.dumps(record), status=error.status, content_type="application/json")
+        body = orjson.dumps(logged_body(request.path, error, exc))
+        response = HttpResponse(body, status=error.status, content_type="application/json")
     else:
+        record = logged_record(error, exc)
         # Server errors are shown without the navigation, which needs the database: that may be what failed.
         context = {
             "error": error,
@@ -152,8 +164,15 @@ def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str
     return error.record(error_id)
 
 
+def logged_body(path: str, error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
+    """Logs the error. The body is the error record, unless the API at this path has a format of its own."""
+    record = logged_record(error, exc)
+    own = next((made for prefix, made in _formats.items() if path.startswith(prefix)), None)
+    return record if own is None else own(path, error, record["id"])
+
+
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
-    """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record."""
+    """DRF's EXCEPTION_HANDLER: every exception of an API view becomes an error record, or what its protocol has."""
     # Imported late: DRF's views read the settings, which refer to this module.
     from rest_framework.views import set_rollback
 
@@ -162,7 +181,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     headers = dict(error.headers)
     if isinstance(exc, drf_errors.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
-    return Response(logged_record(error, exc), status=error.status, headers=headers)
+    body = logged_body(context["request"].path, error, exc)
+    return Response(body, status=error.status, headers=headers)
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:

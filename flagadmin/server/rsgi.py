@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connections
 
 from flagadmin.errors import AppError, AuthenticationRequired
-from flagadmin.http.error_responses import as_app_error, is_api_path, logged_record
+from flagadmin.http.error_responses import as_app_error, is_api_path, logged_body
 from flagadmin.http.middleware import REFUSED
 from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
@@ -78,7 +78,7 @@ class Application:
                 await self.answer(scope, protocol, body)
         except AppError as error:
             if is_api_path(scope.path):
-                _refuse(protocol, error)
+                _refuse(protocol, scope.path, error)
             else:
                 await self.answer(scope, protocol, b"", refused=error)
         except EOFError:
@@ -182,10 +182,10 @@ async def _repeated(task: loop_routes.LoopTask) -> None:
             await asyncio.sleep(TASK_RESTART)
 
 
-def _refuse(protocol: Any, error: AppError) -> None:
+def _refuse(protocol: Any, path: str, error: AppError) -> None:
     """Responds without using the WSGI application or a thread, and without receiving the rest of the body."""
     headers = [("content-type", "application/json"), ("connection", "close"), *error.headers.items()]
-    protocol.response_bytes(error.status, headers, orjson.dumps(logged_record(error)))
+    protocol.response_bytes(error.status, headers, orjson.dumps(logged_body(path, error)))
 
 
 def environ_of(scope: Any, body: bytes) -> dict[str, Any]:

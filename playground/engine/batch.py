@@ -11,9 +11,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import and_, eq, le
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from playground.engine.constraints import CompiledConstraint, Conditions
+from playground.engine.context import Values
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.hashing import ROLLOUT_SEED, Random, drawn_places, hashed_places
 from playground.engine.operators import UNDECIDABLE, Test
@@ -62,7 +63,7 @@ class ConstraintTable:
                 positions.append(position)
                 indices.append(index)
 
-    def bits(self, values: list[Any]) -> list[int]:
+    def bits(self, values: Values) -> list[int]:
         """For each strategy and segment a bit set of its constraints that hold, the lowest bit for the first."""
         tests = zip(self._tests, self._columns, self._inverted, strict=True)
         held = [test(values[column]) is not inverted for test, column, inverted in tests]
@@ -171,7 +172,7 @@ class Batch:
                 self._variants[variants.column] = StrategyVariants(variants.column)
             self._variants[variants.column].add(position, variants)
 
-    def run(self, values: list[Any], random: Random) -> BatchResult:
+    def run(self, values: Values, random: Random) -> BatchResult:
         """Evaluates all segments and strategies, so that each can be explained.
 
         `values` are those of the columns.
@@ -196,7 +197,7 @@ class Batch:
         picks, places = self._picks(values, random)
         return BatchResult(verdicts, bits, buckets, picks, places, segment_bits, segments_hold)
 
-    def _buckets(self, values: list[Any], random: Random) -> tuple[list[int], list[int]]:
+    def _buckets(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
         """The bucket of every strategy, and the positions of those with a rollout but no identifier."""
         buckets, nobody = [0] * len(self._all_hold), list[int]()
         for rollouts in self._rollouts.values():
@@ -210,7 +211,7 @@ class Batch:
                     buckets[position] = bucket
         return buckets, nobody
 
-    def _picks(self, values: list[Any], random: Random) -> tuple[list[int], list[int]]:
+    def _picks(self, values: Values, random: Random) -> tuple[list[int], list[int]]:
         """The variant of every strategy, and its place among the weights."""
         picks, places = [NONE] * len(self._all_hold), [0] * len(self._all_hold)
         for variants in self._variants.values():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from playground.engine import literals, patterns
@@ -72,14 +73,16 @@ def time_text(now: PointInTime) -> str:
     return now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+Values = Sequence[Any] | Mapping[int, Any]
+"""The value of each column, by position."""
+
+
 class Columns:
     """The distinct (form, field) pairs that the constraints of a snapshot compare.
 
     Each is computed once per evaluation, so a thousand constraints on the same version parse it once. `identifier`
     columns are the UTF-8 bytes that are hashed.
     """
-
-    __slots__ = ("_positions",)
 
     def __init__(self, known: Columns | None = None) -> None:
         """Columns that are ``known`` keep their positions; new ones follow them."""
@@ -102,6 +105,25 @@ class Columns:
     def values(self, context: Context) -> list[Any]:
         """The value of every column for a context, by position."""
         return [FORMS[form](context, field) for form, field in self._positions]
+
+    def values_on_demand(self, context: Context) -> Values:
+        """The value of each column for a context once it is asked for: for a few flags of many."""
+        return _OnDemand(self._listed, context)
+
+    @cached_property
+    def _listed(self) -> list[tuple[str, str]]:
+        return list(self._positions)
+
+
+class _OnDemand(dict[int, Any]):
+    def __init__(self, columns: list[tuple[str, str]], context: Context) -> None:
+        super().__init__()
+        self._columns, self._context = columns, context
+
+    def __missing__(self, position: int) -> Any:
+        form, field = self._columns[position]
+        value = self[position] = FORMS[form](self._context, field)
+        return value
 
 
 def _parsed(parse: Callable[[str | None], Any]) -> Callable[[Context, str], Any]:

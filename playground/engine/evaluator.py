@@ -7,9 +7,8 @@ and answers look everything up in them, and nothing is evaluated twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from playground.engine.context import Context, PointInTime, sticky_field
+from playground.engine.context import Context, PointInTime, Values, sticky_field
 from playground.engine.dependencies import unmet_parents
 from playground.engine.flags import CompiledFlag
 from playground.engine.hashing import Random
@@ -31,7 +30,7 @@ class Evaluation:
     def __init__(self, snapshot: Snapshot, context: Context, random: Random) -> None:
         self.snapshot = snapshot
         self.context = context
-        self.values = snapshot.columns.values(context)
+        self.values = snapshot.values(context)
         self.found = snapshot.batch.run(self.values, random)
         self.outcomes = self._outcomes(random)
         self._apply_parents()
@@ -109,7 +108,7 @@ def evaluate(snapshot: Snapshot, context: Context, *, now: PointInTime, random: 
 
 
 def _without_pass(
-    flag: CompiledFlag, strategies: list[StrategyOutcome], values: list[Any], random: Random
+    flag: CompiledFlag, strategies: list[StrategyOutcome], values: Values, random: Random
 ) -> PlainOutcome:
     """The outcome of a flag of whose strategies none passed."""
     if not strategies and flag.enabled and flag.fault is None:

@@ -19,6 +19,7 @@ VERDICT: Final = 0
 BITS: Final = 1
 BUCKET: Final = 2
 PICK: Final = 3
+PLACE: Final = 4
 
 
 class ParentProblem(Enum):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
 from playground.engine.batch import Batch
-from playground.engine.context import Columns
+from playground.engine.constraints import CompiledConstraint
+from playground.engine.context import Columns, Context, Values
 from playground.engine.flags import CompiledFlag, CompiledSegment
 
 SPARE_ENTRIES = 200
@@ -24,6 +27,7 @@ class Snapshot:
         *,
         environment: str,
         compiled_entries: int | None = None,
+        is_part: bool = False,
     ) -> None:
         self.flags = flags
         self.segments = segments
@@ -33,11 +37,17 @@ class Snapshot:
         """How many columns and segments it has, among them what was taken over and no flag needs any more."""
         self.compiled_entries = self.entries if compiled_entries is None else compiled_entries
         """How many there were when everything was last compiled together."""
+        self._is_part = is_part
 
     @property
     def is_worn(self) -> bool:
         """Whether so many of its columns and segments may be unused that it should be compiled from scratch."""
         return self.entries > 2 * self.compiled_entries + SPARE_ENTRIES
+
+    def values(self, context: Context) -> Values:
+        """The values of a context that its flags compare."""
+        columns = self.columns
+        return columns.values_on_demand(context) if self._is_part else columns.values(context)
 
     @cached_property
     def batch(self) -> Batch:
@@ -79,12 +89,31 @@ class Snapshot:
             )
         return drawing
 
+    @cached_property
+    def clock(self) -> list[CompiledConstraint]:
+        """The constraints on currentTime: their results change while the definitions stay as they are."""
+        found = [s.constraints for flag in self.flags for s in flag.strategies]
+        found += [segment.constraints for segment in self.segments]
+        timed = {id(each): each for each in chain.from_iterable(found) if each.field == "currentTime"}
+        return list(timed.values())
+
     def only(self, name: str) -> Snapshot:
-        """A snapshot of only this flag and its parents; empty if the name is unknown."""
+        """A snapshot of only this flag, its parents and their segments; empty if the name is unknown.
+
+        It takes as long as these are many, however many flags there are.
+        """
         if name not in self.positions:
             return self._of([])
         names = {name, *(parent.name for parent in self.flags[self.positions[name]].parents)}
-        return self._of([flag for flag in self.flags if flag.name in names])
+        flags = [self.flags[self.positions[each]] for each in sorted(names & self.positions.keys())]
+        used = sorted(set(chain.from_iterable(s.segments for flag in flags for s in flag.strategies)))
+        return Snapshot(
+            tuple(_with_segments(flag, {old: new for new, old in enumerate(used)}) for flag in flags),
+            tuple(self.segments[position] for position in used),
+            self.columns,
+            environment=self.environment,
+            is_part=True,
+        )
 
     def without(self, names: Collection[str]) -> Snapshot:
         """This snapshot without some of its flags."""
@@ -92,3 +121,14 @@ class Snapshot:
 
     def _of(self, flags: list[CompiledFlag]) -> Snapshot:
         return Snapshot(tuple(flags), self.segments, self.columns, environment=self.environment)
+
+
+def _with_segments(flag: CompiledFlag, positions: Mapping[int, int]) -> CompiledFlag:
+    """The flag in a snapshot that has its segments at other `positions`."""
+    if not any(strategy.segments for strategy in flag.strategies):
+        return flag
+    moved = [
+        replace(strategy, segments=tuple(positions[segment] for segment in strategy.segments))
+        for strategy in flag.strategies
+    ]
+    return replace(flag, strategies=tuple(moved))

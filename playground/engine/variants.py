@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
-from playground.engine.context import Columns
+from playground.engine.context import Columns, Values
 from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hashed_places
 
 NONE = -1
@@ -31,7 +31,7 @@ class CompiledVariants:
     key: bytes
     overrides: tuple[Override, ...] = ()
 
-    def pick(self, values: list[Any], random: Random) -> tuple[int, int]:
+    def pick(self, values: Values, random: Random) -> tuple[int, int]:
         """The index of the picked variant (NONE if there is none) and its place from 1 to `total`.
 
         The place is 0 if an override decided.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,13 +57,16 @@ class StrategyFragments:
 @dataclass(frozen=True, slots=True)
 class FlagFragments:
     """The fragments of one flag: its own variants (as those of a strategy), its names (empty if the first strategy has
-    them) and its strategies. `impression_data` is for frontend SDKs."""
+    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of its variants has a
+    payload, for OFREP."""
 
     picks: tuple[bytes, ...]
     variants: bytes
     names: bytes
     strategies: tuple[StrategyFragments, ...]
     impression_data: bool
+    stale: bool
+    has_payloads: bool
     nbytes: int
 
 
@@ -93,8 +96,18 @@ def flag_fragments(document: Mapping[str, Any], flag: CompiledFlag, environment:
             for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
         ),
         impression_data=bool(document.get("impression_data")),
+        stale=bool(document.get("stale")),
+        has_payloads=any(_payload(variant) for variant in _all_variants(variants, strategies)),
         nbytes=memory_of(document),
     )
+
+
+def _all_variants(
+    variants: list[Mapping[str, Any]], strategies: list[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    yield from variants
+    for strategy in strategies:
+        yield from objects_of(strategy.get("variants"))
 
 
 def segment_fragments(document: Mapping[str, Any], segment: CompiledSegment) -> SegmentFragments:

@@ -20,6 +20,11 @@ def token_of(request: ApiRequest) -> ApiToken:
     return request.auth
 
 
+def projects_of(token: ApiToken) -> list[str] | None:
+    """The projects that a token gives access to, None for all."""
+    return None if token.all_projects else list(token.scopes.values_list("project_id", flat=True))
+
+
 def environment_of(request: ApiRequest) -> str:
     """The environment of the token, whatever the body says."""
     return str(token_of(request).environment_id)

@@ -21,7 +21,7 @@ def described_api() -> Any:
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
-ROUTES = [route for prefix in ("api/", "edge/") for route in routes(prefix)]
+ROUTES = [route for prefix in ("api/", "edge/", "ofrep/") for route in routes(prefix)]
 
 
 def known_routes() -> dict[str, Route]:
@@ -43,15 +43,16 @@ def replaced(body: Any, path: tuple, odd: Any) -> Any:
 
 
 def is_sound(response: Any) -> bool:
-    """Accepted, or refused with a record."""
+    """Accepted, or refused with a record, or as OFREP refuses."""
     if response.status_code < 400:
         return True
     record = json.loads(response.content)
-    return response.status_code < 500 and {"id", "name", "message"} <= record.keys()
+    forms = ({"id", "name", "message"}, {"errorCode", "errorDetails"})
+    return response.status_code < 500 and any(form <= record.keys() for form in forms)
 
 
 def caller(operation: str, api: Any) -> Any:
-    if " /api/client/" in operation:
+    if " /api/client/" in operation or " /ofrep/" in operation:
         return client(make_token("backend", environment="production"))
     if " /api/frontend" in operation:
         return client(make_token("frontend", environment="production"))

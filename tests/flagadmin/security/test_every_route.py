@@ -13,12 +13,13 @@ from tests.support.cast import client, make_project, make_token
 
 pytestmark = pytest.mark.exhaustive
 
-# DESIGN.md, "Errors by name": what answers without a key. The frontend API answers CORS preflights besides.
+# DESIGN.md, "Errors by name": what answers without a key. The frontend API and OFREP answer CORS preflights besides.
 WITHOUT_A_KEY = {("get", "/api/openapi.json"), ("get", "/api/docs/")}
 
-API, ADMIN, SDK, FRONTEND = (
-    routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend")
+API, ADMIN, SDK, FRONTEND, OFREP = (
+    routes(prefix) for prefix in ("api/", "api/admin/", "api/client/", "api/frontend", "ofrep/")
 )
+API += OFREP
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_without_a_known_key(api, world, key):
 
 def test_other_methods_without_a_key(api, world):
     for route in API:
-        if ("get", str(route)) not in WITHOUT_A_KEY and route not in FRONTEND:
+        if ("get", str(route)) not in WITHOUT_A_KEY and route not in FRONTEND + OFREP:
             for method in ("options", "head", "patch"):
                 status = getattr(api["nobody"], method)(address(route, world)).status_code
                 assert status == 401, (method, route)
@@ -82,7 +83,7 @@ def test_sdk_keys_do_nothing_in_the_admin_api(world, kind):
 
 @pytest.mark.parametrize("name", ["admin", "admin_token"])
 def test_admin_keys_do_nothing_in_the_sdks_apis(api, world, name):
-    assert others(answers(api[name], calls(SDK + FRONTEND), world), {403}) == {}
+    assert others(answers(api[name], calls(SDK + FRONTEND + OFREP), world), {403}) == {}
 
 
 def test_sdk_keys_do_nothing_in_each_others_api(world):

@@ -40,7 +40,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"projects/(archive/|revive/)?$", "project"),
     (r"archive/features/$", "project"),
     (r"admin/archive/(revive/)?$", "archived flag"),
-    (r"(features|playground/flag)/$", "flag"),
+    (r"(features|playground/flag|evaluate/flags)/$", "flag"),
     (r"events/$", "flag"),
     (r"segments/strategies/$", "strategy"),
     (r"<\w+>/strategies/$", "strategy"),

@@ -1,0 +1,155 @@
+"""/ofrep/v1: flags for OpenFeature's providers (OpenFeature Remote Evaluation Protocol, open-feature/protocol)."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.permissions import BasePermission
+
+from flagadmin.errors import AuthenticationRequired
+from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind, client_address
+from groups.models import ApiToken
+from playground.cors import CorsView
+from playground.engine.context import Context
+from playground.ofrep import openapi
+from playground.ofrep.documents import render_flag, render_flags
+from playground.ofrep.etag import etag_of
+from playground.ofrep.request import LenientJSONParser, read_body
+from playground.response.snapshot import ResponseSnapshot
+from playground.snapshot_cache import snapshot_at
+from projects.client_api.base import environment_of, projects_of, token_of
+from projects.client_api.features import is_known
+from projects.revision import revisions
+
+Kind = ApiToken.Kind
+
+
+class IsSdkCaller(BasePermission):
+    """Backend and frontend tokens."""
+
+    def has_permission(self, request: Any, view: Any) -> bool:
+        if request.user is None:
+            raise AuthenticationRequired(
+                "Send a backend or frontend token: Authorization: Bearer TOKEN, or X-API-Key: TOKEN."
+            )
+        check_kind(request, Kind.BACKEND, Kind.FRONTEND)
+        return True
+
+
+class OfrepView(CorsView):
+    """Answers other origins for frontend tokens only: a backend token belongs on no page."""
+
+    tags = ("OpenFeature (OFREP)",)
+    authentication_classes = (ApiKeyHeaderAuthentication,)
+    permission_classes = (IsSdkCaller,)
+    parser_classes = (LenientJSONParser,)
+    cors_methods = "POST, OPTIONS"
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        answer["Cache-Control"] = "no-cache"
+        if request.method != "OPTIONS" and request.auth is not None and not is_browser(request):
+            del answer["Access-Control-Allow-Origin"]
+        return answer
+
+
+class Question:
+    """A request that was read: the flags, the context, and the moment."""
+
+    def __init__(self, request: ApiRequest) -> None:
+        environment = environment_of(request)
+        self.context: Context = read_body(
+            request.data, environment=environment, address=client_address(request._request)
+        )
+        self.revisions = revisions(projects_of(token_of(request)))
+        self.compiled: ResponseSnapshot = snapshot_at(self.revisions, environment)
+        self.browser = is_browser(request)
+        self.now: datetime = timezone.now()
+
+
+def is_browser(request: ApiRequest) -> bool:
+    """Whether anybody may read the token, which is part of a page or an app."""
+    return token_of(request).kind == Kind.FRONTEND
+
+
+class FlagView(OfrepView):
+    @extend_schema(
+        operation_id="evaluateOfrepFlag",
+        description=openapi.SINGLE,
+        parameters=[openapi.KEY],
+        request={"application/json": openapi.OfrepRequest},
+        examples=[openapi.REQUEST],
+        responses=openapi.REFUSALS
+        | {
+            200: openapi.answered(
+                "The flag's value.",
+                ("A rollout", openapi.ON),
+                ("A variant with a payload", openapi.BLUE),
+                serializer=openapi.OfrepEvaluation,
+            ),
+            400: openapi.answered(
+                "The body or the context cannot be read, or a needed targeting key is missing.",
+                openapi.refused(
+                    "TARGETING_KEY_MISSING",
+                    "The rollout of flag new-checkout is by userId: the context needs a targetingKey.",
+                    "new-checkout",
+                ),
+            ),
+            404: openapi.answered(
+                "No active flag of this name is in the token's projects.",
+                openapi.refused(
+                    "FLAG_NOT_FOUND",
+                    "Active flag checkout not found in production with this token's projects.",
+                    "checkout",
+                ),
+            ),
+        },
+    )
+    def post(self, request: ApiRequest, key: str) -> HttpResponse:
+        asked = Question(request)
+        body = render_flag(asked.compiled, key, asked.context, asked.now, browser=asked.browser)
+        return HttpResponse(body, content_type="application/json")
+
+
+class FlagsView(OfrepView):
+    @extend_schema(
+        operation_id="evaluateOfrepFlags",
+        description=openapi.BULK,
+        parameters=[openapi.IF_NONE_MATCH, *openapi.REFETCH],
+        request={"application/json": openapi.OfrepRequest},
+        examples=[openapi.REQUEST],
+        responses=openapi.REFUSALS
+        | {
+            200: openapi.answered(
+                "Every flag's value.",
+                ("Two flags", {"flags": [openapi.BLUE, openapi.ON]}),
+                serializer=openapi.OfrepEvaluations,
+            ),
+            304: OpenApiResponse(description="Nothing has changed; no body."),
+            400: openapi.answered(
+                "The body or the context cannot be read.",
+                openapi.refused("INVALID_CONTEXT", 'The context must be an object, not "42".'),
+            ),
+        },
+    )
+    def post(self, request: ApiRequest) -> HttpResponse:
+        asked = Question(request)
+        etag = etag_of(
+            asked.compiled.snapshot, asked.revisions, asked.context, asked.now, browser=asked.browser
+        )
+        if is_known(request, etag):
+            answer = HttpResponse(status=304)
+        else:
+            body = render_flags(asked.compiled, asked.context, asked.now, browser=asked.browser)
+            answer = HttpResponse(body, content_type="application/json")
+        answer["ETag"] = etag
+        return answer
+
+
+urlpatterns = [
+    path("v1/evaluate/flags", FlagsView.as_view()),
+    path("v1/evaluate/flags/<path:key>", FlagView.as_view()),
+]

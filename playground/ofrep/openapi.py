@@ -1,0 +1,162 @@
+"""Serializers and examples that only describe OFREP in the OpenAPI document."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema_field
+from rest_framework import serializers as s
+
+from flagadmin.http.fields import MapOf
+from playground.ofrep.reasons import Reason
+from playground.request import LONGEST_TEXT, MOST_FIELDS
+
+SINGLE = """\
+Evaluates one flag for OpenFeature's server providers. The environment and the projects are the token's.
+
+`targetingKey` is the context field `userId`; `sessionId`, `remoteAddress`, `appName` and `currentTime` are the fields
+of these names, every other string, number or boolean is a field of its own. Objects and lists are ignored.
+
+A flag whose variants have no payloads is boolean. Otherwise `value` is the payload of the variant, in its type, and is
+missing when the context gets none: the default in the application's code applies. `metadata.why` says in one sentence
+what decided; for frontend tokens without the flag's conditions.
+
+The body, its context and the targeting key may be missing: `TARGETING_KEY_MISSING` is answered only if nothing but a
+rollout by userId keeps the flag off.
+"""
+BULK = """\
+Evaluates every active flag of the token's projects, for OpenFeature's web and mobile providers. See the other operation
+for the context and the values. Send the `ETag` as `If-None-Match`: 304 means that nothing has changed.
+"""
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "additionalProperties": True,
+        "maxProperties": MOST_FIELDS,
+        "properties": {"targetingKey": {"type": "string", "maxLength": LONGEST_TEXT}},
+        "example": {"targetingKey": "42", "country": "NO"},
+    }
+)
+class ContextField(s.JSONField):
+    """Any members; ``targetingKey`` is who it is about."""
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": kind} for kind in ("boolean", "string", "number", "object", "array")]}
+)
+class ValueField(s.JSONField):
+    """Of any type."""
+
+
+@extend_schema_field({"oneOf": [{"type": kind} for kind in ("boolean", "string", "number")]})
+class MetadataField(s.JSONField):
+    """A scalar."""
+
+
+class OfrepRequest(s.Serializer[Any]):
+    context = ContextField(required=False, allow_null=True)  # type: ignore[assignment]
+
+
+class OfrepEvaluation(s.Serializer[Any]):
+    key = s.CharField(help_text="Name of the flag.")
+    reason = s.ChoiceField(choices=[reason.value for reason in Reason])
+    variant = s.CharField(help_text='Name of the variant; "enabled" or "disabled" without one.')
+    value = ValueField(required=False, help_text="Missing: the default in the application's code applies.")
+    metadata = MapOf(
+        child=MetadataField(), help_text="`why`, `project`, `stale`; `bucket` and `random` if any."
+    )
+
+
+class OfrepFailure(s.Serializer[Any]):
+    key = s.CharField(required=False, help_text="Name of the flag.")
+    errorCode = s.ChoiceField(
+        choices=["PARSE_ERROR", "TARGETING_KEY_MISSING", "INVALID_CONTEXT", "FLAG_NOT_FOUND", "GENERAL"]
+    )
+    errorDetails = s.CharField(help_text="What is wrong.")
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"$ref": "#/components/schemas/OfrepEvaluation"},
+            {"$ref": "#/components/schemas/OfrepFailure"},
+        ]
+    }
+)
+class ResultField(s.JSONField):
+    """An evaluation, or why there is none."""
+
+
+class OfrepEvaluations(s.Serializer[Any]):
+    flags = s.ListField(child=ResultField())
+
+
+def answered(description: str, *examples: tuple[str, Any], serializer: Any = OfrepFailure) -> OpenApiResponse:
+    return OpenApiResponse(
+        serializer,
+        description=description,
+        examples=[OpenApiExample(name, value=value, response_only=True) for name, value in examples],
+    )
+
+
+def refused(code: str, details: str, key: str | None = None) -> tuple[str, Any]:
+    named = {} if key is None else {"key": key}
+    return code, {**named, "errorCode": code, "errorDetails": details}
+
+
+METADATA = {
+    "why": "userId 42 is in bucket 8, 60 % rollout",
+    "project": "default",
+    "stale": False,
+    "bucket": 8,
+}
+ON = {
+    "key": "new-checkout",
+    "reason": "SPLIT",
+    "variant": "enabled",
+    "value": True,
+    "metadata": METADATA,
+}
+BLUE = {
+    "key": "button",
+    "reason": "SPLIT",
+    "variant": "blue",
+    "value": "#00f",
+    "metadata": {"why": "On for everyone", "project": "default", "stale": False},
+}
+REQUEST = OpenApiExample(
+    "A user", value={"context": {"targetingKey": "42", "country": "NO"}}, request_only=True
+)
+REFUSALS = {
+    401: answered("No token, or an unknown one.", refused("GENERAL", "API token not found.")),
+    403: answered(
+        "A token of another kind.",
+        refused("GENERAL", "This is an admin token; this endpoint accepts backend or frontend tokens only."),
+    ),
+    413: answered(
+        "The body is too large.", refused("GENERAL", "The body is larger than the 1 MB accepted here.")
+    ),
+    429: answered("Too many requests; `Retry-After` says how long to wait."),
+}
+KEY = OpenApiParameter("key", str, OpenApiParameter.PATH, description="Name of the flag.")
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of the previous answer."
+)
+REFETCH = [
+    OpenApiParameter(name, str, description="Sent by providers after a change event; not needed here.")
+    for name in ("flagConfigEtag", "flagConfigLastModified")
+]
+
+
+class ApiKeyHeaderScheme(OpenApiAuthenticationExtension):
+    """``Authorization: Bearer TOKEN`` or ``X-API-Key: TOKEN``."""
+
+    target_class = "groups.authentication.ApiKeyHeaderAuthentication"
+    name = ["ofrepBearer", "ofrepApiKey"]
+
+    def get_security_definition(self, auto_schema: Any) -> Any:
+        return [
+            {"type": "http", "scheme": "bearer", "description": "A backend or frontend token."},
+            {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same token."},
+        ]
