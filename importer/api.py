@@ -162,7 +162,7 @@ def compare_bytes(
 ) -> dict[str, Any]:
     plan = plan_import(parse_body(body), caller=caller)
     plan.check_issues()
-    return comparison_document(plan, users=synthetic, made=generated, seed=seed, limit=limit)
+    return comparison_document(plan, caller=caller, users=synthetic, made=generated, seed=seed, limit=limit)
 
 
 def wants_report(request: ApiRequest) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 
 from flagadmin.errors import NotFound
+from groups.access import Caller
 from importer.plan.definitions import planned_changes
 from importer.plan.import_plan import Plan
 from playground.comparison.answer import EXAMPLES, MOST_GENERATED, check_size, written
@@ -16,6 +17,8 @@ from playground.comparison.who_changes import WhoChanges, compared, differing, s
 from playground.engine.compilation import recompile
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
+from playground.saved_contexts.effects import expectations_changed_by
+from playground.saved_contexts.report import changes_document
 from playground.snapshot_cache import snapshot
 from projects.definitions import Definitions, definitions
 
@@ -70,7 +73,7 @@ def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) ->
 
 
 def comparison_document(
-    plan: Plan, *, users: int, made: bool = False, seed: int = 0, limit: int = EXAMPLES
+    plan: Plan, *, caller: Caller, users: int, made: bool = False, seed: int = 0, limit: int = EXAMPLES
 ) -> dict[str, Any]:
     """All changed flags, as the playground's comparison answers. Raises ValidationError if there are too many."""
     states = planned_states(plan)
@@ -83,7 +86,9 @@ def comparison_document(
         seed=seed,
     )
     table = ContextTable([*contexts.users, *contexts.made])
-    return written(Comparison(states.before, states.after, table), states.names, limit=limit)
+    answer = written(Comparison(states.before, states.after, table), states.names, limit=limit)
+    changed = expectations_changed_by(caller, states.before, states.after, states.names)
+    return answer | {"expectations": changes_document(changed)}
 
 
 def _compiled(before: Snapshot, changed: set[str], planned: Definitions, project: str) -> Snapshot:

@@ -28,6 +28,9 @@ a flag each such context counts with its share. `counts` say for how many contex
 way that only an SDK can tell (`unknown`), or stays as it is (`unchanged`). Without `flag`, `flags` has those that
 change.
 
+Where both states are of one environment, `expectations` has what saved contexts expect of these flags and of those that
+depend on them: the first 1,000 that are met before and not after (`broken`), and the other way around (`met`).
+
 Everybody may compare the flags of projects that they can read.
 """
 
@@ -74,11 +77,28 @@ class ComparedExample(s.Serializer[Any]):
     after = ComparedResult()
 
 
+class ChangedExpectation(s.Serializer[Any]):
+    savedContext = s.CharField()
+    project = s.CharField()
+    flag = s.CharField()
+    environment = s.CharField()
+    enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
+    variant = s.CharField(allow_null=True)
+    before = ComparedResult()
+    after = ComparedResult()
+
+
+class ChangedExpectations(s.Serializer[Any]):
+    broken = ChangedExpectation(many=True, help_text="Met before, not after.")
+    met = ChangedExpectation(many=True, help_text="Not met before, met after.")
+
+
 class CompareResponse(s.Serializer[Any]):
     contexts = s.IntegerField()
     counts = Counts()
     flags = ComparedFlag(many=True)
     examples = ComparedExample(many=True)
+    expectations = ChangedExpectations()
     notes = s.ListField(
         child=s.CharField(), required=False, help_text="Changes since then whose past is not known."
     )
@@ -132,4 +152,25 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
             },
         }
     ],
+    "expectations": {
+        "broken": [],
+        "met": [
+            {
+                "savedContext": "Norwegian beta user",
+                "project": "checkout",
+                "flag": "dark-theme",
+                "environment": "production",
+                "enabled": True,
+                "variant": None,
+                "before": {
+                    "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                    "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
+                },
+                "after": {
+                    "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                    "reason": "userId 42 is in bucket 53, 75 % rollout",
+                },
+            }
+        ],
+    },
 }

@@ -16,7 +16,8 @@ from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.expectations import Checked, checked, expectations_of, shares_words
+from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
+from playground.saved_contexts.expectations import Checked, expectations_of, shares_words
 from playground.saved_contexts.queries import visible_contexts
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import revisions
@@ -124,8 +125,13 @@ def _effects(
         for one in examples
         if one.change in CHANGES
     )
-    broken, mended = _expectations(caller, saved, before, after, set(names))
-    return SavedEffects(frozenset(who), tuple(islice(changes, MOST_NAMED)), broken, mended)
+    expected = _changed(caller, saved, before, after, set(names))
+    return SavedEffects(
+        frozenset(who),
+        tuple(islice(changes, MOST_NAMED)),
+        broken=tuple(one.after for one in expected if one.is_broken),
+        mended=tuple(one.after for one in expected if not one.is_broken),
+    )
 
 
 def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContext]:
@@ -134,16 +140,26 @@ def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContex
     yield from found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]
 
 
-def _expectations(
+def expectations_changed_by(
+    caller: Caller, before: Snapshot, after: Snapshot, flags: Collection[str]
+) -> list[ChangedExpectation]:
+    """What saved contexts that the caller may read expect of these flags in the states' environment.
+
+    Nothing, if the states are of two environments. Four queries at most.
+    """
+    if before.environment != after.environment:
+        return []
+    projects = {project for state in (before, after) for project in state.sizes}
+    return _changed(caller, list(_contexts(caller, projects)), before, after, set(flags))
+
+
+def _changed(
     caller: Caller, saved: list[SavedContext], before: Snapshot, after: Snapshot, flags: set[str]
-) -> tuple[tuple[Checked, ...], tuple[Checked, ...]]:
-    environment, now = before.environment, timezone.now()
+) -> list[ChangedExpectation]:
+    environment = before.environment
     expecting = [each for each in saved if any(one["flag"] in flags for one in each.expectations)]
     if not expecting:
-        return (), ()
+        return []
     expected = expectations_of(caller, environments=[environment], contexts=expecting, flags=flags)
-    old = checked(expected, {environment: before}, now=now)
-    new = checked(expected, {environment: after}, now=now)
-    pairs = list(zip(old, new, strict=True))
-    broken = (after for before, after in pairs if before.met and not after.met)
-    return tuple(broken), tuple(after for before, after in pairs if after.met and not before.met)
+    states = {environment: before}, {environment: after}
+    return changed_expectations(expected, *states, now=timezone.now())

@@ -3,9 +3,7 @@
 Registered with `flagadmin.change_checks`, which calls it before a project changes and once it has changed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from django.db.models import Q
 from django.utils import timezone
@@ -16,41 +14,16 @@ from flagadmin.change_checks import BrokenExpectations, override_by
 from flagadmin.errors import MOST_DETAILS, Problem
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.expectations import (
-    Checked,
-    Expectation,
-    checked,
-    compiled,
-    expectations_of,
-    stored_flags,
-)
+from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
+from playground.saved_contexts.expectations import Expectation, compiled, expectations_of, stored_flags
 from playground.saved_contexts.report import change_document
 from projects.definitions import Definitions, Document
 from projects.revision import revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
-
-
-class Broken(NamedTuple):
-    """An expectation that was met and is not any more."""
-
-    before: Checked
-    after: Checked
-
-    @property
-    def expectation(self) -> Expectation:
-        return self.after.expectation
-
-    @property
-    def sentence(self) -> str:
-        """`checkout-redesign: on → off in production, expected on. 100 % rollout → The flag is off`."""
-        one = self.expectation
-        return (
-            f"{one.flag}: {self.before.actual} → {self.after.actual} in {one.environment}, expected {one.words}. "
-            f"{self.before.reason} → {self.after.reason}"
-        )
 
 
 def guard(project_id: str) -> Callable[[], None]:
@@ -69,14 +42,10 @@ def guard(project_id: str) -> Callable[[], None]:
             return
         after = _read(expectations)
         differing = [one for one in expectations if _parts(before, one) != _parts(after, one)]
-        if not differing:
-            return
-        old, new = (_checked(differing, state, now) for state in (before, after))
-        lost = [one for was, one in zip(old, new, strict=True) if was.met and not one.met]
-        if lost:
-            first = [one.expectation for one in lost[:MOST_DETAILS]]
-            pairs = (_checked(first, state, now, reasons=True) for state in (before, after))
-            _refuse(project_id, [Broken(*pair) for pair in zip(*pairs, strict=True)], lost)
+        snapshots = (_compiled(differing, state) for state in (before, after))
+        changed = changed_expectations(differing, *snapshots, now=now)
+        if broken := [one for one in changed if one.is_broken]:
+            _refuse(project_id, broken)
 
     return check
 
@@ -105,37 +74,30 @@ def _parts(state: Mapping[str, Definitions], one: Expectation) -> list[Document 
     return [*family, *(read.segments.get(key) for key in used)]
 
 
-def _checked(
-    expectations: Sequence[Expectation],
-    state: Mapping[str, Definitions],
-    now: datetime,
-    *,
-    reasons: bool = False,
-) -> list[Checked]:
-    environments = {one.environment for one in expectations}
-    snapshots = {name: compiled(state[name], name) for name in environments}
-    return checked(expectations, snapshots, now=now, reasons=reasons)
+def _compiled(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
+    return {name: compiled(state[name], name) for name in {one.environment for one in expectations}}
 
 
-def _refuse(project_id: str, first: Sequence[Broken], lost: Sequence[Checked]) -> None:
-    """Raises BrokenExpectations with the first; or records all, if the caller may and wants to make the change."""
+def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> None:
+    """Raises BrokenExpectations; or records it, if the caller may and wants to make the change."""
     caller: Caller | None = override_by()
     if caller is None:
-        problems = [Problem(one.expectation.saved.name, one.sentence) for one in first]
-        raise BrokenExpectations(project_id, problems, [change_document(*one) for one in first], len(lost))
-    for environment in {one.expectation.environment for one in lost}:
+        first = broken[:MOST_DETAILS]
+        problems = [Problem(one.after.expectation.saved.name, one.sentence) for one in first]
+        raise BrokenExpectations(project_id, problems, [change_document(*one) for one in first], len(broken))
+    for environment in {one.after.expectation.environment for one in broken}:
         caller.check(OVERRIDE, project=project_id, environment=environment)
-    record_all((_event(project_id, one) for one in lost), actor=caller)
+    record_all((_event(project_id, one) for one in broken), actor=caller)
 
 
-def _event(project_id: str, now: Checked) -> Event:
-    one = now.expectation
+def _event(project_id: str, broken: ChangedExpectation) -> Event:
+    one = broken.after.expectation
     return Event(
         type=EventType.EXPECTATION_OVERRIDDEN,
         project=project_id,
         environment=one.environment,
         feature=one.flag,
         subject=one.saved.name,
-        before={"result": one.words},
-        after={"result": now.actual},
+        before={"result": broken.before.actual},
+        after={"result": broken.after.actual},
     )

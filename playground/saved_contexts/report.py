@@ -7,7 +7,11 @@ from xml.etree import ElementTree
 
 from flagadmin.errors import counted
 from playground.engine.outcomes import State
+from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.expectations import Checked
+
+MOST_LISTED = 1_000
+"""Expectations that break, and as many that are met again, in an answer."""
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -40,6 +44,13 @@ def change_document(before: Checked, after: Checked) -> dict[str, Any]:
     document = _document(after)
     members = ("savedContext", "project", "flag", "environment", "enabled", "variant")
     return {name: document[name] for name in members} | {"before": _result(before), "after": _result(after)}
+
+
+def changes_document(changed: Sequence[ChangedExpectation]) -> dict[str, Any]:
+    """Those of the expectations that break, and those that are met again, the first of each."""
+    broken = [change_document(*one) for one in changed if one.is_broken]
+    met = [change_document(*one) for one in changed if not one.is_broken]
+    return {"broken": broken[:MOST_LISTED], "met": met[:MOST_LISTED]}
 
 
 def _result(one: Checked) -> dict[str, Any]:

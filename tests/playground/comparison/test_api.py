@@ -72,6 +72,7 @@ def test_the_answer(api, dark):
                 },
             }
         ],
+        "expectations": {"broken": [], "met": []},
     }
 
 

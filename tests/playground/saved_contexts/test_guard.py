@@ -18,7 +18,7 @@ from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
 from playground.models import SavedContext
-from playground.saved_contexts import guard
+from playground.saved_contexts import changed
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import update_flag
@@ -167,7 +167,7 @@ def test_without_the_setting_nothing_is_read(cart):
 
 def test_only_what_differs_is_evaluated(cart, monkeypatch):
     """A change that evaluates nothing differently costs the reading of what was."""
-    monkeypatch.setattr(guard, "checked", None)
+    monkeypatch.setattr(changed, "checked", None)
     update_flag("shop", "cart", {"description": "New"}, caller=WHO)
     environments.disable_flag("shop", "other", "production", caller=WHO)
     with pytest.raises(TypeError), transaction.atomic():
