@@ -8,3 +8,10 @@ class FlagadminConfig(AppConfig):
 
     name = "flagadmin"
     verbose_name = "flagadmin"
+
+    def ready(self) -> None:
+        from flagadmin.server import loop_routes
+        from flagadmin.server.constant_answers import ConstantAnswers
+
+        for path in ("/healthz", "/health"):
+            loop_routes.add_shortcut(path, ConstantAnswers())

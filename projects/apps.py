@@ -15,6 +15,7 @@ class ProjectsConfig(AppConfig):
         from flagadmin.server import background_tasks, loop_routes
         from projects.applications.cleanup import clean_usage
         from projects.client_api.delta.version_ids import forget_unused
+        from projects.client_api.ready_answers import features_shortcut
         from projects.seed import seed_projects
         from projects.tokens.start_up import create_init_tokens
         from projects.watcher.watcher import watcher
@@ -24,3 +25,4 @@ class ProjectsConfig(AppConfig):
         background_tasks.run_every(timedelta(minutes=10), clean_usage)
         background_tasks.run_every(timedelta(days=1), forget_unused)
         loop_routes.run_in_loop(watcher.run)
+        loop_routes.add_shortcut("/api/client/features", features_shortcut)

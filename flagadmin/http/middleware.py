@@ -26,6 +26,11 @@ CONTENT_SECURITY_POLICY = (
 _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 
+def request_id_for(given: str) -> str:
+    """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form."""
+    return given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+
+
 class RequestIdMiddleware:
     """Gives every request an id: in its log lines, its audit events and the X-Request-Id header."""
 
@@ -33,8 +38,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        given = request.headers.get("X-Request-Id", "")
-        identifier = given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+        identifier = request_id_for(request.headers.get("X-Request-Id", ""))
         token = request_id.set(identifier)
         try:
             response = self.get_response(request)

@@ -14,6 +14,7 @@ from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
 from projects.client_api.features_cache import FeaturesQuery, cache, cached_answer, etag_of
+from projects.client_api.ready_answers import MadeFrom, made_from
 from projects.client_api.spec_header import HEADER, knows_segments
 from projects.client_api.token_scope import read_token_scope, sdk_database
 
@@ -132,12 +133,16 @@ class FeaturesView(ClientView):
         using = sdk_database()
         scope = read_token_scope(token_of(request), using=using)
         key, etag = etag_of(scope, query, using=using)
+        answer = None
         if is_known(request, etag):
-            return _with_headers(HttpResponse(status=304), etag)
-        answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
-        response = json_response(request, answer)
-        cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
-        return _with_headers(response, answer.etag)
+            response = HttpResponse(status=304)
+        else:
+            answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+            response = json_response(request, answer)
+            cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+        if not query.tags and (answer is None or answer.etag == etag):
+            made_from(response, MadeFrom(token_of(request).pk, scope, etag, answer))
+        return _with_headers(response, answer.etag if answer else etag)
 
 
 class FeatureView(ClientView):

@@ -62,6 +62,10 @@ class FeaturesAnswer:
                 self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks())
             return self._gzipped
 
+    def made(self, *, gzipped: bool) -> bytes:
+        """The bytes if they have been made, else b"". Never waits."""
+        return self._gzipped if gzipped else self._body
+
     @property
     def nbytes(self) -> int:
         """Without its pieces, which other answers share. Compressed chunks are about as large as ``gzipped``."""

@@ -1,6 +1,7 @@
 """Caches answers of /api/client/features by token scope, query and revision, and builds them."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class FeaturesCache(ByteCache[bytes, FeaturesAnswer]):
 
 cache = FeaturesCache()
 _building = Lock()
+_ETAG = re.compile(r'(?:W/)?"([0-9a-f]{8}):([0-9]{1,19}):v1"')
 
 
 def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:
@@ -88,6 +90,12 @@ def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[byt
         parts += [query.name_prefix, query.tags, sorted(_tagged(query, using=using) or ())]
     key = hashlib.sha256(orjson.dumps(parts)).digest()
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
+
+
+def is_older(known: str, etag: str) -> bool:
+    """Whether ``known`` is the ETag of an earlier answer to the same query as that of ``etag``."""
+    one, other = _ETAG.fullmatch(known), _ETAG.fullmatch(etag)
+    return bool(one and other and one[1] == other[1] and int(one[2]) < int(other[2]))
 
 
 def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> FeaturesAnswer:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from flagadmin.db.async_connections import Connection
+from projects.client_api.token_scope import TokenScope
 
 _REVISIONS = "SELECT project_id, revision FROM projects_projectrevision"
 _TOKENS = """
@@ -38,12 +39,13 @@ class State:
     revisions: Mapping[str, int]
     tokens: Mapping[int, TokenState | None]
 
-    def revisions_of(self, token: TokenState) -> tuple[tuple[str, int], ...]:
-        """(project id, revision) of the projects that the token can read, ordered by project."""
-        if token.all_projects:
-            return tuple(sorted(self.revisions.items()))
-        known = ((project, self.revisions.get(project)) for _, project in token.scopes)
-        return tuple(sorted((project, revision) for project, revision in known if revision is not None))
+    def scope_of(self, token: TokenState) -> TokenScope:
+        """What the token can read, as `read_token_scope` reads it."""
+        revisions = self.revisions
+        if not token.all_projects:
+            ids = (project for _, project in token.scopes)
+            revisions = {project: self.revisions[project] for project in ids if project in self.revisions}
+        return TokenScope(str(token.environment), dict(sorted(revisions.items())), token.all_projects)
 
 
 def changed_projects(before: State, after: State) -> frozenset[str]:

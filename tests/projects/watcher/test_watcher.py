@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.utils import timezone
 
 from flagadmin.db.notifications import CHANNEL
@@ -18,6 +17,7 @@ from projects.watcher import watcher as module
 from projects.watcher.state import State, changed_projects
 from projects.watcher.watcher import NAME, Watcher
 from tests.support.cast import make_project, make_token
+from tests.support.event_loop import in_thread, run, until
 from tests.support.flags import make_flag
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,7 +27,7 @@ Work = Callable[[Watcher], Awaitable[Any]]
 
 
 def watching(work: Work) -> Any:
-    """Runs the work in a loop beside a watcher. In a thread: this one may have the loop of a browser's tests."""
+    """Runs the work in a loop beside a watcher."""
 
     async def both() -> Any:
         watcher = Watcher()
@@ -39,24 +39,7 @@ def watching(work: Work) -> Any:
             task.cancel()
             await asyncio.wait([task])
 
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(both())).result()
-
-
-async def until(condition: Callable[[], Any]) -> Any:
-    while not (found := condition()):
-        await asyncio.sleep(0.005)
-    return found
-
-
-async def in_thread(work: Callable[[], Any]) -> Any:
-    def close_after() -> Any:
-        try:
-            return work()
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(close_after)
+    return run(both)
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+"""Answers /api/client/features in the event loop, as Django answered before, while nothing has changed since.
+
+Django's response says which token and state it was made from (`made_from`). It is replayed for requests with the
+same inputs while the watcher's state says that the token and the revisions of its projects are the same.
+
+An `If-None-Match` that is neither the current ETag nor an older one is Django's: another worker may have answered
+from a newer state, and no client gets an older one after that.
+"""
+
+import time
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+
+from flagadmin.server.loop_routes import Headers, Learn, Ready
+from flagadmin.server.replay import Inputs, read_inputs, replay, replayable_headers
+from projects.client_api.features_answer import FeaturesAnswer
+from projects.client_api.features_cache import is_older
+from projects.client_api.token_scope import TokenScope
+from projects.watcher.state import State, TokenState
+from projects.watcher.watcher import Watcher, watcher
+
+MAX_ANSWERS = 2_000  # some kilobytes each, without the bodies, which the features cache holds
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """What decided a response. ``answer`` is None for a 304."""
+
+    token: int
+    scope: TokenScope
+    etag: str
+    answer: FeaturesAnswer | None
+
+
+def made_from(response: HttpResponse, origin: MadeFrom) -> HttpResponse:
+    """Marks a response that depends on nothing else in the database."""
+    response.made_from = origin  # type: ignore[attr-defined]
+    return response
+
+
+@dataclass(slots=True)
+class _Known:
+    """What Django answered to the same inputs: with 304, with 200, or both.
+
+    The body belongs to the features cache: without it there, Django answers.
+    """
+
+    token_id: int
+    token: TokenState
+    scope: TokenScope
+    etag: str
+    checked: State  # in this state, the token and the scope were the same
+    not_modified: Headers | None = None
+    full: Headers | None = None
+    body: "weakref.ref[FeaturesAnswer] | None" = None
+    gzipped: bool = False
+
+    def holds(self, state: State) -> bool:
+        if self.checked is not state:
+            token = state.tokens.get(self.token_id)
+            if token is None or token != self.token or state.scope_of(token) != self.scope:
+                return False
+            self.checked = state
+        expires_at = self.token.expires_at
+        return expires_at is None or time.time() < expires_at.timestamp()
+
+    def ready(self, inputs: Inputs) -> Ready | None:
+        wanted = inputs.if_none_match
+        if wanted is not None and wanted.removeprefix("W/") == self.etag:
+            return replay(304, self.not_modified, b"", inputs) if self.not_modified is not None else None
+        if self.full is None or self.body is None or not (wanted is None or is_older(wanted, self.etag)):
+            return None
+        answer = self.body()
+        body = answer.made(gzipped=self.gzipped) if answer is not None else b""
+        return replay(200, self.full, body, inputs) if body else None
+
+    def add(self, sent: Ready, headers: Headers, answer: FeaturesAnswer | None) -> None:
+        if sent.status == 304:
+            self.not_modified = headers
+        elif sent.status == 200 and answer is not None:
+            self.full, self.body = headers, weakref.ref(answer)
+            self.gzipped = sent.body is answer.made(gzipped=True)
+
+
+class FeaturesShortcut:
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()  # by the key of the inputs
+
+    def answer(self, scope: Any) -> Ready | None:
+        state = self._watcher.state
+        inputs = read_inputs(scope)
+        if state is None or inputs is None or (known := self._known.get(inputs.key)) is None:
+            return None
+        if not known.holds(state):
+            return None
+        self._watcher.use(known.token_id)
+        self._known.move_to_end(inputs.key)
+        return known.ready(inputs)
+
+    def learn(self, scope: Any) -> Learn | None:
+        state = self._watcher.state  # of before Django begins to read
+        inputs = read_inputs(scope)
+        if state is None or inputs is None:
+            return None
+
+        def learn(sent: Ready, response: Any) -> None:
+            origin = getattr(response, "made_from", None)
+            if not isinstance(origin, MadeFrom) or not self._watcher.use(origin.token):
+                return
+            token, headers = state.tokens.get(origin.token), replayable_headers(sent)
+            # Django may have read a newer state than this one, which is then out of date with the next read.
+            if token is not None and headers is not None and state.scope_of(token) == origin.scope:
+                known = _Known(origin.token, token, origin.scope, origin.etag, state)
+                self._keep(inputs.key, known).add(sent, headers, origin.answer)
+
+        return learn
+
+    def _keep(self, key: bytes, new: _Known) -> _Known:
+        """The known answers of the same state, or else ``new``."""
+        known = self._known.pop(key, None)
+        same = known is not None and (known.token, known.scope, known.etag) == (
+            new.token,
+            new.scope,
+            new.etag,
+        )
+        kept = self._known[key] = known if known is not None and same else new
+        while len(self._known) > MAX_ANSWERS:
+            self._known.popitem(last=False)
+        return kept
+
+
+features_shortcut = FeaturesShortcut(watcher)

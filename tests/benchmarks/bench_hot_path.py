@@ -1,0 +1,115 @@
+"""Polls that the event loop answers, beside a bare Granian server and beside Django, in the same run.
+
+``python -m tests.benchmarks.bench_hot_path [FLAGS [SECONDS]]`` (default: 1000 4). Needs wrk. Read the ratios: the load generator
+shares the machine's cores with the server.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.benchmarks.bench_client_features import etag_of
+from tests.support.live_server import data_directory, reserved_port, running, wait_until
+
+WORKERS = 2
+CONNECTIONS = 32
+BARE = """
+BODY = open("body", "rb").read()
+
+async def application(scope, protocol):
+    if scope.path == "/full":
+        protocol.response_bytes(200, [("content-type", "application/json")], BODY)
+    else:
+        protocol.response_empty(304, [("etag", '"1"')])
+"""
+FEATURES = "/api/client/features"
+# Django answers any request with a cookie.
+BY_DJANGO = {"Cookie": "none=1"}
+
+
+def rate(port: int, path: str, seconds: int, headers: dict[str, str]) -> float:
+    """Requests a second, all answered."""
+    sent = [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
+    command = [
+        "wrk",
+        f"-t{WORKERS}",
+        f"-c{CONNECTIONS}",
+        f"-d{seconds}",
+        *sent,
+        f"http://127.0.0.1:{port}{path}",
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in said, said
+    assert "Socket errors" not in said, said
+    found = re.search(r"Requests/sec:\s+([\d.]+)", said)
+    assert found, said
+    return float(found[1])
+
+
+@contextmanager
+def bare_server(body: bytes) -> Iterator[int]:
+    """The same server and interface, with an application that does nothing."""
+    with tempfile.TemporaryDirectory() as folder, reserved_port() as port:
+        (Path(folder) / "bare.py").write_text(BARE)
+        (Path(folder) / "body").write_bytes(body)
+        command = [sys.executable, "-m", "granian", "--interface", "rsgi", "--http", "1", "--no-ws"]
+        command += [
+            "--workers",
+            str(WORKERS),
+            "--port",
+            str(port),
+            "--log-level",
+            "error",
+            "bare:application",
+        ]
+        with subprocess.Popen(command, cwd=folder) as server:
+            try:
+                wait_until(lambda: answers(port))
+                yield port
+            finally:
+                server.terminate()
+
+
+def answers(port: int) -> bool:
+    try:
+        return rate(port, "/", 1, {}) > 0
+    except (AssertionError, subprocess.CalledProcessError):
+        return False
+
+
+def main(flags: int, seconds: int) -> None:
+    assert shutil.which("wrk"), "wrk is not installed"
+    with data_directory():
+        from tests.benchmarks.bench_playground import load
+        from tests.support.cast import make_token
+
+        load("measured", flags)
+        secret = make_token("backend", projects=["measured"], environment="production")
+        with running(WORKERS) as port:
+            etag, body = etag_of(port, secret)
+            known = {"Authorization": secret, "Unleash-Client-Spec": "5.2.0"}
+            print(f"{flags} flags, {len(body) / 1e6:.2f} MB; {CONNECTIONS} connections, {WORKERS} workers")
+            with bare_server(body) as bare:
+                for what, path, floor, headers in (
+                    ("304", FEATURES, "/304", known | {"If-None-Match": etag}),
+                    ("200", FEATURES, "/full", known),
+                    ("200 gzip", FEATURES, "/304", known | {"Accept-Encoding": "gzip"}),
+                    ("/healthz", "/healthz", "/304", {}),
+                ):
+                    by_django = rate(port, path, seconds, headers | BY_DJANGO)
+                    ours = rate(port, path, seconds, headers)
+                    least = rate(bare, floor, seconds, {})
+                    print(
+                        f"{ours:8.0f} a second: {what}; {ours / least:.2f} of {least:.0f}, the bare server's {floor}; "
+                        f"{ours / by_django:.1f} times Django's {by_django:.0f}"
+                    )
+
+
+if __name__ == "__main__":
+    given = [int(argument) for argument in sys.argv[1:]]
+    main(*given, *[1000, 4][len(given) :])
