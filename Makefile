@@ -1,4 +1,4 @@
-# make install | demo | test | test-fast | check | bench | attack | screenshots | browser | programs | lock | clean
+# make install | demo | test | test-fast | check | bench | attack | screenshots | browser | programs | lock | release | clean
 PYTHON := .venv/bin/python
 BIN := .venv/bin
 TEMPLATES = $(shell git ls-files '*.html')
@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser programs demo test test-fast check bench attack screenshots lock clean
+.PHONY: help install browser programs demo test test-fast check bench attack screenshots lock release clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
@@ -27,7 +27,8 @@ help:
 	@echo "make bench        measure, beside the floor each figure cannot pass"
 	@echo "make attack       attack a server of its own for 25 minutes (MINUTES=...), and tell what held"
 	@echo "make screenshots  take pictures of every page, light and dark"
-	@echo "make lock         compile requirements/*.in to pinned requirements/*.txt"
+	@echo "make lock         pin what pyproject.toml and requirements/dev.in ask for in requirements/*.txt"
+	@echo "make release      build the package, what the container image is made from, and checksums in dist/"
 	@echo "make clean        remove .venv and caches; data stay"
 
 install: $(INSTALLED)
@@ -73,9 +74,12 @@ screenshots: install
 
 lock: install
 	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
-		--python-version 3.11 --generate-hashes run.in --output-file run.txt
+		--python-version 3.11 --generate-hashes ../pyproject.toml --output-file run.txt
 	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
-		--python-version 3.11 --generate-hashes --constraints run.txt run.in dev.in --output-file dev.txt
+		--python-version 3.11 --generate-hashes --constraints run.txt ../pyproject.toml dev.in --output-file dev.txt
+
+release: install
+	@sh deploy/release.sh
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis test-results

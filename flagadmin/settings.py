@@ -8,18 +8,24 @@ from urllib.parse import urlsplit
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
+from flagadmin import __version__
 from flagadmin import env as environment
 from flagadmin.db import data_dir as datadir
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent
+IN_CHECKOUT = (PACKAGE.parent / "manage.py").exists()  # otherwise installed as a package
+TEMPLATES_DIR = PACKAGE.parent / "templates" if IN_CHECKOUT else PACKAGE / "templates"
 
 DEBUG = environment.flag("FLAGADMIN_DEBUG")
 DATABASE_URL = environment.text("DATABASE_URL")
 
+if IN_CHECKOUT:
+    default_data_dir = PACKAGE.parent / ".flagadmin"
+else:  # where the XDG base directory specification puts what programs keep
+    default_data_dir = Path(environment.text("XDG_DATA_HOME") or "~/.local/share") / "flagadmin"
+
 try:
-    DATA_DIR = datadir.make_data_dir(
-        Path(environment.text("FLAGADMIN_DATA_DIR", str(BASE_DIR / ".flagadmin")))
-    )
+    DATA_DIR = datadir.make_data_dir(Path(environment.text("FLAGADMIN_DATA_DIR") or default_data_dir))
     SECRET_KEY = environment.text("SECRET_KEY")
     if not SECRET_KEY:
         if DATABASE_URL:
@@ -198,7 +204,7 @@ WSGI_APPLICATION = "flagadmin.wsgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -272,7 +278,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "Send the documented types. A number is also accepted for a string, a string of digits for a number, and "
         '`"true"`, `"false"`, 0 and 1 for a boolean. Every list, object and string in a body has a maximum size.'
     ),
-    "VERSION": "1.1.0",
+    "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

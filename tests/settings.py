@@ -6,11 +6,11 @@ os.environ.setdefault("FLAGADMIN_LOG_LEVEL", "WARNING")
 os.environ.pop("FLAGADMIN_DEBUG", None)
 
 from flagadmin.settings import *  # noqa: F403
-from flagadmin.settings import BASE_DIR, DATABASE_URL, DATABASES, STORAGES, datadir
+from flagadmin.settings import DATABASE_URL, DATABASES, PACKAGE, STORAGES, datadir
 
 if not DATABASE_URL:
     # Its own directory: `flush` and killed servers must never come near anybody's data.
-    DATA_DIR = datadir.make_data_dir(BASE_DIR / ".flagadmin" / "test")
+    DATA_DIR = datadir.make_data_dir(PACKAGE.parent / ".flagadmin" / "test")
     DATABASES["default"]["OPTIONS"] |= {"data_dir": DATA_DIR, "durable": False}
 
 for database in DATABASES.values():

@@ -90,7 +90,7 @@ def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
             command, stdout=subprocess.DEVNULL, env=os.environ | PATIENT | environment, process_group=0
         )
         try:
-            _wait(port, server)
+            wait_until_ready(port, server)
             yield port, server.pid
         finally:
             server.terminate()
@@ -100,7 +100,7 @@ def started(workers: int = 1, **environment: str) -> Iterator[tuple[int, int]]:
                 server.kill()  # it did not stop on SIGTERM; its workers end with it
 
 
-def _wait(port: int, server: subprocess.Popen) -> None:
+def wait_until_ready(port: int, server: subprocess.Popen) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
         if is_ready(port):
