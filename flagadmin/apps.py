@@ -1,6 +1,7 @@
 """The app of the project package itself, with its management commands and static files."""
 
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class FlagadminConfig(AppConfig):
@@ -12,6 +13,9 @@ class FlagadminConfig(AppConfig):
     def ready(self) -> None:
         from flagadmin.server import loop_routes
         from flagadmin.server.constant_answers import ConstantAnswers
+        from flagadmin.server.process_metrics import sample_worker
 
         for path in ("/healthz", "/health"):
             loop_routes.add_shortcut(path, ConstantAnswers())
+        if settings.METRICS_TOKEN:
+            loop_routes.run_in_loop(sample_worker)

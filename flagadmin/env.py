@@ -5,6 +5,8 @@ import re
 
 from django.core.exceptions import ImproperlyConfigured
 
+SHORTEST_SECRET = 16  # characters
+
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"", "0", "false", "no", "off"}
 
@@ -44,6 +46,16 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
 def names(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def secret(name: str) -> str:
+    """At least SHORTEST_SECRET characters that can be in a header, or empty."""
+    given = text(name)
+    if given and not re.fullmatch(rf"[!-~]{{{SHORTEST_SECRET},}}", given):
+        raise ImproperlyConfigured(
+            f"{name} must have at least {SHORTEST_SECRET} characters: ASCII letters, digits, punctuation."
+        )
+    return given
 
 
 def origin(name: str) -> str:

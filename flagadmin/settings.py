@@ -57,7 +57,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SECURE_SSL_REDIRECT = HTTPS and environment.flag("FLAGADMIN_HTTPS_REDIRECT", default=True)
-SECURE_REDIRECT_EXEMPT = [r"^health(z)?$", r"^ready(z)?$"]  # probed by IP address, behind the TLS proxy
+SECURE_REDIRECT_EXEMPT = [r"^health(z)?$", r"^ready(z)?$", r"^metrics$"]  # probed behind the TLS proxy
 SECURE_HSTS_SECONDS = environment.integer("FLAGADMIN_HSTS_SECONDS", 31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and environment.flag("FLAGADMIN_HSTS_SUBDOMAINS")
 # Off by default: it affects other hosts of the domain.
@@ -111,6 +111,8 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 
 # For each worker. Many, because most wait: SDK reports for the commit of their batch.
 SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
+# Whoever sends it may read /metrics. Without it nothing is counted.
+METRICS_TOKEN = environment.secret("FLAGADMIN_METRICS_TOKEN")
 
 # Databases ----------------------------------------------------------------------------------------------
 
@@ -182,6 +184,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "flagadmin.http.request_metrics.RequestMetricsMiddleware",
     "flagadmin.http.middleware.RequestIdMiddleware",
     "flagadmin.http.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",

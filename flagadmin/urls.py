@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from flagadmin import api_docs as api
-from flagadmin.http import health
+from flagadmin.http import health, request_metrics
 from projects.client_api.edge import ValidateTokensView
 from projects.client_api.impact_metrics_api import ImpactMetricsView
 
@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz),
     path("health", health.healthz),  # the reference's URLs of the two probes
     path("ready", health.readyz),
+    path("metrics", request_metrics.metrics),
     path("api/openapi.json", api.OpenApiView.as_view(), name="openapi"),
     path("api/docs/", api.SwaggerView.as_view(), name="docs"),
     path("api/client/", include("projects.client_api.urls")),

@@ -7,6 +7,7 @@ has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; }
 missing=
 has nginx || missing="$missing nginx-light"
 has openssl || missing="$missing openssl"
+has promtool || missing="$missing prometheus"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && has apt-get; then
     timeout 120 apt-get update -qq

@@ -9,9 +9,10 @@ import pytest
 
 from tests.support.cast import api, browse, callers, people, shop, standing_clock
 from tests.support.installations import install
+from tests.support.metrics import counted
 from tests.support.sdk import sdk
 
-__all__ = ["api", "browse", "callers", "install", "people", "sdk", "shop", "standing_clock"]
+__all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "shop", "standing_clock"]
 
 
 @pytest.hookimpl(trylast=True)

@@ -14,9 +14,20 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import close_old_connections, connection
 
+from flagadmin.metrics import Counter, Gauge, Histogram
+from flagadmin.metrics.instruments import sample
+
 log = logging.getLogger("flagadmin.runtime")
 
 Task = Callable[[], object]
+
+SECONDS = Histogram("flagadmin_background_task_seconds", "Runs of periodic tasks.", "task")
+FAILURES = Counter("flagadmin_background_task_failures_total", "Periodic tasks that failed.", "task")
+LAST_SUCCESS = Gauge(
+    "flagadmin_background_task_last_success_timestamp_seconds",
+    "When a periodic task last succeeded, or another server was running it.",
+    "task",
+)
 
 # An arbitrary key for a PostgreSQL advisory lock.
 MAINTENANCE_LOCK = 7_325_001
@@ -79,10 +90,16 @@ def run_due_tasks(now: float) -> None:
     for periodic in _periodic:
         if periodic.due <= now:
             periodic.due = now + periodic.interval.total_seconds()
+            name = _name(periodic.task)
+            begun = time.perf_counter()
             try:
                 _run_alone(periodic.task)
+                LAST_SUCCESS.set(time.time(), name)
             except Exception:
-                log.exception("Periodic task failed: %s", _name(periodic.task))
+                log.exception("Periodic task failed: %s", name)
+                FAILURES.inc(name)
+            SECONDS.observe(time.perf_counter() - begun, name)
+    sample()
     close_old_connections()
 
 

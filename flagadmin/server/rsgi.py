@@ -11,6 +11,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from io import BytesIO
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from django.db import connections
 from flagadmin.errors import AppError, AuthenticationRequired
 from flagadmin.http.error_responses import as_app_error, is_api_path, logged_body
 from flagadmin.http.middleware import REFUSED
+from flagadmin.http.request_metrics import BEGUN, count_request
 from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
 from flagadmin.server.body_receiver import BodyReceiver
@@ -79,6 +81,7 @@ class Application:
         except AppError as error:
             if is_api_path(scope.path):
                 _refuse(protocol, scope.path, error)
+                count_request("none", scope.method, error.status, 0.0)
             else:
                 await self.answer(scope, protocol, b"", refused=error)
         except EOFError:
@@ -88,8 +91,10 @@ class Application:
         """Answers a GET request without a body: in the loop if possible."""
         path = scope.path
         if shortcut := loop_routes.shortcuts.get(path):
+            begun = perf_counter()
             if ready := shortcut.answer(scope):
                 _send(protocol, ready)
+                count_request(path[1:], "GET", ready.status, perf_counter() - begun)
             else:
                 await self.answer(scope, protocol, b"", learn=shortcut.learn(scope))
         elif handler := loop_routes.streams.get(path):
@@ -208,6 +213,7 @@ def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
+        BEGUN: perf_counter(),
     }
     for name, value in scope.headers.items():
         _add_header(environ, name, value)

@@ -21,6 +21,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
+from flagadmin.metrics import instruments as metrics
 from flagadmin.server import background_tasks
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
@@ -64,6 +65,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         # Workers open their own connections; none may be shared.
         connections.close_all()
+        if settings.METRICS_TOKEN:
+            metrics.begin(settings.DATA_DIR / "metrics" / str(port))
         self.serve(server(host, port, workers))
 
     def serve(self, granian: Any) -> None:

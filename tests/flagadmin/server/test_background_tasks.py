@@ -1,11 +1,13 @@
 """Periodic tasks of `manage.py serve` run when due, on one server at a time, and survive failures."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 
 from flagadmin.server import background_tasks
+from tests.support.metrics import Values
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +50,26 @@ def test_leaves_it_to_another_server_that_is_at_it() -> None:
         elsewhere.close()
     background_tasks.run_due_tasks(110)
     assert ran == ["here"]
+
+
+@pytest.mark.django_db
+def test_runs_are_counted(counted: Callable[[], Values]) -> None:
+    def good() -> None: ...
+
+    def bad() -> None:
+        raise ValueError
+
+    for task in (good, bad):
+        background_tasks.run_every(timedelta(seconds=10), task)
+    background_tasks.run_due_tasks(100)
+    values = counted()
+
+    def value(name: str, task: Callable[[], None], more: str = "") -> float | None:
+        label = f'task="{task.__module__}.{task.__qualname__}"'
+        return values.get(f"flagadmin_background_task_{name}{{{label}{more}}}")
+
+    process = ',process="worker-1"'
+    assert (value("failures_total", good), value("failures_total", bad)) == (None, 1)
+    assert (value("seconds_count", good), value("seconds_count", bad)) == (1, 1)
+    assert value("last_success_timestamp_seconds", good, process) > 1.7e9
+    assert value("last_success_timestamp_seconds", bad, process) is None
