@@ -1,7 +1,7 @@
 """A least-recently-used cache whose limit is a number of bytes rather than of values."""
 
-from collections import OrderedDict
-from collections.abc import Hashable
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Mapping
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -11,8 +11,16 @@ class Sized(Protocol):
     def nbytes(self) -> int: ...
 
 
+class Sharing(Sized, Protocol):
+    """A value that others share ``pieces`` with, by project. Its own size is without them."""
+
+    @property
+    def pieces(self) -> Mapping[str, Sized]: ...
+
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Sized)
+S = TypeVar("S", bound=Sharing)
 
 
 class ByteCache(Generic[K, V]):
@@ -62,3 +70,29 @@ class ByteCache(Generic[K, V]):
         value, size = self._values.pop(key)
         self.nbytes -= size
         return value
+
+
+class SharingCache(ByteCache[K, S]):
+    """A cache of values that share pieces. A piece counts once, however many values have it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._uses: Counter[int] = Counter()
+        """How many values have a piece, by its identity."""
+
+    def _add(self, key: K, value: S) -> None:
+        super()._add(key, value)
+        for piece in value.pieces.values():
+            if not self._uses[id(piece)]:
+                self.nbytes += piece.nbytes
+            self._uses[id(piece)] += 1
+
+    def _drop(self, key: K) -> S | None:
+        dropped = super()._drop(key)
+        if dropped is not None:
+            for piece in dropped.pieces.values():
+                self._uses[id(piece)] -= 1
+                if not self._uses[id(piece)]:
+                    del self._uses[id(piece)]
+                    self.nbytes -= piece.nbytes
+        return dropped

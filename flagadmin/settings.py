@@ -98,9 +98,9 @@ IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_l
 IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
-SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 256_000_000)  # for each worker
+SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 1_000_000_000)  # for each worker
 CLIENT_FEATURES_CACHE_BYTES = environment.integer(
-    "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 64_000_000
+    "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 256_000_000
 )  # for each worker
 APPLICATION_INSTANCE_WINDOW = timedelta(
     days=environment.integer("FLAGADMIN_APPLICATION_INSTANCE_DAYS", 7, at_least=1)

@@ -9,9 +9,10 @@ from threading import Lock
 
 from django.conf import settings
 
-from flagadmin.byte_cache import ByteCache
+from flagadmin.byte_cache import SharingCache
 from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
+from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from projects.definitions import definitions
 from projects.revision import revisions
@@ -20,7 +21,7 @@ Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
 
 
-class SnapshotCache(ByteCache[Key, ResponseSnapshot]):
+class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
     """Snapshots by their environment and revisions."""
 
     def put(self, key: Key, value: ResponseSnapshot, *, limit: int) -> None:
@@ -31,7 +32,10 @@ class SnapshotCache(ByteCache[Key, ResponseSnapshot]):
         super().put(key, value, limit=limit)
 
     def nearest(self, key: Key) -> tuple[ResponseSnapshot | None, set[str]]:
-        """The snapshot from which most can be taken over, if that is most of it, and the projects unchanged since."""
+        """The snapshot from which most can be taken over, and the projects unchanged since.
+
+        Its columns and segments are taken over too: there must be few, unless most of its flags are.
+        """
         environment, pairs = key
         projects = dict(pairs)
         others = [(other[1], found) for other, found in self.entries() if other[0] == environment]
@@ -39,7 +43,8 @@ class SnapshotCache(ByteCache[Key, ResponseSnapshot]):
         for theirs, found in others:
             sizes = found.snapshot.sizes
             alike = sum(sizes[name] for name, _ in theirs if name in projects)
-            if alike > most and 2 * alike >= len(found.flags) and not found.snapshot.is_worn:
+            fits = 2 * alike >= len(found.flags) or found.snapshot.entries <= SPARE_ENTRIES
+            if alike > most and fits and not found.snapshot.is_worn:
                 unchanged = {name for name, revision in theirs if projects.get(name) == revision}
                 best, most = found, alike
         return best, unchanged

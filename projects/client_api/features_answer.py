@@ -52,14 +52,14 @@ class FeaturesAnswer:
     def body(self) -> bytes:
         with self._making:
             if not self._body:
-                self._body = b"".join(chunk.raw for chunk in self._chunks())
+                self._body = self._joined()
             return self._body
 
     @property
     def gzipped(self) -> bytes:
         with self._making:
             if not self._gzipped:
-                self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks())
+                self._gzipped = gzip_member(chunk.deflated for chunk in (_HEAD, *self.flags, *self._behind()))
             return self._gzipped
 
     def made(self, *, gzipped: bool) -> bytes:
@@ -71,9 +71,15 @@ class FeaturesAnswer:
         """Without its pieces, which other answers share. Compressed chunks are about as large as ``gzipped``."""
         return self._fixed + len(self._body) + 2 * len(self._gzipped)
 
-    def _chunks(self) -> Iterator[Chunk]:
-        yield _HEAD
-        yield from self.flags
+    def _joined(self) -> bytes:
+        # Joined at once: with a hundred thousand flags, copying them chunk by chunk doubles the time.
+        texts = [text for chunk in self.flags for text in chunk.texts] or [b""]
+        texts[0] = _HEAD.raw + texts[0]
+        texts[-1] += b"".join(chunk.raw for chunk in self._behind())
+        return b",".join(texts)
+
+    def _behind(self) -> Iterator[Chunk]:
+        """What stands behind the flags."""
         if self.segments is None:
             yield Chunk((b'],"query":%b,"meta":%b}' % (self._query, self._meta),))
         else:

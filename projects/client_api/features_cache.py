@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
@@ -11,7 +10,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from flagadmin.byte_cache import ByteCache
+from flagadmin.byte_cache import SharingCache
 from flagadmin.db.transactions import consistent_reads
 from groups.models import ApiToken
 from projects.client_api.features_answer import FeaturesAnswer, Place, flag_chunks, segments_chunk
@@ -31,12 +30,11 @@ class FeaturesQuery:
     tags: tuple[tuple[str, str], ...] = ()
 
 
-class FeaturesCache(ByteCache[bytes, FeaturesAnswer]):
-    """The latest answer for each cache key. Pieces count once, however many answers share them."""
+class FeaturesCache(SharingCache[bytes, FeaturesAnswer]):
+    """The latest answer for each cache key, and the latest pieces that answers have."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._uses: Counter[Piece] = Counter()
         self._latest: dict[PieceKey, Piece] = {}
 
     def current(self, key: bytes, etag: str) -> FeaturesAnswer | None:
@@ -49,7 +47,7 @@ class FeaturesCache(ByteCache[bytes, FeaturesAnswer]):
             self.put(answer.key, answer, limit=limit)
 
     def latest(self, projects: Iterable[str], place: Place) -> dict[str, Piece]:
-        """The latest pieces that answers have of these projects, by project, at whatever revision."""
+        """The latest pieces of these projects, by project, at whatever revision."""
         with self._lock:
             found = {project: self._latest.get((project, place)) for project in projects}
         return {project: piece for project, piece in found.items() if piece is not None}
@@ -57,23 +55,16 @@ class FeaturesCache(ByteCache[bytes, FeaturesAnswer]):
     def _add(self, key: bytes, value: FeaturesAnswer) -> None:
         super()._add(key, value)
         for project, piece in value.pieces.items():
-            if piece not in self._uses:
-                self.nbytes += piece.nbytes
-            self._uses[piece] += 1
             known = self._latest.setdefault((project, value.place), piece)
             if known.revision < piece.revision:
                 self._latest[project, value.place] = piece
 
     def _drop(self, key: bytes) -> FeaturesAnswer | None:
         dropped = super()._drop(key)
-        if dropped is None:
-            return None
-        for project, piece in dropped.pieces.items():
-            self._uses[piece] -= 1
-            if not self._uses[piece]:
-                del self._uses[piece]
-                self.nbytes -= piece.nbytes
-                if self._latest.get((project, dropped.place)) is piece:
+        if dropped is not None:
+            for project, piece in dropped.pieces.items():
+                known = self._latest.get((project, dropped.place))
+                if known is piece and id(piece) not in self._uses:
                     del self._latest[project, dropped.place]
         return dropped
 

@@ -25,6 +25,7 @@ from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.response.writer import render_features
+from tests.support.engine import total_size
 
 ROUNDS = 15
 
@@ -144,7 +145,7 @@ def measure(count: int) -> str:
     return (
         f"{count:6d}  {len(answer) / 1e6:8.2f}  {compiling / count * 1e6:8.1f}  {evaluating / count * 1e6:8.2f}"
         f"  {(both - evaluating) / count * 1e6:8.2f}  {both / count * 1e6:8.2f}  {both * 1e3:9.2f}"
-        f"  {floor / count * 1e6:8.2f}  {held / count:8.0f}  {snapshot.nbytes / count:8.0f}"
+        f"  {floor / count * 1e6:8.2f}  {held / count:8.0f}  {total_size(snapshot) / count:8.0f}"
     )
 
 

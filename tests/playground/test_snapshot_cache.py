@@ -74,6 +74,24 @@ def test_a_small_part_does_not_carry_the_whole(api, filled, read):
     assert read == [["default", "docs", "shop"], ["default"]]
 
 
+def test_a_project_is_taken_from_the_whole(api, filled, read):
+    whole = ask(api).content
+    size = cache.nbytes
+    ask(api, projects=["docs"])
+    assert read[1:] == [[]]
+    assert size < cache.nbytes < 1.3 * size  # they share most of its memory
+    cache.clear()
+    ask(api, projects=["docs"])
+    assert ask(api).content == whole
+
+
+def test_a_project_is_not_taken_from_a_whole_of_many_segments(api, filled, read, monkeypatch):
+    monkeypatch.setattr(playground.snapshot_cache, "SPARE_ENTRIES", 1)
+    ask(api)
+    ask(api, projects=["shop"])
+    assert read[1:] == [["shop"]]
+
+
 CHANGES = {
     "a switch": lambda north: switch("one"),
     "a segment": lambda north: Segment.objects.update(constraints=[COUNTRY | {"inverted": True}]),

@@ -9,6 +9,7 @@ from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
+from playground.response.snapshot import ResponseSnapshot
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -17,6 +18,11 @@ def compiled(state: Mapping[str, Any]) -> Snapshot:
     """A snapshot of a client specification's `state`."""
     segments = {segment["id"]: segment for segment in state.get("segments") or []}
     return compile_snapshot(state["features"], segments, environment="development")
+
+
+def total_size(snapshot: ResponseSnapshot) -> int:
+    """The estimated memory of a snapshot that shares nothing with others, in bytes."""
+    return snapshot.nbytes + sum(piece.nbytes for piece in snapshot.pieces.values())
 
 
 def evaluated(
