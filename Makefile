@@ -21,7 +21,7 @@ help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
 	@echo "make install      make .venv with everything for running, testing and checking"
 	@echo "make test         run all tests (browser tests need Chromium: make browser;"
-	@echo "                  those of deploy/ need nginx: make programs)"
+	@echo "                  others nginx and Node: make programs)"
 	@echo "make test-fast    run the tests that need neither a browser nor processes of their own"
 	@echo "make check        formatting, lint, types, import contracts, migrations, templates, schema"
 	@echo "make bench        measure, beside the floor each figure cannot pass"

@@ -10,6 +10,7 @@ import orjson
 from flagadmin.errors import ValidationError
 from flagadmin.server.gc_control import gc_paused
 from playground.engine import sentences
+from playground.engine.chance import drawn_flags
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.flags import CompiledFlag
@@ -39,6 +40,8 @@ class Resolver:
     def __init__(self, evaluation: Evaluation, *, browser: bool) -> None:
         self._evaluation = evaluation
         self._reasons = Reasons(evaluation)
+        names = evaluation.snapshot.names
+        self._drawn = {names[position] for position in drawn_flags(evaluation)}
         self._browser = browser
 
     def flag(self, flag: CompiledFlag, outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
@@ -68,7 +71,7 @@ class Resolver:
             "project": flag.project,
             "stale": fragments.stale,
         }
-        if is_random(self._evaluation, flag, outcome):
+        if is_random(self._evaluation, flag, outcome, drawn=flag.name in self._drawn):
             metadata["random"] = True
         if (bucket := bucket_of(self._evaluation, flag, outcome)) is not None:
             metadata["bucket"] = bucket

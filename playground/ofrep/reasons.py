@@ -113,9 +113,12 @@ def bucket_of(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) 
     return None
 
 
-def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> bool:
-    """Whether the next request with the same context may get something else: there was nothing to hash."""
-    if state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
+def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
+    """Whether the next request with the same context may get something else: there was nothing to hash.
+
+    `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.drawn_flags``).
+    """
+    if drawn and state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
         return True
     variant = chosen(flag, outcome)
     return (

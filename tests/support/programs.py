@@ -1,4 +1,4 @@
-"""Programs of other packages that tests of ``deploy/`` run: nginx, promtool."""
+"""Programs of other packages that tests run: nginx, promtool, node."""
 
 import os
 import shutil
