@@ -14,6 +14,7 @@ from projects.flags import (
     bulk_pages,
     copy_pages,
     form_pages,
+    revert_page,
     toggle_pages,
 )
 from projects.flags import pages as flags
@@ -71,6 +72,7 @@ urlpatterns = [
     path(f"{FLAG}links", action_pages.Links.as_view(), name="flag-links"),
     path(f"{FLAG}link/<str:link_id>/", form_pages.EditLinkPage.as_view(), name="flag-link"),
     path(f"{FLAG}order", action_pages.Order.as_view(), name="flag-order"),
+    path(f"{FLAG}revert", revert_page.RevertPage.as_view(), name="flag-revert"),
     path(f"{FLAG}move", copy_pages.MovePage.as_view(), name="flag-move"),
     path(f"{FLAG}clone", copy_pages.ClonePage.as_view(), name="flag-clone"),
     path(f"{FLAG}variants", variants_page.VariantsPage.as_view(), name="flag-variants"),

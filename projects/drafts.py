@@ -56,6 +56,14 @@ class Draft:
         return Definitions(flags, segments)
 
 
+@dataclass(frozen=True, slots=True)
+class ExactDraft(Draft):
+    """Stores exactly what it says, as a revert does."""
+
+    def edited(self, document: Document) -> Document:
+        return {**document, **self.changes} if document["name"] == self.flag else document
+
+
 class FlagEdit(NamedTuple):
     """A draft, and a flag whose result it may change in an environment."""
 

@@ -6,10 +6,14 @@ from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
 from groups.access import Caller
+from projects.console import flag_url
+from projects.flags.revert_plan import may_revert
 from projects.history.back import TYPES
 from projects.history.changes import GroupedChange, change_page
 from projects.history.descriptions import Part
@@ -17,15 +21,21 @@ from projects.history.queries import readable_events
 from projects.models import Flag
 
 SHOWN = 6
+MOST_OWN = 200  # events read to find the flag's own in the changes of a page
 MOST_SEGMENTS = 8  # environments offered; a project with more is asked by the activity page
 _LINKING = (" of ", " to ", " from ")
 
 
 class Version(NamedTuple):
-    """The flag as a change left it: pages that evaluate it, and compare it with now."""
+    """The flag as a change left it: pages that evaluate it, compare it with now, and revert to it.
 
+    ``revert`` is "" for who may not, and for the present version. ``event`` is the flag's last one in the change.
+    """
+
+    event: int
     evaluate: str
     compare: str
+    revert: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,45 +45,93 @@ class FlagHistory:
     changes: Sequence[tuple[GroupedChange, Sequence[Part], Version | None]]
     number: int
     all_url: str
+    older_url: str
+    newest_url: str
     segments: Sequence[tuple[str, str, None, bool]]
 
 
-def flag_history(flag: Flag, environments: Sequence[str], chosen: str, *, caller: Caller) -> FlagHistory:
-    events = readable_events(caller).filter(project=flag.project_id, feature=flag.name)
+def flag_history(
+    flag: Flag, environments: Sequence[str], chosen: str, *, before: int | None = None, caller: Caller
+) -> FlagHistory:
+    """The changes in the ``chosen`` environment, or in all; ``before``: the ``next`` of the page before."""
+    everywhere = readable_events(caller).filter(project=flag.project_id, feature=flag.name)
     if chosen not in environments:
         chosen = ""
-    if chosen:
-        events = events.filter(environment=chosen)
-    changes = change_page(events, caller=caller, size=SHOWN).changes
-    number = events.count()
+    events = everywhere.filter(environment=chosen) if chosen else everywhere
+    page = change_page(events, caller=caller, before=before, size=SHOWN)
+    changes = page.changes
     query = {"project": flag.project_id, "flag": flag.name} | ({"environment": chosen} if chosen else {})
+    kept = {"history": chosen} if chosen else {}
+    versions = _versions(flag, changes, everywhere, chosen, environments, caller=caller)
     return FlagHistory(
         changes=[
-            (
-                change,
-                list(without_flag(change.sentence, flag.name)),
-                _version(flag, change, chosen, environments),
-            )
+            (change, list(without_flag(change.sentence, flag.name)), versions.get(change.event.pk))
             for change in changes
         ],
-        number=number,
+        number=events.count(),
         all_url=f"{reverse('activity')}?{urlencode(query)}",
+        older_url=f"?{urlencode({**kept, 'before': page.next})}#history" if page.next else "",
+        newest_url=f"?{urlencode(kept)}#history" if before else "",
         segments=list(_segments(environments, chosen)),
     )
 
 
-def _version(flag: Flag, change: GroupedChange, chosen: str, environments: Sequence[str]) -> Version | None:
-    """None for a change that evaluates to the same, such as that of a tag, and after which there is no flag."""
-    event = change.event
-    if event.type not in TYPES or event.type == EventType.FEATURE_ARCHIVED or flag.is_archived:
-        return None
+def _versions(
+    flag: Flag,
+    changes: Sequence[GroupedChange],
+    events: QuerySet[AuditEvent],
+    chosen: str,
+    environments: Sequence[str],
+    *,
+    caller: Caller,
+) -> dict[int, Version]:
+    """The versions by the newest event of their change.
+
+    None for a change that evaluates to the same, such as that of a tag, and after which there is no flag.
+    """
+    if flag.is_archived:
+        return {}
+    last = events.filter(type__in=TYPES).order_by("-pk").values_list("pk", flat=True).first()
+    can_revert = may_revert(caller, flag.project_id)
+    found = {}
+    for change, own in zip(changes, _own_events(changes, events), strict=True):
+        if own is None or own.type == EventType.FEATURE_ARCHIVED:
+            continue
+        revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
+        found[change.event.pk] = Version(
+            own.pk,
+            *_pages(flag, change, own, chosen, environments),
+            revert if can_revert and own.pk != last else "",
+        )
+    return found
+
+
+def _own_events(
+    changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]
+) -> Iterator[AuditEvent | None]:
+    """Of each change the flag's last event that may evaluate to something else: it may be an import of many flags."""
+    requests = {change.event.request_id for change in changes if change.event.request_id}
+    of_requests = events.filter(request_id__in=requests, type__in=TYPES)
+    listed = list(of_requests.only("pk", "type", "environment", "request_id").order_by("-pk")[:MOST_OWN])
+    for change in changes:
+        event = change.event
+        if not event.request_id:
+            yield event if event.type in TYPES else None
+            continue
+        own = (each for each in listed if each.request_id == event.request_id and each.pk <= event.pk)
+        yield next(own, None)
+
+
+def _pages(
+    flag: Flag, change: GroupedChange, own: AuditEvent, chosen: str, environments: Sequence[str]
+) -> tuple[str, str]:
     usual = "production" if "production" in environments else next(iter(environments), "")
-    environment = event.environment if event.environment in environments else chosen or usual
+    environment = own.environment if own.environment in environments else chosen or usual
     # Whole seconds, and no event of the change after them.
-    at = f"{event.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    at = f"{change.event.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
     evaluate = urlencode({"project": flag.project_id, "environment": environment, "at": at})
     states = {"from": environment, "from-at": at, "to": environment, "project": flag.project_id}
-    return Version(
+    return (
         f"{reverse('playground-flag', args=[flag.name])}?{evaluate}",
         f"{reverse('who-changes')}?{urlencode({**states, 'flag': flag.name})}",
     )

@@ -12,7 +12,7 @@ from projects.access import access_flag
 from projects.console import allowed, api_path, flag_url, project_crumbs, project_url
 from projects.flags.dependencies import possible_parents
 from projects.flags.evaluations import Evaluations, evaluations_by_day, evaluations_by_hour
-from projects.flags.flag_history import flag_history
+from projects.flags.flag_history import FlagHistory, flag_history
 from projects.flags.flag_places import flag_places, variant_splits
 from projects.flags.flag_users import using_applications
 from projects.flags.lifecycle_queries import current_stage
@@ -95,11 +95,19 @@ class FlagPage(ConsolePage):
             children=self.paged(children_of(flag), "children-page"),
             stage=current_stage(flag),
             tags=self.paged(flag.tags.order_by("tag_type", "value"), "tags-page", SHOWN_TAGS),
-            history=flag_history(flag, self.environments, given.get("history", ""), caller=caller),
+            history=self.history(),
             may=may,
             tag_types=TagType.objects.values_list("name", flat=True) if may["edit"] else [],
             parents=self.parents() if may["depend"] else [],
             **kwargs,
+        )
+
+    def history(self) -> FlagHistory:
+        given = self.request.GET
+        before = given.get("before", "")
+        known = int(before) if before.isascii() and before.isdecimal() and len(before) < 19 else None
+        return flag_history(
+            self.flag, self.environments, given.get("history", ""), before=known, caller=self.caller
         )
 
     def periods(self) -> list[tuple[str, str, None, bool]]:

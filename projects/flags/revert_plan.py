@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -148,7 +148,9 @@ def _unused_then(project: str, target: Target) -> set[str]:
 
 
 def moment_text(at: datetime) -> str:
-    return f"{at:%d %B %Y, %H:%M:%S} UTC".lstrip("0")
+    """``21 Nov 2026, 14:03:05 UTC``"""
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
 
 
 def _with_ids(part: FlagPart) -> FlagPart:

@@ -16,7 +16,7 @@ from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import template_of
 from projects.console import flag_url, project_url
 from projects.history import diff
-from projects.history.flag_parts import differing_parts
+from projects.history.flag_parts import FlagPart, differing_parts
 from projects.models import Segment
 from projects.sentences import strategy_summary
 
@@ -263,6 +263,11 @@ def strategy_changes(before: Document, after: Document) -> list[FieldChange]:
         names = Names({}, segments)
         found = [FieldChange("Strategy", _summary(before, names), _summary(after, names))]
     return _shown([change for change in found if (change.before or "") != (change.after or "")])
+
+
+def part_changes(part: FlagPart, segments: Mapping[int, str]) -> list[FieldChange]:
+    """The differences of a part of two versions of a flag, shortened to what a page can show."""
+    return _shown(map(_field_change, part.changes(segments)))
 
 
 def _summary(strategy: Any, names: Names) -> str | None:

@@ -101,6 +101,7 @@ PAGES = [
     "/projects/checkout/features/checkout-redesign/clone",
     "/projects/checkout/features/checkout-redesign/move",
     "/projects/checkout/features/checkout-redesign/link/{link}/",
+    "/projects/checkout/features/checkout-redesign/revert?event={version}",
     "/projects/legacy-portal/features/portal-login/",
     "/projects/checkout/features/checkout-redesign/strategies/new?environmentId=production",
     "/projects/checkout/features/gift-cards/strategies/edit?environmentId=production&strategyId={strategy}",
@@ -135,6 +136,7 @@ def filled(address: str) -> str:
     """
     if "{" not in address:
         return address
+    from flagadmin.audit.models import AuditEvent
     from groups.models import ApiToken, Group, User
     from groups.permissions import BuiltIn
     from playground.models import SavedContext
@@ -149,6 +151,7 @@ def filled(address: str) -> str:
         "segment": Segment.objects,
         "saved": SavedContext.objects,
         "link": FlagLink.objects.filter(flag__name="checkout-redesign"),
+        "version": AuditEvent.objects.filter(feature="checkout-redesign"),
         "strategy": Strategy.objects.filter(flag__name="gift-cards", environment="production"),
     }
     name = address[address.index("{") + 1 : address.index("}")]

@@ -47,6 +47,32 @@ def test_a_switch_is_undone(visit):
     assert clicks.count == 2
 
 
+def test_a_flag_is_reverted_to_an_earlier_version(visit, check_accessible):
+    page = visit("admin", FLAG)
+    history = page.get_by_role("region", name="History")
+    page.get_by_role("switch", name="dark-theme in development").click()
+    expect(history).to_contain_text("turned it off in development")
+    page.goto(page.url)  # the version before is one of the list now
+    clicks = Clicks(page)
+
+    version = history.get_by_role("listitem").filter(has_text="from 25 % to 50 %")
+    clicks.on(version.locator("summary"))
+    clicks.on(version.get_by_role("link", name="Revert to this version…"))
+    expect(page.get_by_role("checkbox", name="development")).to_be_checked()
+    expect(page.get_by_role("region", name="development")).to_contain_text("off → on")
+    expect(page.get_by_role("region", name="Who changes")).to_contain_text("of 10,000")
+    check_accessible(page)
+    page.get_by_role("checkbox", name="development").uncheck()
+    expect(page.get_by_role("region", name="Who changes")).to_contain_text("Nobody changes.")
+    page.get_by_role("checkbox", name="development").check()
+    clicks.on(page.get_by_role("button", name="Revert dark-theme"))
+
+    expect(history).to_contain_text("reverted it to its state of")
+    toggle = page.get_by_role("switch", name="dark-theme in development")
+    expect(toggle).to_have_attribute("aria-checked", "true")
+    assert clicks.count == 3
+
+
 def test_a_production_switch_by_accident_is_two_clicks(visit):
     page = visit("admin", FLAG)
     clicks = Clicks(page)

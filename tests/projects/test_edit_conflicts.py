@@ -254,6 +254,7 @@ NO_EDIT = {
     *("account-password", "account-log-out", "account-token-revoke"),
     # They archive or delete what they list, or make it what they say.
     *("flags-archive", "project-delete", "flags-toggle", "flags-tags", "flag-move"),
+    "flag-revert",  # compares the flag with what it listed, and lists anew
     # They create or add something.
     *("flag-clone", "person-grant", "service-account-grant", "group-grant"),
     "import-run",  # compares the plan

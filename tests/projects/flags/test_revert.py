@@ -79,7 +79,7 @@ def test_everything_becomes_what_it_was(cart: Flag) -> None:
     assert {str(row.pk) for row in Strategy.objects.filter(environment="production")} == {first, second}
     [event] = AuditEvent.objects.order_by("id")[events:]
     assert (event.type, event.before, event.after) == ("feature-reverted", later, was)
-    assert event.subject == f"{target.at:%d %B %Y, %H:%M:%S} UTC".lstrip("0")
+    assert event.subject == f"{target.at.day} {target.at:%b %Y, %H:%M:%S} UTC"
     assert revert(newer) == changed
     assert now() == later
     assert revert(newer) == []

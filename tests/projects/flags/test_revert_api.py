@@ -79,5 +79,5 @@ def test_a_body_that_says_no_version(api, created, body, path):
 def test_before_there_was_a_flag(api, created):
     refused = api["member"].post(URL, {"at": "2020-01-01T00:00:00Z"}, format="json")
     assert refused.status_code == 404
-    assert refused.json()["message"] == "There was no flag cart on 1 January 2020, 00:00:00 UTC."
+    assert refused.json()["message"] == "There was no flag cart on 1 Jan 2020, 00:00:00 UTC."
     assert Flag.objects.get().description == "New"
