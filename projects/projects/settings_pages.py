@@ -47,7 +47,7 @@ class SettingsForm(forms.Form):
     refuse_broken_expectations = forms.BooleanField(
         required=False,
         label="Refuse changes that break an expectation",
-        help_text="Of a saved context. Whoever may turn flags on and off can still save them.",
+        help_text="Of a saved context. Whoever may turn flags on and off can save them anyway.",
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:

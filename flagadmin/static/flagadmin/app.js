@@ -492,7 +492,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, requestConfig, selectOverride } = event.detail;
   if (xhr.status < 400) return;
   const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
-  const part = selectOverride ?? requestConfig.elt.closest("[hx-select]")?.getAttribute("hx-select");
+  const part = xhr.getResponseHeader("HX-Reselect") ?? selectOverride ?? requestConfig.elt.closest("[hx-select]")?.getAttribute("hx-select");
   if (part && find(part, answer)) return;
   event.detail.shouldSwap = false;
   say(find(".refusal h1", answer)?.textContent ?? `The server refused this (${xhr.status}). Nothing was changed.`);
