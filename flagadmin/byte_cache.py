@@ -5,6 +5,10 @@ from collections.abc import Hashable, Mapping
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
+from flagadmin.metrics import Gauge
+
+CACHE_BYTES = Gauge("flagadmin_cache_bytes", "Memory that a cache of a process takes.", "cache")
+
 
 class Sized(Protocol):
     @property

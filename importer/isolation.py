@@ -4,11 +4,14 @@ import sys
 from collections.abc import Callable
 from contextlib import ContextDecorator
 from threading import Lock
+from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
 from flagadmin.change_checks import call_overriding, override_by
+from flagadmin.errors import AppError
+from flagadmin.metrics import Counter, Histogram
 from flagadmin.server.gc_control import gc_paused
 from flagadmin.server.worker_processes import run_in_process
 
@@ -46,9 +49,29 @@ class _BulkWork(ContextDecorator):
 
 bulk_work = _BulkWork()
 
+RUNS = Counter(
+    "flagadmin_imports_total", "Work on import bodies, by what it was and how it ended.", "work", "result"
+)
+SECONDS = Histogram("flagadmin_import_seconds", "Work on import bodies.", "work")
+
 
 def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Calls ``work(*args, **kwargs)``, in a separate process if its body of ``size`` bytes is large."""
+    begun, result = perf_counter(), "failed"
+    try:
+        done = _run(size, work, *args, **kwargs)
+        result = "done"
+        return done
+    except AppError as error:
+        if error.status < 500:
+            result = "refused"
+        raise
+    finally:
+        RUNS.inc(work.__name__, result)
+        SECONDS.observe(perf_counter() - begun, work.__name__)
+
+
+def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     if size > settings.IMPORT_PROCESS_BYTES:
         if caller := override_by():
             return run_in_process(call_overriding, caller, work, *args, **kwargs)

@@ -17,6 +17,7 @@ from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCa
 from playground.cors import CorsView
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate
+from playground.evaluation_metrics import EVALUATIONS
 from playground.openapi import EvaluationContext
 from playground.request import read_context
 from playground.response.frontend import render_toggles
@@ -123,6 +124,7 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
         now=timezone.now(),
         random=random.random,
     )
+    EVALUATIONS.inc("frontend", by=len(compiled.flags))
     body = render_toggles(compiled, evaluation)
     etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
     known = request.method == "GET" and is_known(request, etag.removeprefix("W/"))

@@ -14,6 +14,7 @@ from groups.access import Caller
 from playground import combinations
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
+from playground.evaluation_metrics import EVALUATIONS
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
@@ -68,6 +69,7 @@ def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
     context = Context(query.context)
     evaluation = evaluate(compiled.snapshot, context, now=query.at or timezone.now(), random=random.random)
+    EVALUATIONS.inc("playground", by=len(compiled.flags))
     return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
@@ -89,6 +91,7 @@ def advanced_features(
         contexts=combinations.count_contexts(fields),
         limit=settings.PLAYGROUND_MAX_EVALUATIONS,
     )
+    EVALUATIONS.inc("playground", by=flags * len(environments) * combinations.count_contexts(fields))
     now = at or timezone.now()
     found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:

@@ -6,11 +6,13 @@ snapshot is used only for the very (project, revision) pairs it was read at.
 
 from collections.abc import Iterable, Mapping
 from threading import Lock
+from time import perf_counter
 
 from django.conf import settings
 
-from flagadmin.byte_cache import SharingCache
+from flagadmin.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.db.transactions import consistent_reads
+from flagadmin.metrics import Counter, Histogram, sampled
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import ResponseSnapshot, compile_playground
@@ -58,6 +60,18 @@ def _replaces(key: Key, other: Key) -> bool:
 cache = SnapshotCache()
 _compiling = Lock()
 
+LOOKUPS = Counter(
+    "flagadmin_snapshot_lookups_total",
+    "Snapshots asked for: found in the cache (hit) or not (miss).",
+    "result",
+)
+COMPILE_SECONDS = Histogram("flagadmin_snapshot_compile_seconds", "Reading and compiling what has changed.")
+
+
+@sampled
+def _sample() -> None:
+    CACHE_BYTES.set(cache.nbytes, "snapshots")
+
 
 def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
     """The compiled flags of these projects (None: of all) in this environment, as the database has them now.
@@ -69,7 +83,9 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapsh
 
 def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
     """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
-    return cache.get(_key(current, environment)) or _compile(list(current), environment)
+    found = cache.get(_key(current, environment))
+    LOOKUPS.inc("hit" if found else "miss")
+    return found or _compile(list(current), environment)
 
 
 def _key(current: Mapping[str, int], environment: str) -> Key:
@@ -80,6 +96,7 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     with _compiling:
+        begun = perf_counter()
         with consistent_reads():
             key = _key(revisions(projects), environment)
             compiled = cache.get(key)
@@ -91,4 +108,5 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
             read.flags, read.segments, environment=environment, earlier=earlier, unchanged=unchanged
         )
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
+        COMPILE_SECONDS.observe(perf_counter() - begun)
         return compiled

@@ -16,6 +16,7 @@ from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.flags import CompiledFlag
 from playground.engine.outcomes import FlagOutcome
 from playground.engine.reasons import Reasons
+from playground.evaluation_metrics import EVALUATIONS
 from playground.ofrep.errors import FlagNotFound, TargetingKeyMissing, failure
 from playground.ofrep.reasons import Reason, bucket_of, is_random, lacks_targeting_key, reason_of
 from playground.ofrep.values import chosen, value_of
@@ -92,6 +93,7 @@ def render_flag(
         environment = compiled.snapshot.environment
         raise FlagNotFound(f"Active flag {name} not found in {environment} with this token's projects.")
     evaluation = evaluate(compiled.snapshot.only(name), context, now=now, random=random.random)
+    EVALUATIONS.inc("ofrep")
     resolver = Resolver(evaluation, browser=browser)
     return orjson.dumps(resolver.flag(*evaluation.pair(name), compiled.flags[position]))
 
@@ -101,6 +103,7 @@ def render_flag(
 def render_flags(compiled: ResponseSnapshot, context: Context, now: datetime, *, browser: bool) -> bytes:
     """``{"flags": [...]}``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
     evaluation = evaluate(compiled.snapshot, context, now=now, random=random.random)
+    EVALUATIONS.inc("ofrep", by=len(compiled.flags))
     resolver = Resolver(evaluation, browser=browser)
     flags = []
     for (flag, outcome), fragments in zip(evaluation.pairs(), compiled.flags, strict=True):

@@ -5,13 +5,15 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 import orjson
 from django.conf import settings
 
-from flagadmin.byte_cache import SharingCache
+from flagadmin.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.db.transactions import consistent_reads
+from flagadmin.metrics import Histogram, sampled
 from groups.models import ApiToken
 from projects.client_api.features_answer import FeaturesAnswer, Place, flag_chunks, segments_chunk
 from projects.client_api.pieces import Piece, read_pieces
@@ -71,7 +73,15 @@ class FeaturesCache(SharingCache[bytes, FeaturesAnswer]):
 
 cache = FeaturesCache()
 _building = Lock()
+BUILD_SECONDS = Histogram(
+    "flagadmin_sdk_answer_build_seconds", "Reading what has changed and putting an answer together."
+)
 _ETAG = re.compile(r'(?:W/)?"([0-9a-f]{8}):([0-9]{1,19}):v1"')
+
+
+@sampled
+def _sample() -> None:
+    CACHE_BYTES.set(cache.nbytes, "sdk answers")
 
 
 def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:
@@ -92,6 +102,7 @@ def is_older(known: str, etag: str) -> bool:
 def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> FeaturesAnswer:
     """An answer from the cache, built if necessary. Only one thread of a worker builds at a time."""
     with _building:
+        begun = perf_counter()
         with consistent_reads(using):
             scope = read_token_scope(token, using=using)
             key, etag = etag_of(scope, query, using=using)
@@ -102,6 +113,7 @@ def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> Featu
             matches = _filter(query, using=using)
         answer = _answer(scope, query, key, etag, pieces, matches)
         cache.put(key, answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
+        BUILD_SECONDS.observe(perf_counter() - begun)
         return answer
 
 

@@ -21,6 +21,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from flagadmin.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
 from flagadmin.errors import NotFound, ServiceUnavailable
+from flagadmin.metrics import Counter, Gauge, sampled
 from projects.applications.store_report import FlagsLocked, store_report
 from projects.applications.usage_report import UsageReport
 
@@ -30,6 +31,14 @@ TRIES = 5
 TOGETHER, IN_FRONT, ALONE = timedelta(seconds=0.5), timedelta(seconds=0.05), timedelta(seconds=3)
 # PostgreSQL error classes that no report can cause: connection, resources, operator intervention, system.
 _OF_THE_DATABASE = ("08", "53", "57", "58")
+
+
+REPORTS = Counter(
+    "flagadmin_reports_total",
+    "Usage reports: stored (accepted) or answered with an error (refused).",
+    "result",
+)
+WAITING = Gauge("flagadmin_reports_waiting", "Usage reports of a process that wait for the next batch.")
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +62,19 @@ class ReportBatcher:
 
         Raises only errors of this report, not of others in the same batch.
         """
+        try:
+            self._submit(report, token)
+        except Exception:
+            REPORTS.inc("refused")
+            raise
+        REPORTS.inc("accepted")
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait for the next batch."""
+        return len(self._waiting)
+
+    def _submit(self, report: UsageReport, token: int) -> None:
         entry = _Entry(report.with_token(token))
         with self._adding:
             self._waiting.append(entry)
@@ -166,3 +188,8 @@ def _is_of_the_database(error: Exception) -> bool:
 
 
 report_batcher = ReportBatcher()
+
+
+@sampled
+def _sample() -> None:
+    WAITING.set(report_batcher.waiting)

@@ -1,0 +1,5 @@
+"""How much is evaluated for the APIs that answer what a context gets."""
+
+from flagadmin.metrics import Counter
+
+EVALUATIONS = Counter("flagadmin_evaluations_total", "Flags evaluated for a context, by API.", "api")
