@@ -47,11 +47,17 @@ class OfrepView(CorsView):
     permission_classes = (IsSdkCaller,)
     parser_classes = (LenientJSONParser,)
     cors_methods = "POST, OPTIONS"
+    pages_may_read = True
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method != "OPTIONS":
+            self.pages_may_read = is_browser(request)
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         answer = super().finalize_response(request, response, *args, **kwargs)
         answer["Cache-Control"] = "no-cache"
-        if request.method != "OPTIONS" and request.auth is not None and not is_browser(request):
+        if not self.pages_may_read:
             del answer["Access-Control-Allow-Origin"]
         return answer
 

@@ -133,7 +133,7 @@ def test_browsers_may_ask_with_a_frontend_token(web: Any, path: str) -> None:
     assert (answer.status_code, answer["Access-Control-Allow-Origin"]) == (204, "*")
     assert answer["Access-Control-Allow-Headers"] == "authorization,content-type,if-none-match"
     assert answer["Access-Control-Allow-Methods"] == "POST, OPTIONS"
-    for who in (web, client()):
+    for who in (web, client(), client("*:development.wrong"), client(make_token("admin"))):
         answer = who.post(path, {}, headers=PAGE)
         assert answer["Access-Control-Allow-Origin"] == "*"
         assert answer["Access-Control-Expose-Headers"] == "ETag"
