@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PRODUCTION := env -u FLAGADMIN_DEBUG FLAGADMIN_HTTPS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser programs demo test test-fast check bench attack screenshots lock release clean
+.PHONY: help docs install browser programs demo test test-fast check bench attack screenshots lock release clean
 
 help:
 	@echo "make demo         install everything, fill an installation, serve it on 127.0.0.1:8000 (PORT=...)"
@@ -28,6 +28,7 @@ help:
 	@echo "make attack       attack a server of its own for 25 minutes (MINUTES=...), and tell what held"
 	@echo "make screenshots  take pictures of every page, light and dark"
 	@echo "make lock         pin what pyproject.toml and requirements/dev.in ask for in requirements/*.txt"
+	@echo "make docs         build the documentation as a site in build/docs/"
 	@echo "make release      build the package, what the container image is made from, and checksums in dist/"
 	@echo "make clean        remove .venv and caches; data stay"
 
@@ -77,6 +78,9 @@ lock: install
 		--python-version 3.11 --generate-hashes ../pyproject.toml --output-file run.txt
 	cd requirements && $(CURDIR)/.venv/bin/uv pip compile --quiet --no-header --universal \
 		--python-version 3.11 --generate-hashes --constraints run.txt ../pyproject.toml dev.in --output-file dev.txt
+
+docs: install
+	$(PYTHON) -m sphinx -q -W -n -c docs/site . build/docs
 
 release: install
 	@sh deploy/release.sh
