@@ -149,6 +149,8 @@ class NewTokenPage(ShowsSecretOnce, FormPage):
         _, first_call = PURPOSE[Kind(token.kind)]
         self.created = {
             "secret": secret,
+            "kind": token.kind,
+            "url": self.request.build_absolute_uri("/").rstrip("/"),
             "command": curl_with_token(self.request, first_call, secret),
             "scope": f"It has access to {short(scope_words(token, self.caller))}.",
             "title": f"New API token {token.name}",

@@ -2,12 +2,14 @@
 
 import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.utils import timezone
 
 from groups.models import ApiToken
 from tests.support.cast import client, make_project, make_token
+from tests.support.openfeature import example
 from tests.support.page_text import page_text
 
 NEW = {"tokenName": "checkout", "type": "backend", "projects": ["shop"], "environment": "production"}
@@ -35,6 +37,21 @@ def test_a_new_token_is_shown_once_and_works(browse, people, shop):
     assert "no-store" in answer["Cache-Control"]
     assert client(secret).get("/api/client/features").status_code == 200
     assert secret not in admin.get("/access/tokens/").text
+
+
+@pytest.mark.parametrize(
+    ("kind", "languages"), [("backend", ["python", "js"]), ("frontend", ["javascript"]), ("admin", [])]
+)
+def test_a_new_token_comes_with_programs_for_openfeature(browse, people, shop, kind, languages):
+    """They are the beginnings of the guide's, which tests run."""
+    admin = {"type": "admin", "environment": "*", "projects": ["*"]} if kind == "admin" else {}
+    answer = browse("admin").post("/access/tokens/new/", NEW | {"type": kind} | admin, follow=True)
+
+    programs = re.findall(r'<code id="(?:python|node|browser)">(.*?)</code>', answer.text, re.DOTALL)
+    guides = [example(language, "http://testserver", secret_of(answer)) for language in languages]
+    assert len(programs) == len(guides)
+    for program, guide in zip(map(unescape, programs), guides, strict=True):
+        assert [line for line in program.splitlines() if line not in guide.splitlines()] == []
 
 
 def test_revoking_says_what_stops_and_ends_it(browse, people, shop):
