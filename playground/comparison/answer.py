@@ -22,7 +22,7 @@ from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.effects import expectations_changed_by
+from playground.saved_contexts.effects import expectations_changed_by, with_children
 from playground.saved_contexts.queries import named_contexts
 from playground.saved_contexts.report import changes_document
 from projects.definitions import Definitions
@@ -81,7 +81,7 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     comparison = Comparison(given.before, given.after, ContextTable(given.contexts))
     limit = body.get("limit", EXAMPLES)
     answer = written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
-    flags = {*given.names, *_children(given.names, (given.before, given.after))}
+    flags = with_children(given.names, (given.before, given.after))
     changed = expectations_changed_by(caller, given.before, given.after, flags)
     answer["expectations"] = changes_document(changed)
     return answer | ({"notes": given.notes} if given.notes else {})
@@ -169,17 +169,6 @@ def _parents(names: Iterable[str], compiled: Iterable[Snapshot]) -> set[str]:
         for name in names
         if name in snapshot.positions
         for parent in snapshot.flags[snapshot.positions[name]].parents
-    }
-
-
-def _children(names: Iterable[str], compiled: Iterable[Snapshot]) -> set[str]:
-    """The flags that depend on any of these."""
-    among = set(names)
-    return {
-        flag.name
-        for snapshot in compiled
-        for flag in snapshot.flags
-        if any(parent.name in among for parent in flag.parents)
     }
 
 

@@ -60,10 +60,22 @@ class SavedEffects:
         return bool(self.who or self.broken or self.mended)
 
     def __add__(self, other: SavedEffects) -> SavedEffects:
-        changes = (*self.changes, *other.changes)[:MOST_NAMED]
+        """Of two edits. What both do to an expectation counts once."""
+        changes = {(one.saved.pk, one.flag, one.environment): one for one in other.changes + self.changes}
         return SavedEffects(
-            self.who | other.who, changes, self.broken + other.broken, self.mended + other.mended
+            self.who | other.who,
+            tuple(islice(changes.values(), MOST_NAMED)),
+            _united(self.broken, other.broken),
+            _united(self.mended, other.mended),
         )
+
+
+def _united(some: Iterable[Checked], others: Iterable[Checked]) -> tuple[Checked, ...]:
+    found: dict[tuple[int, str, str], Checked] = {}
+    for one in (*some, *others):
+        expectation = one.expectation
+        found.setdefault((expectation.saved.pk, expectation.flag, expectation.environment), one)
+    return tuple(found.values())
 
 
 def broken_by(
@@ -100,8 +112,21 @@ def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> Saved
         [first, *_] = group
         states = [State(first.environment), State(first.environment, first.draft)]
         before, after = snapshots(revisions([first.project]), states)
-        effects += _effects(caller, saved, before, after, {edit.flag for edit in group})
+        flags = with_children({edit.flag for edit in group}, (before, after))
+        effects += _effects(caller, saved, before, after, flags)
     return effects
+
+
+def with_children(names: Iterable[str], states: Iterable[Snapshot]) -> set[str]:
+    """The flags, and those that depend on any of them in a state."""
+    among = set(names)
+    children = {
+        flag.name
+        for state in states
+        for flag in state.flags
+        if any(parent.name in among for parent in flag.parents)
+    }
+    return among | children
 
 
 def _effects(

@@ -1,18 +1,27 @@
 """Handles the small forms on a flag's page: favourite, stale, impression data, tags, parents, links, order."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from flagadmin.errors import ValidationError
+from groups.console import Crumbs
+from groups.permissions import Permission
 from projects.access import access_flag
-from projects.console import ActionPage, flag_url
-from projects.drafts import Draft, Drafting, FlagEdit, enabled_places
+from projects.console import ActionPage, flag_crumbs, flag_url
+from projects.drafts import PRODUCTION, Draft, Drafting, FlagEdit, enabled_places, stored_strategies
 from projects.flags.actions import update_flag
 from projects.flags.dependencies import add_dependency, checked_parent, remove_dependency
 from projects.flags.links import add_link, remove_link
 from projects.flags.queries import dependency_documents
 from projects.flags.strategy_lines import moved
 from projects.flags.tags import change_tags
+from projects.flags.toggle import project_environment
+from projects.models import Environment, Flag, Segment
 from projects.projects.favourites import set_flag_favourite
+from projects.sentences import strategy_summary
 from projects.strategies.actions import order_strategies
 
 
@@ -65,14 +74,74 @@ class Tags(FlagAction):
         return f"Tagged {name} with {':'.join(tag)}."
 
 
-class Parents(Drafting, FlagAction):
+class AsksFirst(Drafting, FlagAction):
+    """An action that may change evaluations. In a production environment, a page first says for whom."""
+
+    http_method_names = ["get", "post"]
+    template_name = "flags/ask.html"
+    shown_by = "get"
+    fields: Sequence[str] = ()  # of the form; the page sends them again
+
+    def given(self, name: str) -> str:
+        sent = self.request.POST if self.request.method == "POST" else self.request.GET
+        return sent.get(name, "").strip()
+
+    def find(self) -> Flag:
+        """The flag. Raises NotFound, NoAccess for those who may not do this."""
+        raise NotImplementedError
+
+    def asks(self) -> bool:
+        """Whether this would change an evaluation in a production environment. Raises NotFound, NoAccess."""
+        places = [edit.environment for edit in self.edits() if isinstance(edit, FlagEdit)]
+        return Environment.objects.filter(name__in=places, type=PRODUCTION).exists()
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "confirmed" not in request.POST and self.asks():
+            return HttpResponseRedirect(f"{request.path}?{urlencode(self.values())}")
+        return super().post(request, *args, **kwargs)
+
+    def values(self) -> list[tuple[str, str]]:
+        return [*((name, self.given(name)) for name in self.fields), ("next", self.address())]
+
+    def crumbs(self) -> Crumbs:
+        return flag_crumbs(self.find())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(hidden=self.values(), back=self.address(), **kwargs)
+
+
+class Parents(AsksFirst):
     """Adds or removes a parent. ``state`` is "on" or "off"; ``variants`` are names separated by commas."""
 
     unchanged = "Nobody changes: the flag is off in every environment."
+    fields = ("do", "feature")
+
+    def get_title(self) -> str:
+        return f"Remove the dependency of {self.place[1]} on {self.given('feature')}"
+
+    def find(self) -> Flag:
+        permission = Permission.UPDATE_FEATURE_DEPENDENCY
+        return access_flag(self.caller, *self.place, archived=False, permission=permission)
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not self.removes or self.parent() not in self.stored(self.find()):
+            return HttpResponseRedirect(self.address())
+        return super().get(request, *args, **kwargs)
+
+    def asks(self) -> bool:
+        """What is added is asked for in a form that says it already."""
+        return self.removes and self.parent() in self.stored(self.find()) and super().asks()
+
+    @property
+    def removes(self) -> bool:
+        return self.given("do") == "remove"
+
+    def stored(self, flag: Flag) -> dict[str, Any]:
+        return {each["feature"]: each for each in dependency_documents([flag.pk])[flag.pk]}
 
     def act(self) -> str:
         name, parent = self.place[1], self.parent()
-        if self.given("do") == "remove":
+        if self.removes:
             remove_dependency(*self.place, parent, caller=self.caller)
             return f"{name} no longer depends on {parent}."
         add_dependency(*self.place, self.wanted(), caller=self.caller)
@@ -90,9 +159,13 @@ class Parents(Drafting, FlagAction):
 
     def edits(self) -> list[FlagEdit]:
         flag = access_flag(self.caller, *self.place, archived=False)
-        added = checked_parent(flag, self.wanted(), caller=self.caller)
-        parents = {each["feature"]: each for each in dependency_documents([flag.pk])[flag.pk]}
-        draft = Draft(flag.name, {"dependencies": [*(parents | {added["feature"]: added}).values()]})
+        parents = self.stored(flag)
+        if self.removes:
+            parents.pop(self.parent(), None)
+        else:
+            added = checked_parent(flag, self.wanted(), caller=self.caller)
+            parents[added["feature"]] = added
+        draft = Draft(flag.name, {"dependencies": [*parents.values()]})
         return [
             FlagEdit(flag.project_id, name, environment, draft)
             for name, environment in enabled_places([flag])
@@ -110,15 +183,53 @@ class Links(FlagAction):
         return f"Added the link {self.given('url')}."
 
 
-class Order(FlagAction):
+class Order(AsksFirst):
     """``order``: the ids of all strategies in the environment, separated by commas.
 
     ``move`` moves one of them a step: "up ID" or "down ID".
     """
 
+    unchanged = "Nobody changes: the flag is off there."
+    fields = ("environment", "order", "move")
+
+    def get_title(self) -> str:
+        return f"Reorder the strategies of {self.place[1]} in {self.given('environment')}"
+
+    def find(self) -> Flag:
+        project_id, environment = self.place[0], self.given("environment")
+        permission = Permission.UPDATE_FEATURE_STRATEGY
+        flag = access_flag(
+            self.caller, *self.place, archived=False, permission=permission, environment=environment
+        )
+        project_environment(project_id, environment)
+        return flag
+
+    def order(self) -> dict[str, int]:
+        """The place of each strategy by its id."""
+        order = moved(self.given("order").split(","), self.given("move"))
+        return {identifier: index for index, identifier in enumerate(order)}
+
     def act(self) -> str:
         environment = self.given("environment")
-        order = moved(self.given("order").split(","), self.given("move"))
-        places = [(identifier, index) for index, identifier in enumerate(order)]
-        order_strategies(*self.place, environment, places, caller=self.caller)
+        order_strategies(*self.place, environment, [*self.order().items()], caller=self.caller)
         return f"Reordered the strategies in {environment}."
+
+    def strategies(self, flag: Flag) -> list[dict[str, Any]]:
+        """As they would be stored, in their new order."""
+        order = self.order()
+        stored = stored_strategies(flag, self.given("environment"))
+        placed = [each | {"sortOrder": order.get(each["id"], each["sortOrder"])} for each in stored]
+        return sorted(placed, key=lambda each: (each["sortOrder"], each["id"]))
+
+    def edits(self) -> list[FlagEdit]:
+        flag, environment = self.find(), self.given("environment")
+        if (flag.name, environment) not in enabled_places([flag]):
+            return []
+        draft = Draft(flag.name, {"strategies": self.strategies(flag)})
+        return [FlagEdit(flag.project_id, flag.name, environment, draft)]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        documents = self.strategies(self.find())
+        names = dict(Segment.objects.values_list("pk", "name"))
+        summaries = [strategy_summary(document, segments=names) for document in documents]
+        return super().get_context_data(summaries=summaries, **kwargs)

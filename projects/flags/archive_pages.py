@@ -197,6 +197,9 @@ class ArchivePage(Drafting, SelectedFlags):
 
     def edits(self) -> list[FlagEdit]:
         flags = self.flags(self.request.POST)
+        if "dependants" in self.request.POST:
+            project_id = self.kwargs["project_id"]
+            flags += [row.flag for row in self.dependants(flags) if row.flag.project_id == project_id]
         return [
             FlagEdit(flags[0].project_id, name, environment, Draft(name, archived=True))
             for name, environment in enabled_places(flags)

@@ -48,6 +48,8 @@ PAGES = [
     "/projects/legacy-portal/?show=archived",
     "/projects/checkout/features/archive?name=checkout-redesign",
     "/projects/checkout/features/checkout-redesign/switch?environment=production&enabled=off",
+    "/projects/checkout/features/gift-cards/parents?do=remove&feature=checkout-redesign",
+    "/projects/checkout/features/gift-cards/order?environment=production",
     "/projects/checkout/?in-production=on&sort=-in-production",
     "/projects/checkout/features/switch?environment=production&enabled=off&name=checkout-redesign&name=gift-cards",
     "/projects/checkout/features/tags?name=checkout-redesign&name=gift-cards",
