@@ -83,7 +83,9 @@ def answers(port: int) -> bool:
 
 
 def main(flags: int, seconds: int) -> None:
-    assert shutil.which("wrk"), "wrk is not installed"
+    if not shutil.which("wrk"):
+        print("wrk is not installed")
+        return
     with data_directory():
         from tests.benchmarks.bench_playground import load
         from tests.support.cast import make_token

@@ -5,6 +5,8 @@ Each test changes something, waits for that second, and then asks on connections
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -22,7 +24,7 @@ import pytest
 from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.db.bundled.server import ensure_running, release
 from projects.watcher.watcher import NAME, SURE_SECONDS
-from tests.support.live_server import PATIENT, Client, running, wait_until
+from tests.support.live_server import PATIENCE, PATIENT, Client, running, wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -38,7 +40,7 @@ from tests.support.cast import make_project, make_token
 from tests.support.flags import make_flag
 make_project("shop")
 make_flag("a", environment="production", enabled=True)
-for n in range(8):
+for n in range(9):
     secret = make_token("backend", projects=["shop"], environment="production", name=str(n))
     print(json.dumps([ApiToken.objects.get(name=str(n)).pk, secret]))
 """
@@ -93,6 +95,7 @@ def polled(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
         "SECRET_KEY": "not-so-secret",
         "FLAGADMIN_DATA_DIR": str(folder / "ours"),
         "FLAGADMIN_LOG_LEVEL": "CRITICAL",
+        "FLAGADMIN_ALLOWED_HOSTS": "localhost,127.0.0.1",
     }
     filled = subprocess.run(
         [sys.executable, "-c", FILL],
@@ -185,6 +188,54 @@ def test_a_change_is_visible(polled: Polled, change: str, expected: dict[str, bo
         (after,) = sdks.flags()
         assert dict(after) == expected
     polled.sql("UPDATE projects_flag SET name = 'a' WHERE name = 'renamed'")
+
+
+@pytest.fixture(scope="module")
+def watched_token(polled: Polled) -> Token:
+    """Both workers can learn answers to it at once."""
+    token = polled.tokens.pop()
+    with Sdks(polled, token.secret):
+        return token
+
+
+def raw(port: int, request: bytes) -> tuple[list[bytes], bytes]:
+    """Status line and headers, without those of the moment, and body."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
+        connection.sendall(request)
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answered.partition(b"\r\n\r\n")
+    moment = (b"x-request-id:", b"date:")
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(moment)]
+    return lines, re.sub(rb'"id":"[^"]+"', b"", body)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/features HTTP/1.0\r\nHost: localhost",
+        b"GET /api/client/features HTTP/1.0",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nHost: localhost",
+        b"GET http://elsewhere.example/api/client/features HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/feature%73 HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/features? HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/features?a=%ff HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/features#part HTTP/1.1\r\nHost: localhost",
+        b"HEAD /api/client/features HTTP/1.1\r\nHost: localhost",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nUnleash-Client-Spec: 5.2.0\xe9",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nAuthorization: \xc3\xa9",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nIf-None-Match:   *  ",
+        b"GET /api/client/features HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\nAccept-Encoding: gzip;q=0",
+    ],
+)
+def test_odd_requests_are_answered_as_django_answers_them(
+    polled: Polled, watched_token: Token, odd: bytes
+) -> None:
+    request = odd + b"\r\nAuthorization: " + watched_token.secret.encode() + b"\r\nConnection: close\r\n"
+    expected = raw(polled.port, request + b"Cookie: none=1\r\n\r\n")
+    for _ in range(6):  # enough for both workers to learn
+        assert raw(polled.port, request + b"\r\n") == expected
 
 
 def test_killed_watchers_come_back(polled: Polled) -> None:
