@@ -1,5 +1,6 @@
 """The OpenAPI document, the documentation page, and the response for unknown API paths."""
 
+import asyncio
 import gzip
 import hashlib
 from functools import cache
@@ -47,7 +48,15 @@ class OpenApiDocument(NamedTuple):
     etag: str
 
 
+PREPARE_AFTER = 10.0  # seconds after a worker's start
+
 _building = Lock()
+
+
+async def prepare_openapi_document() -> None:
+    """A task of each worker's loop: generates the document before somebody waits for it."""
+    await asyncio.sleep(PREPARE_AFTER)
+    await asyncio.to_thread(openapi_document)
 
 
 def openapi_document() -> OpenApiDocument:

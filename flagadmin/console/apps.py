@@ -10,6 +10,10 @@ class ConsoleConfig(AppConfig):
     def ready(self) -> None:
         from django.contrib import admin
 
+        from flagadmin.api_docs import prepare_openapi_document
+        from flagadmin.server import loop_routes
+
+        loop_routes.run_in_loop(prepare_openapi_document)
         admin.site.index_title = "Data fixes"
         # The lists need the width; the index page and the breadcrumbs are enough for navigation.
         admin.site.enable_nav_sidebar = False

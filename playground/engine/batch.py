@@ -52,6 +52,8 @@ class ConstraintTable:
         """First the positions of conditions with a constraint and its index, then of those with a second one, ..."""
         known: dict[int, int] = {}
         for position, each in enumerate(conditions):
+            if not each.constraints:
+                continue
             while len(each.constraints) > len(self._ranks):
                 self._ranks.append((array("I"), array("I")))
             for constraint, (positions, indices) in zip(each.constraints, self._ranks, strict=False):
@@ -155,11 +157,12 @@ class Batch:
         rollout, variants = strategy.rollout, strategy.variants
         self._all_hold.append(strategy.all_hold)
         self._thresholds.append(0 if rollout is None else rollout.threshold)
-        matched = {c.column for c in constraints_of(strategy, segments) if c.operator == "REGEX"}
-        if matched:
-            self._matched[position] = tuple(matched)
+        matched = strategy.conditions.matched
         if strategy.segments:
             self._segmented.append((position, strategy.segments))
+            matched = matched.union(*(segments[segment].conditions.matched for segment in strategy.segments))
+        if matched:
+            self._matched[position] = tuple(matched)
         if rollout is not None:
             key = rollout.column, rollout.draws
             if key not in self._rollouts:

@@ -58,7 +58,7 @@ class Conditions:
 
     What holds is a number with a bit for each constraint, the lowest for the first; in `all_hold` all bits are set.
     Sentences consist of a phrase for the value of each of the `fields` and of ends: `met` for all together, with a `%s`
-    for each value, and `unmet` for each constraint.
+    for each value, and `unmet` for each constraint. `matched` are the columns that regular expressions match.
     """
 
     constraints: tuple[CompiledConstraint, ...]
@@ -66,6 +66,7 @@ class Conditions:
     fields: tuple[str, ...]
     met: str
     unmet: tuple[str, ...]
+    matched: frozenset[int]
 
 
 class Constraints:
@@ -107,6 +108,7 @@ class Constraints:
                 fields=self._fields.setdefault(fields, fields),
                 met="; ".join("%s" + constraint.met.replace("%", "%%") for constraint in constraints),
                 unmet=tuple(constraint.unmet for constraint in constraints),
+                matched=frozenset(c.column for c in constraints if c.operator == "REGEX"),
             )
         return known
 

@@ -1,11 +1,13 @@
 """The OpenAPI document is generated once per process, and sent again only if it has changed."""
 
+import asyncio
 import gzip
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
 from flagadmin import api_docs as description
+from flagadmin.server import loop_routes
 from tests.support.cast import client
 
 ADDRESS = "/api/openapi.json"
@@ -25,6 +27,14 @@ def test_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {answer.status_code for answer in answers} == {200}
     assert answers[0].json()["info"]["title"] == "flagadmin"
     assert len(built) == 1
+
+
+def test_is_prepared_by_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert description.prepare_openapi_document in loop_routes.tasks
+    monkeypatch.setattr(description, "PREPARE_AFTER", 0)
+    description._openapi_document.cache_clear()
+    asyncio.run(description.prepare_openapi_document())
+    assert description._openapi_document.cache_info().currsize == 1
 
 
 def test_is_not_sent_to_whoever_has_it() -> None:
