@@ -113,6 +113,7 @@ APPLICATION_INSTANCES_LISTED = environment.integer("FLAGADMIN_APPLICATION_INSTAN
 SERVER_THREADS = environment.integer("FLAGADMIN_THREADS", 32, at_least=1)
 # Whoever sends it may read /metrics. Without it nothing is counted.
 METRICS_TOKEN = environment.secret("FLAGADMIN_METRICS_TOKEN")
+STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # open at once, for each worker
 
 # Databases ----------------------------------------------------------------------------------------------
 

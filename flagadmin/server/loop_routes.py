@@ -44,14 +44,17 @@ class Shortcut(Protocol):
 class StreamRequest:
     """``scope`` and ``protocol`` are Granian's (RSGI).
 
-    ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ordinary``
-    lets Django answer instead, as if no handler were registered; it must be awaited before any response begins.
+    ``stopping`` is set when the worker stops: the handler must then end its response soon. ``ask`` returns what
+    Django answers, and Django's own response object, without sending anything; ``send`` sends an answer.
     """
 
     scope: Any
     protocol: Any
     stopping: asyncio.Event
-    ordinary: Callable[[], Awaitable[None]]
+    ask: Callable[[], Awaitable[tuple[Ready, Any]]]
+
+    def send(self, ready: Ready) -> None:
+        self.protocol.response_bytes(ready.status, ready.headers, ready.body)
 
 
 StreamHandler = Callable[[StreamRequest], Coroutine[Any, Any, None]]

@@ -103,10 +103,10 @@ class Application:
             await self.answer(scope, protocol, b"")
 
     async def stream(self, handler: loop_routes.StreamHandler, scope: Any, protocol: Any) -> None:
-        async def ordinary() -> None:
-            await self.answer(scope, protocol, b"")
+        async def ask() -> tuple[Ready, Any]:
+            return await self.loop.run_in_executor(self.threads, _answer, environ_of(scope, b""), None)
 
-        request = loop_routes.StreamRequest(scope, protocol, self.stopping, ordinary)
+        request = loop_routes.StreamRequest(scope, protocol, self.stopping, ask)
         self.running_requests += 1
         try:
             # A task, because what Granian runs this coroutine in is none: asyncio.timeout() needs one.
@@ -155,8 +155,10 @@ def _check_known(environ: dict[str, Any]) -> None:
         connections.close_all()
 
 
-def _answer(environ: dict[str, Any], protocol: Any) -> tuple[Ready, Any]:
-    """Runs the WSGI application, in a thread. Returns what was sent, and Django's response."""
+def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
+    """Runs the WSGI application, in a thread. Returns its answer, which was sent if there is a ``protocol``, and
+    Django's response.
+    """
     begun: list[Any] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
@@ -167,7 +169,8 @@ def _answer(environ: dict[str, Any], protocol: Any) -> tuple[Ready, Any]:
         begun[1].append(("connection", "close"))  # the body is not received
     try:
         ready = Ready(begun[0], begun[1], b"".join(response))
-        _send(protocol, ready)
+        if protocol:
+            _send(protocol, ready)
     finally:
         response.close()
     return ready, response

@@ -1,9 +1,11 @@
-"""Sets a TCP option that Granian does not offer: a timeout for clients that read nothing."""
+"""What Granian does not offer for its TCP connections: a timeout for clients that read nothing, and what they read."""
 
 import os
 import socket
 import stat
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 SECONDS_WITHOUT_READING = 30
 
@@ -21,17 +23,50 @@ def drop_stalled_readers() -> bool:
     return found
 
 
+def end_slow_readers(allowed: Mapping[str, int]) -> set[str]:
+    """Ends connections of which the client has confirmed fewer bytes than ``allowed`` says, and returns those.
+
+    Clients are given as ``"address:port"``. Looks at all open files: call it in a thread.
+    """
+    ended = set()
+    for connection in _sockets():
+        with connection, suppress(OSError):
+            address, port = connection.getpeername()[:2]
+            for client in (f"{address}:{port}", f"[{address}]:{port}"):
+                if client in allowed and _bytes_confirmed(connection) < allowed[client]:
+                    # Reset when it is closed, so that the kernel need not keep what was not read either.
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    connection.shutdown(socket.SHUT_RDWR)
+                    ended.add(client)
+    return ended
+
+
+def _bytes_confirmed(connection: socket.socket) -> int:
+    """The bytes that the other side has acknowledged since the connection was made (tcpi_bytes_acked, Linux)."""
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
+    return int(struct.unpack_from("=Q", info, 120)[0])
+
+
 def _listeners() -> Iterator[socket.socket]:
+    for found in _sockets():
+        if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            yield found
+        else:
+            found.close()
+
+
+def _sockets() -> Iterator[socket.socket]:
+    """This process's TCP sockets, each as a duplicate that the caller closes."""
     for name in os.listdir("/proc/self/fd"):
         try:
             descriptor = os.dup(int(name))
-        except OSError:  # the descriptor of the directory listing, already closed
+        except OSError:  # closed meanwhile, as is that of the directory listing
             continue
-        if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-            found = socket.socket(fileno=descriptor)
-            if found.family != socket.AF_UNIX and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                yield found
-            else:
-                found.close()
-        else:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             os.close(descriptor)
+            continue
+        found = socket.socket(fileno=descriptor)
+        if found.family == socket.AF_UNIX:
+            found.close()
+        else:
+            yield found

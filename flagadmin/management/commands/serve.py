@@ -23,12 +23,14 @@ from granian.log import LogLevels
 
 from flagadmin.metrics import instruments as metrics
 from flagadmin.server import background_tasks
+from flagadmin.server.open_files import OTHERS, raise_limit
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 
 # An arbitrary key for an advisory lock: servers that start together migrate one after the other.
 MIGRATION_LOCK = 7_325_002
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
+CONNECTIONS = 512  # for each worker, beside its streams
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
 MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
@@ -175,6 +177,7 @@ def server(host: str, port: int, workers: int) -> Any:
     multiprocessing.set_start_method("spawn", force=True)
     for name, value in KEEP_FREED_MEMORY.items():
         os.environ.setdefault(name, value)
+    raise_limit(settings.STREAMS_LIMIT + OTHERS)
     granian = Granian(
         "flagadmin.server.rsgi:application",
         address=host,
@@ -185,6 +188,8 @@ def server(host: str, port: int, workers: int) -> Any:
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIMEOUT_MS),
         websockets=False,
+        # By default, a worker takes no connection beyond 1,024 divided by the workers until one is closed.
+        backpressure=CONNECTIONS + settings.STREAMS_LIMIT,
         respawn_failed_workers=True,
         # Workers end and log before this timeout. Granian's warnings are suppressed, because it sometimes
         # takes a worker that has just ended for one that had to be killed.

@@ -8,7 +8,7 @@ import orjson
 from django.db import connections
 
 from groups.models import ApiToken
-from projects.client_api.token_scope import read_token_scope
+from projects.client_api.token_scope import TokenScope, read_token_scope
 
 _ALL = "SELECT project_id, revision FROM projects_projectrevision"
 _THESE = f"{_ALL} WHERE project_id = ANY(%s)"
@@ -20,6 +20,10 @@ class Scope:
 
     environment: str
     projects: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, found: TokenScope) -> "Scope":
+        return cls(found.environment, None if found.all_projects else found.projects)
 
     @cached_property
     def key(self) -> str:
@@ -36,4 +40,4 @@ class Scope:
 def read_scope(token: ApiToken, *, using: str) -> tuple[Scope, dict[str, int]]:
     """The scope of a token, and the revisions of its projects by id. One SQL statement."""
     found = read_token_scope(token, using=using)
-    return Scope(found.environment, None if found.all_projects else found.projects), found.revisions
+    return Scope.of(found), found.revisions

@@ -94,7 +94,9 @@ def test_a_stream_runs_as_a_task_and_is_told_of_the_stop(application: rsgi.Appli
 
 def test_a_stream_can_leave_the_answer_to_django(application: rsgi.Application) -> None:
     async def stream(request: StreamRequest) -> None:
-        await request.ordinary()
+        ready, response = await request.ask()
+        assert response.status_code == ready.status
+        request.send(ready)
 
     loop_routes.add_stream("/healthz", stream)
     assert ask(application, ("GET", "/healthz"))[0][0] == 200
