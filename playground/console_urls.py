@@ -3,6 +3,7 @@
 from django.urls import path
 
 from playground.pages.if_saved import IfSavedPage
+from playground.pages.version_changes import VersionsPart
 from playground.pages.views import ComparePage, FlagPage, PlaygroundPage
 from playground.pages.who_changes import WhoChangesPage
 from playground.saved_contexts import pages as saved
@@ -28,5 +29,8 @@ urlpatterns = [
     path("playground/compare/", ComparePage.as_view(), name="playground-compare"),
     path("playground/who-changes/", WhoChangesPage.as_view(), name="who-changes"),
     path("playground/flag/<str:name>/", FlagPage.as_view(), name="playground-flag"),
+    path(
+        "projects/<str:project_id>/features/<str:name>/versions", VersionsPart.as_view(), name="flag-versions"
+    ),
     path("if-saved/<path:form>", IfSavedPage.as_view(), name="if-saved"),
 ]

@@ -74,7 +74,7 @@ def impacts(
     """
     edits = edits[:MOST_EDITS]
     read = [_read(edit) for edit in edits]
-    values = sum(map(_values, chain.from_iterable(read)))
+    values = sum(map(values_in, chain.from_iterable(read)))
     if most_values is not None and values > most_values:
         raise TooManyValues(values)
     most = min(SAMPLES[0] // max(1, len(edits)), MOST_TESTS // max(1, values))
@@ -109,7 +109,7 @@ def _read(edit: FlagEdit | NewFlagEdit) -> tuple[Definitions, Definitions]:
     return stored, edit.draft.applied(stored)
 
 
-def _values(read: Definitions) -> int:
+def values_in(read: Definitions) -> int:
     """How many values there are in conditions."""
     strategies = (strategy for flag in read.flags for strategy in flag["strategies"])
     lists = (objects_of(each["constraints"]) for each in chain(strategies, read.segments.values()))

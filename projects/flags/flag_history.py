@@ -1,6 +1,6 @@
 """The last changes of a flag, in all environments or in one, as its page shows them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
@@ -27,7 +27,7 @@ _LINKING = (" of ", " to ", " from ")
 
 
 class Version(NamedTuple):
-    """The flag as a change left it: pages that evaluate it, compare it with now, and revert to it.
+    """The flag as a change left it: pages that evaluate it, compare it with before and with now, and revert to it.
 
     ``revert`` is "" for who may not, and for the present version. ``event`` is the flag's last one in the change.
     """
@@ -35,6 +35,7 @@ class Version(NamedTuple):
     event: int
     evaluate: str
     compare: str
+    whom: str
     revert: str
 
 
@@ -47,6 +48,7 @@ class FlagHistory:
     all_url: str
     older_url: str
     newest_url: str
+    versions_url: str
     segments: Sequence[tuple[str, str, None, bool]]
 
 
@@ -72,6 +74,7 @@ def flag_history(
         all_url=f"{reverse('activity')}?{urlencode(query)}",
         older_url=f"?{urlencode({**kept, 'before': page.next})}#history" if page.next else "",
         newest_url=f"?{urlencode(kept)}#history" if before else "",
+        versions_url=_versions_url(flag, versions.values()),
         segments=list(_segments(environments, chosen)),
     )
 
@@ -106,13 +109,21 @@ def _versions(
     return found
 
 
+def _versions_url(flag: Flag, versions: Collection[Version]) -> str:
+    """The URL of what says whom the versions changed, "" without any."""
+    events = urlencode([("event", version.event) for version in versions])
+    return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
+
+
 def _own_events(
     changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]
 ) -> Iterator[AuditEvent | None]:
     """Of each change the flag's last event that may evaluate to something else: it may be an import of many flags."""
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
-    listed = list(of_requests.only("pk", "type", "environment", "request_id").order_by("-pk")[:MOST_OWN])
+    listed = list(
+        of_requests.only("pk", "type", "environment", "request_id", "created_at").order_by("-pk")[:MOST_OWN]
+    )
     for change in changes:
         event = change.event
         if not event.request_id:
@@ -124,16 +135,22 @@ def _own_events(
 
 def _pages(
     flag: Flag, change: GroupedChange, own: AuditEvent, chosen: str, environments: Sequence[str]
-) -> tuple[str, str]:
+) -> tuple[str, str, str]:
     usual = "production" if "production" in environments else next(iter(environments), "")
     environment = own.environment if own.environment in environments else chosen or usual
     # Whole seconds, and no event of the change after them.
-    at = f"{change.event.created_at + timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    before, at = (
+        f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+        for moment in (own.created_at, change.event.created_at + timedelta(seconds=1))
+    )
     evaluate = urlencode({"project": flag.project_id, "environment": environment, "at": at})
     states = {"from": environment, "from-at": at, "to": environment, "project": flag.project_id}
+    states["flag"] = flag.name
+    changed = states | {"from-at": before, "to-at": at}
     return (
         f"{reverse('playground-flag', args=[flag.name])}?{evaluate}",
-        f"{reverse('who-changes')}?{urlencode({**states, 'flag': flag.name})}",
+        f"{reverse('who-changes')}?{urlencode(states)}",
+        f"{reverse('who-changes')}?{urlencode(changed)}",
     )
 
 

@@ -120,6 +120,13 @@ def _metadata(back: Back, flag: Document, event: PastEvent) -> None:
         flag["impression_data"] = event.before["impressionData"]
 
 
+def _stale(was: bool) -> Callable[[Back, Document, PastEvent], None]:
+    def set_back(back: Back, flag: Document, event: PastEvent) -> None:
+        flag["stale"] = was
+
+    return set_back
+
+
 def _archived(back: Back, flag: Document, event: PastEvent) -> None:
     flag["archived"] = False
     _imported(back, flag, event)
@@ -191,6 +198,7 @@ def _imported(back: Back, flag: Document, event: PastEvent) -> None:
         return
     flag["archived"] = before["archived"]
     flag["impression_data"] = before["impressionData"]
+    flag["stale"] = before["stale"]
     flag["dependencies"] = _parents(before["parents"])
     if event.environment == back.environment:
         earlier = event.earlier or {}
@@ -208,6 +216,8 @@ def _reverted(back: Back, flag: Document, event: PastEvent) -> None:
 
 _PARTS: dict[str, Callable[[Back, Document, PastEvent], None]] = {
     E.FEATURE_METADATA_UPDATED: _metadata,
+    E.FEATURE_STALE_ON: _stale(False),
+    E.FEATURE_STALE_OFF: _stale(True),
     E.FEATURE_ARCHIVED: _archived,
     E.FEATURE_REVIVED: _revived,
     E.FEATURE_PROJECT_CHANGE: _moved,
@@ -260,6 +270,7 @@ def _whole(before: Document, environment: str) -> Document:
     return {
         "enabled": there["enabled"],
         "impression_data": before["impressionData"],
+        "stale": before["stale"],
         "variants": there["variants"],
         "strategies": [_strategy(each) for each in there["strategies"]],
         "dependencies": _parents(before["dependencies"]),

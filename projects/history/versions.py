@@ -16,23 +16,22 @@ from projects.flags.queries import dependency_documents, metadata_document, stra
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.models import Flag, FlagEnvironment, Strategy
 
-DETAILS = ("description", "type", "stale")
+DETAILS = ("description", "type")
 """The members that no environment evaluates. ``Back`` knows all others."""
-_TYPES = [*TYPES, E.FEATURE_STALE_ON.value, E.FEATURE_STALE_OFF.value]
-_STALE = {E.FEATURE_STALE_ON: False, E.FEATURE_STALE_OFF: True}
 
 # The deletion of a parent, and that of an environment, are events of others that change the flag.
 _EVENTS = """
 SELECT e.id, e.type, e.environment, e.feature, e.before, e.after, e.earlier FROM audit_auditevent e
- WHERE e.feature = %(flag)s AND e.id > %(event)s AND e.created_at > %(at)s AND e.type = ANY(%(types)s)
+ WHERE e.feature = ANY(%(flags)s) AND e.id > %(event)s AND e.created_at > %(at)s AND e.type = ANY(%(types)s)
 UNION ALL
 SELECT e.id, e.type, e.environment, e.feature, e.before, e.after, e.earlier FROM audit_auditevent e
  WHERE e.type = ANY(%(others)s) AND e.id > %(event)s AND e.created_at > %(at)s
-   AND e.feature IS DISTINCT FROM %(flag)s
-   AND (e.earlier->'children' ? %(flag)s OR e.earlier->'flags' ? %(flag)s)
+   AND (e.feature IS NULL OR e.feature <> ALL(%(flags)s))
+   AND (e.earlier->'children' ?| %(flags)s OR e.earlier->'flags' ?| %(flags)s OR e.type = ANY(%(segments)s))
  ORDER BY id DESC
 """
 _OTHERS = [E.FEATURE_DELETED.value, E.ENVIRONMENT_DELETED.value]
+_SEGMENTS = [E.SEGMENT_UPDATED.value, E.SEGMENT_DELETED.value, E.PROJECT_DELETED.value]
 
 
 def present_version(flag: Flag) -> Document:
@@ -54,7 +53,7 @@ def present_version(flag: Flag) -> Document:
 
 def version_of(flag: Flag, *, event: int = 0, at: datetime | None = None) -> Document | None:
     """What the flag was after one of its events, or at a moment; None if there was no flag. Five queries."""
-    back = FlagBack(present_version(flag), events := events_since(flag.name, event=event, at=at))
+    back = FlagBack(present_version(flag), events := events_since([flag.name], event=event, at=at))
     for each in events:
         back.take(each.event)
     return back.version()
@@ -65,14 +64,21 @@ class FlagEvent(NamedTuple):
     event: PastEvent
 
 
-def events_since(flag: str, *, event: int = 0, at: datetime | None = None) -> list[FlagEvent]:
-    """What has changed the flag after one of its events, or after a moment, newest first. One query."""
+def events_since(
+    flags: Iterable[str], *, event: int = 0, at: datetime | None = None, segments: bool = False
+) -> list[FlagEvent]:
+    """What has changed these flags after an event, or after a moment, newest first. One query.
+
+    With ``segments``, changes of all segments are among them.
+    """
+    of_segments = _SEGMENTS if segments else []
     values: dict[str, Any] = {
-        "flag": flag,
+        "flags": list(flags),
         "event": event,
         "at": at or datetime.min.replace(tzinfo=UTC),
-        "types": _TYPES,
-        "others": _OTHERS,
+        "types": TYPES,
+        "others": [*_OTHERS, *of_segments],
+        "segments": of_segments,
     }
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS, values)
@@ -108,8 +114,8 @@ class FlagBack:
             return
         for back in self._backs.values():
             back.take(event)
-        if event.feature == self.name:
-            self._take_details(event)
+        if event.feature == self.name and isinstance(event.before, dict):
+            self._details |= {key: event.before[key] for key in DETAILS if key in event.before}
 
     def version(self) -> Document | None:
         """The flag as it was, None if there was no flag."""
@@ -120,6 +126,7 @@ class FlagBack:
             **self._rest,
             **self._details,
             "project": flag["project"],
+            "stale": flag["stale"],
             "impressionData": flag["impression_data"],
             "archived": flag["archived"],
             "dependencies": flag["dependencies"],
@@ -132,16 +139,6 @@ class FlagBack:
 
     def _flag(self, environment: str) -> Document | None:
         return self._backs[environment].flags.get(self.name)
-
-    def _take_details(self, event: PastEvent) -> None:
-        if event.type in _STALE:
-            self._details["stale"] = _STALE[E(event.type)]
-        elif event.type == E.FEATURE_METADATA_UPDATED:
-            self._details |= {
-                key: event.before[key] for key in ("description", "type") if key in event.before
-            }
-        elif isinstance(event.before, dict):
-            self._details |= {key: event.before[key] for key in DETAILS if key in event.before}
 
 
 def _environments(events: Iterable[PastEvent]) -> Iterator[str]:
@@ -162,6 +159,7 @@ def _definition(now: Document, place: Document | None) -> Document:
         "project": now["project"],
         "enabled": there["enabled"],
         "impression_data": now["impressionData"],
+        "stale": now["stale"],
         "variants": there["variants"],
         "strategies": [dict(each) for each in there["strategies"]],
         "dependencies": now["dependencies"],

@@ -1,0 +1,79 @@
+"""…/NAME/versions?event=ID&event=ID: the part of a flag's page that says whom each version in its history changed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponseBase
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import ValidationError
+from groups.console import ConsolePage
+from playground.comparison.versions import USERS, ChangedPlace, Version, VersionChanges, version_changes
+from playground.pages.impact_view import KINDS, Count
+from projects.access import access_flag
+from projects.history.queries import readable_events
+
+MOST_VERSIONS = 10
+
+
+class PlaceView(NamedTuple):
+    environment: str
+    changed: int
+    counts: Sequence[Count]
+    is_known: bool
+
+
+class VersionView(NamedTuple):
+    event: int
+    places: Sequence[PlaceView]
+    more: int
+
+    @property
+    def changed(self) -> Sequence[PlaceView]:
+        """The environments in which somebody changed, or may have."""
+        return [place for place in self.places if place.counts or not place.is_known]
+
+
+class VersionsPart(ConsolePage):
+    """Loaded by the history once it is seen: comparing takes longer than the page."""
+
+    template_name = "playground/versions.html"
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        flag = access_flag(self.caller, kwargs["project_id"], kwargs["name"])
+        given = request.GET.getlist("event")[:MOST_VERSIONS]
+        if not all(text.isascii() and text.isdecimal() and len(text) < 19 for text in given):
+            raise ValidationError.at("event", "must be the number of an event")
+        events = readable_events(self.caller).filter(project=flag.project_id, feature=flag.name)
+        asked = list(events.filter(pk__in=[int(text) for text in given]))
+        versions = {event.pk: version for event, version in _versions(events, asked)}
+        found = version_changes(flag, list(versions.values()))
+        shown = [_view(pk, found[version]) for pk, version in versions.items()]
+        return self.render_to_response({"versions": shown, "users": USERS})
+
+
+def _versions(events: Any, asked: Sequence[AuditEvent]) -> Iterator[tuple[AuditEvent, Version]]:
+    """With each event what it belongs to: the flag's events of the same request before it."""
+    requests = {event.request_id for event in asked if event.request_id}
+    rows = list(
+        events.filter(request_id__in=requests).order_by("-pk").values_list("pk", "request_id", "created_at")
+    )
+    for event in asked:
+        hour = event.created_at.replace(minute=0, second=0, microsecond=0)
+        same = [
+            pk for pk, request, at in rows if request == event.request_id and pk <= event.pk and at >= hour
+        ]
+        yield event, Version(min(same, default=event.pk), event.pk, event.created_at)
+
+
+def _view(event: int, changes: VersionChanges) -> VersionView:
+    return VersionView(event, [_place(place) for place in changes.places], changes.more)
+
+
+def _place(place: ChangedPlace) -> PlaceView:
+    counts = [
+        Count(colour, number, text)
+        for change, (colour, text) in KINDS.items()
+        if (number := (place.counts or {}).get(change, 0))
+    ]
+    return PlaceView(place.environment, place.changed, counts, place.counts is not None)

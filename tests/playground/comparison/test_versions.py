@@ -1,0 +1,132 @@
+"""Whom each version of a flag changed."""
+
+from typing import Any
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
+from playground.comparison import versions
+from playground.comparison.compare import Change
+from playground.comparison.versions import USERS, Version, version_changes
+from projects.flags import archive, dependencies, environments
+from projects.flags.actions import NewFlag, create_flag, update_flag
+from projects.models import Flag, Project
+from projects.segments.actions import create_segment, update_segment
+from projects.strategies import actions as strategies
+from tests.support.page_text import page_text
+
+pytestmark = pytest.mark.django_db
+SYSTEM = Caller.system()
+PLACE = ("shop", "cart", "production")
+FLAG = "/projects/shop/features/cart/"
+
+
+@pytest.fixture(autouse=True)
+def _no_cache() -> None:
+    versions.cache.clear()
+
+
+@pytest.fixture
+def cart(shop: Project) -> Flag:
+    return create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
+
+
+def since(last: int) -> Version:
+    """The flag's events after one of them as a version."""
+    events = AuditEvent.objects.filter(feature="cart", pk__gt=last).order_by("pk")
+    found = list(events)
+    return Version(found[0].pk, found[-1].pk, found[-1].created_at)
+
+
+def last_event() -> int:
+    return AuditEvent.objects.latest("pk").pk
+
+
+def changed(version: Version) -> dict[str, dict[Change, int]]:
+    flag = Flag.objects.get(name="cart")
+    found = version_changes(flag, [version])[version]
+    return {place.environment: dict(place.counts or {}) for place in found.places}
+
+
+def test_each_version_as_everything_was_then(cart: Flag) -> None:
+    made = []
+
+    def step(action: Any, *given: Any, **values: Any) -> Any:
+        last = last_event()
+        result = action(*given, **values, caller=SYSTEM)
+        made.append(since(last))
+        return result
+
+    segment = create_segment({"name": "beta", "constraints": []}, caller=SYSTEM).pk
+    rollout = {"name": "flexibleRollout", "segments": [segment]}
+    strategy = step(strategies.add_strategy, *PLACE, rollout | {"parameters": {"rollout": "0"}})
+    step(environments.enable_flag, *PLACE)
+    half = {"parameters": {"rollout": "50", "stickiness": "userId", "groupId": "cart"}}
+    step(strategies.update_strategy, *PLACE, strategy["id"], half)
+    step(update_flag, "shop", "cart", {"description": "New"})
+    step(strategies.update_strategy, *PLACE, strategy["id"], {"disabled": True})  # and turns it off
+    create_flag("shop", NewFlag(name="parent"), caller=SYSTEM)
+    step(environments.enable_flag, *PLACE, activate_disabled=True)
+    step(dependencies.add_dependency, "shop", "cart", {"feature": "parent"})
+    step(dependencies.clear_dependencies, "shop", "cart")
+    nobody = [{"contextName": "userId", "operator": "IN", "values": ["nobody"]}]
+    update_segment(segment, {"constraints": nobody}, caller=SYSTEM)
+    archive.archive_flags("shop", ["parent"], caller=SYSTEM)
+    archive.delete_flags("shop", ["parent"], caller=SYSTEM)
+
+    found = [changed(version) for version in made]
+    [(_, number)] = found[2]["production"].items()
+    assert USERS * 0.45 < number < USERS * 0.55
+    on, off = {"production": {Change.OFF_TO_ON: number}}, {"production": {Change.ON_TO_OFF: number}}
+    assert found == [{}, {"production": {}}, on, {}, off, on, off, on]
+    together = version_changes(Flag.objects.get(), made)
+    assert [dict(together[version].places[0].counts or {}) for version in made[4:]] == [
+        each["production"] for each in found[4:]
+    ]
+
+
+def test_a_version_that_is_known_is_not_computed_again(cart: Flag, django_assert_num_queries: Any) -> None:
+    last = last_event()
+    environments.enable_flag(*PLACE, caller=SYSTEM)
+    first = changed(since(last))
+    assert first == {"production": {Change.OFF_TO_ON: USERS}}
+    version = since(last)
+    with django_assert_num_queries(1):
+        assert version_changes(cart, [version])[version].places[0].changed == USERS
+
+
+def test_too_many_values(cart: Flag, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = last_event()
+    constraints = [{"contextName": "userId", "operator": "IN", "values": ["1", "2", "3"]}]
+    strategies.add_strategy(*PLACE, {"name": "default", "constraints": constraints}, caller=SYSTEM)
+    environments.enable_flag(*PLACE, caller=SYSTEM)
+    monkeypatch.setattr(versions, "MOST_VALUES", 2)
+    [place] = version_changes(cart, [version := since(last)])[version].places
+    assert place.counts is None
+
+
+def test_the_history_loads_whom_its_versions_changed(browse: Any, cart: Flag) -> None:
+    environments.enable_flag(*PLACE, caller=SYSTEM)
+    turned_on = last_event()
+    environments.disable_flag(*PLACE, caller=SYSTEM)
+    strategies.add_strategy(*PLACE, {"name": "default"}, caller=SYSTEM)
+    browser = browse("reader")
+    page = browser.get(FLAG).text
+    assert f'id="who-{turned_on}"' in page
+    assert "Whom it changed" in page
+    assert f"{FLAG}versions?event={last_event()}&amp;event=" in page
+    part = browser.get(f"{FLAG}versions?event={turned_on}&event={last_event()}&event=1")
+    assert part.text.count("hx-swap-oob") == 2
+    assert "production: 1,000 of 1,000 sampled users off → on" in page_text(part)
+    assert browse("outsider").get(f"{FLAG}versions?event={turned_on}").status_code == 404
+    assert browser.get(f"{FLAG}versions?event=x").status_code == 400
+
+
+def test_events_of_one_request_are_one_version(api: Any, browse: Any, cart: Flag) -> None:
+    url = "/api/admin/projects/shop/features/cart/environments/production/on"
+    assert api["member"].post(url).status_code == 200  # adds a strategy, and turns it on
+    add, _ = AuditEvent.objects.filter(feature="cart").order_by("-pk")[:2]
+    part = browse("reader").get(f"{FLAG}versions?event={last_event()}")
+    assert "1,000 sampled users off → on" in page_text(part)
+    assert add.request_id
