@@ -31,6 +31,11 @@ class CompiledVariants:
     key: bytes
     overrides: tuple[Override, ...] = ()
 
+    @property
+    def divides(self) -> bool:
+        """Whether more than one variant has a weight."""
+        return len({0, *self.limits}) > 2
+
     def pick(self, values: Values, random: Random) -> tuple[int, int]:
         """The index of the picked variant (NONE if there is none) and its place from 1 to `total`.
 

@@ -19,7 +19,7 @@ from playground.engine.reasons import Reasons
 from playground.evaluation_metrics import EVALUATIONS
 from playground.ofrep.errors import FlagNotFound, TargetingKeyMissing, failure
 from playground.ofrep.reasons import Reason, bucket_of, is_random, lacks_targeting_key, reason_of
-from playground.ofrep.values import chosen, value_of
+from playground.ofrep.values import Choice, chosen, value_of
 from playground.response.fragments import FlagFragments
 from playground.response.snapshot import ResponseSnapshot
 
@@ -31,7 +31,7 @@ WITHOUT_DEFINITIONS: Mapping[tuple[Reason, bool], str] = {
     (Reason.TARGETING_MATCH, False): "Its conditions do not hold",
     (Reason.SPLIT, True): "A percentage or the weights of variants decided",
     (Reason.SPLIT, False): "Outside the rollout",
-    (Reason.UNKNOWN, False): "Only an SDK can evaluate it",
+    (Reason.UNKNOWN, False): "It cannot be evaluated here",
 }
 
 
@@ -42,6 +42,7 @@ class Resolver:
         self._evaluation = evaluation
         self._reasons = Reasons(evaluation)
         names = evaluation.snapshot.names
+        self._has_key = evaluation.context.lookup("userId") is not None
         self._drawn = {names[position] for position in drawn_flags(evaluation)}
         self._browser = browser
 
@@ -50,29 +51,34 @@ class Resolver:
 
         `variant` is never missing, because providers read it unasked: without one it is "enabled" or "disabled".
         """
-        if lacks_targeting_key(self._evaluation, flag, outcome):
+        if not self._has_key and lacks_targeting_key(self._evaluation, flag, outcome):
             raise TargetingKeyMissing(
                 f"The rollout of flag {flag.name} is by userId: the context needs a targetingKey."
             )
-        variant = chosen(flag, outcome)
-        reason = reason_of(self._evaluation, flag, outcome)
+        choice = chosen(flag, outcome)
+        reason = reason_of(self._evaluation, flag, outcome, choice)
         return {
             "key": flag.name,
             "reason": reason,
-            "variant": variant[0].names[variant[1]] if variant else "enabled" if outcome.on else "disabled",
+            "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
             **value_of(outcome, fragments),
-            "metadata": self._metadata(flag, outcome, fragments, reason),
+            "metadata": self._metadata(flag, outcome, fragments, choice, reason),
         }
 
     def _metadata(
-        self, flag: CompiledFlag, outcome: FlagOutcome, fragments: FlagFragments, reason: Reason
+        self,
+        flag: CompiledFlag,
+        outcome: FlagOutcome,
+        fragments: FlagFragments,
+        choice: Choice | None,
+        reason: Reason,
     ) -> dict[str, Any]:
         metadata: dict[str, Any] = {
             "why": self._why(flag, outcome, reason),
             "project": flag.project,
             "stale": fragments.stale,
         }
-        if is_random(self._evaluation, flag, outcome, drawn=flag.name in self._drawn):
+        if is_random(self._evaluation, flag, outcome, choice, drawn=flag.name in self._drawn):
             metadata["random"] = True
         if (bucket := bucket_of(self._evaluation, flag, outcome)) is not None:
             metadata["bucket"] = bucket

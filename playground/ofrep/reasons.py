@@ -14,11 +14,11 @@ from playground.engine.outcomes import (
     State,
     StrategyOutcome,
     cause_of,
-    state_of,
+    deciding_parent,
 )
 from playground.engine.strategies import CompiledStrategy
-from playground.engine.variants import NONE, CompiledVariants
-from playground.ofrep.values import chosen
+from playground.engine.variants import NONE
+from playground.ofrep.values import Choice
 
 
 class Reason(StrEnum):
@@ -34,17 +34,20 @@ class Reason(StrEnum):
     """Only an SDK could tell, or SDKs cannot read the flag."""
 
 
-def reason_of(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> Reason:
+def reason_of(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None
+) -> Reason:
     cause = cause_of(flag, outcome)
     if cause is Cause.SWITCHED_OFF:
         return Reason.DISABLED
-    if cause is Cause.UNREADABLE or state_of(flag, outcome) is State.UNKNOWN:
+    if cause in (Cause.UNREADABLE, Cause.ONLY_SDK):
         return Reason.UNKNOWN
     if is_static(flag):
         return Reason.STATIC
     if cause is Cause.PARENT:
-        return Reason.TARGETING_MATCH
-    return Reason.SPLIT if _is_split(evaluation, flag, outcome) else Reason.TARGETING_MATCH
+        unknown = deciding_parent(outcome).problem is ParentProblem.UNKNOWN
+        return Reason.UNKNOWN if unknown else Reason.TARGETING_MATCH
+    return Reason.SPLIT if _is_split(evaluation, flag, outcome, choice) else Reason.TARGETING_MATCH
 
 
 def is_static(flag: CompiledFlag) -> bool:
@@ -52,7 +55,7 @@ def is_static(flag: CompiledFlag) -> bool:
     every = [flag.variants, *(strategy.variants for strategy in flag.strategies)]
     return (
         not flag.parents
-        and not any(variants and (variants.overrides or divides(variants)) for variants in every)
+        and not any(variants and (variants.overrides or variants.divides) for variants in every)
         and all(_is_unconditional(strategy) for strategy in flag.strategies if strategy.counts)
     )
 
@@ -64,19 +67,15 @@ def _is_unconditional(strategy: CompiledStrategy) -> bool:
     return rollout is None or rollout.threshold <= 0 or (rollout.draws and rollout.threshold >= 100)
 
 
-def divides(variants: CompiledVariants) -> bool:
-    """Whether more than one variant has a weight."""
-    return len(set(variants.limits) - {0}) > 1
-
-
-def _is_split(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> bool:
+def _is_split(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None
+) -> bool:
     if not outcome.on:
         return any(
             _is_outside(evaluation, strategy, found)
             for strategy, found in zip(flag.strategies, outcome.strategies, strict=True)
         )
-    variant = chosen(flag, outcome)
-    if variant is not None and variant[2] and divides(variant[0]):
+    if choice is not None and choice.is_by_weight:
         return True
     rollout = flag.strategies[outcome.decided].rollout if outcome.decided != NONE else None
     return rollout is not None and rollout.threshold < 100
@@ -113,20 +112,16 @@ def bucket_of(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) 
     return None
 
 
-def is_random(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, *, drawn: bool) -> bool:
+def is_random(
+    evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome, choice: Choice | None, *, drawn: bool
+) -> bool:
     """Whether the next request with the same context may get something else: there was nothing to hash.
 
     `drawn`: a bucket of the flag or of a parent may have been drawn (``playground.engine.chance.drawn_flags``).
     """
     if drawn and state_over_calls(evaluation, flag, outcome)[0] is State.RANDOM:
         return True
-    variant = chosen(flag, outcome)
-    return (
-        variant is not None
-        and variant[2] > 0
-        and divides(variant[0])
-        and evaluation.values[variant[0].column] is None
-    )
+    return choice is not None and choice.is_by_weight and evaluation.values[choice.variants.column] is None
 
 
 def lacks_targeting_key(evaluation: Evaluation, flag: CompiledFlag, outcome: FlagOutcome) -> bool:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -17,17 +17,33 @@ from playground.response.fragments import FlagFragments
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
-def chosen(flag: CompiledFlag, outcome: FlagOutcome) -> tuple[CompiledVariants, int, int] | None:
-    """The variants that the flag's variant was chosen from, its index, and its place among the weights (0: none)."""
+class Choice(NamedTuple):
+    """The variant of a flag: which of these it is, and its place among their weights (0: an override decided)."""
+
+    variants: CompiledVariants
+    pick: int
+    place: int
+
+    @property
+    def name(self) -> str:
+        return self.variants.names[self.pick]
+
+    @property
+    def is_by_weight(self) -> bool:
+        return self.place > 0 and self.variants.divides
+
+
+def chosen(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
+    """The variant that the context gets, None if it gets none."""
     if not outcome.on:
         return None
     if outcome.decided != NONE:
         variants, found = flag.strategies[outcome.decided].variants, outcome.strategies[outcome.decided]
         if variants is not None and found[PICK] != NONE:
-            return variants, found[PICK], found[PLACE]
+            return Choice(variants, found[PICK], found[PLACE])
     if flag.variants is None or outcome.pick == NONE:
         return None
-    return flag.variants, outcome.pick, outcome.place
+    return Choice(flag.variants, outcome.pick, outcome.place)
 
 
 def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
