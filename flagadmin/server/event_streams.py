@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from flagadmin.errors import TooManyRequests
+from flagadmin.metrics import Counter, Gauge, sampled
 from flagadmin.server.loop_routes import StreamRequest
 from flagadmin.server.open_files import left_for_streams
 from flagadmin.server.sockets import end_slow_readers
@@ -28,6 +29,9 @@ UNREAD_BYTES = 4_000_000
 CHECKED_BYTES = 1_000_000
 RETRY_AFTER = 30  # seconds, for clients that are refused
 GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
+
+OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.")
+EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 
 def event(name: str, data: bytes, *, identifier: object = None) -> bytes:
@@ -60,6 +64,8 @@ class EventStream:
     async def send(self, data: bytes) -> None:
         """Sends whole events. Never waits for the client: Granian keeps what it has not yet read."""
         if self.is_open:
+            if data is not KEEP_ALIVE:
+                EVENTS.inc()
             self._sent += len(data)
             self._largest = max(self._largest, len(data))
             try:
@@ -174,3 +180,8 @@ async def _disconnected(protocol: Any, end: Callable[[], object]) -> None:
 
 
 streams = EventStreams()
+
+
+@sampled
+def _sample() -> None:
+    OPEN.set(len(streams))

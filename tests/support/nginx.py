@@ -6,7 +6,7 @@ import ssl
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,15 +48,15 @@ class Nginx:
     folder: Path
     port: int
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def connect(self) -> http.client.HTTPSConnection:
         unverified = ssl._create_unverified_context()
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=unverified)
-        try:
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE, context=unverified)
+
+    def get(self, path: str, **headers: str) -> Answer:
+        with closing(self.connect()) as connection:
             connection.request("GET", path, headers={"Accept-Encoding": "identity"} | headers)
             answer = connection.getresponse()
             return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-        finally:
-            connection.close()
 
     def requests(self) -> Counter[str]:
         """How many requests had which cache status and, of those that went to flagadmin, which answer."""

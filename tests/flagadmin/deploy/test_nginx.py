@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_server import Client, reserved_port
+from tests.support.event_stream import Listener
+from tests.support.live_server import Client, reserved_port, wait_until
 from tests.support.nginx import Nginx, configure, nginx, running_nginx
 from tests.support.paths import ROOT
 from tests.support.serve import environment, serve, wait_until_it_answers
@@ -97,16 +99,21 @@ def test_debians_nginx_takes_the_configuration(tmp_path: Path) -> None:
 
 
 def test_fifty_clients_ask_upstream_once(installed: Installation) -> None:
-    def upstream() -> int:
-        # A request that nginx answers by itself has no upstream status.
-        return sum(count for asked, count in installed.front.requests().items() if not asked.endswith(" -"))
+    def logged_after(answers: int) -> Counter[str]:
+        """nginx logs a request after it has been answered."""
+        return wait_until(lambda: (found := installed.front.requests()).total() >= answers and found)
 
     with ThreadPoolExecutor(50) as clients:
-        for status in ("MISS 200", "REVALIDATED 304"):
-            before, kind = upstream(), installed.front.requests()[status]
+        for first in ("MISS 200", "REVALIDATED 304"):
+            before, begun = installed.front.requests(), time.monotonic()
             answers = list(clients.map(lambda _: installed.poll("polled"), range(50)))
             assert {answer.status for answer in answers} == {200}
-            assert (upstream() - before, installed.front.requests()[status] - kind) == (1, 1)
+            new = logged_after(before.total() + 50) - before
+            # What nginx answers by itself has no upstream status. On a busy machine, 50 requests take more than a second.
+            upstream = {asked: count for asked, count in new.items() if not asked.endswith(" -")}
+            assert upstream[first] >= 1
+            assert set(upstream) <= {first, "REVALIDATED 304"}
+            assert sum(upstream.values()) <= 1 + int(time.monotonic() - begun)
             time.sleep(FRESH)
 
 
@@ -145,6 +152,16 @@ def test_a_change_is_there_when_the_answer_is_no_longer_fresh(installed: Install
     installed.admin("POST", "projects/shop/features", {"name": "new"})
     time.sleep(FRESH)
     assert names(installed.poll("shop")) == ["new", "there"]
+
+
+def test_streams_pass_events_at_once(installed: Installation) -> None:
+    with closing(installed.front.connect()) as connection:
+        headers = {"Authorization": installed.keys["shop"], "Accept": "text/event-stream"}
+        connection.request("GET", "/api/client/streaming", headers=headers)
+        stream = Listener(connection)
+        assert stream.next().name == "unleash-connected"
+        installed.admin("POST", "projects/shop/features", {"name": "streamed"})
+        assert stream.next().kinds == ["feature-updated"]
 
 
 def test_while_the_server_is_down_all_but_refused_tokens_are_answered(installed: Installation) -> None:
