@@ -124,7 +124,8 @@ class Parents(AsksFirst):
         return access_flag(self.caller, *self.place, archived=False, permission=permission)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not self.removes or self.parent() not in self.stored(self.find()):
+        stored = self.stored(self.find())
+        if not self.removes or self.parent() not in stored:
             return HttpResponseRedirect(self.address())
         return super().get(request, *args, **kwargs)
 
