@@ -118,7 +118,13 @@ class BatchViewSet(ViewSet):
                 str,
                 enum=["full"],
                 description="`full`: segments come with their `constraints`, for an import into a server like this.",
-            )
+            ),
+            OpenApiParameter(
+                "savedContexts",
+                bool,
+                description="Add `savedContexts`, with what they expect of these flags there, for an import into a "
+                "server like this.",
+            ),
         ],
         responses={200: schema.ExportResult},
         examples=[
@@ -136,6 +142,7 @@ class BatchViewSet(ViewSet):
             tag=given.get("tag"),
             project=given.get("project"),
             full_segments=wants_full_segments(request),
+            saved_contexts=wants_saved_contexts(request),
         )
         document = export_selection(selection, caller=self.caller)
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
@@ -177,6 +184,14 @@ def wants_full_segments(request: ApiRequest) -> bool:
     if given not in (None, "full"):
         raise ValidationError.at("segments", f'must be full or absent, not "{given[:100]}"')
     return given == "full"
+
+
+def wants_saved_contexts(request: ApiRequest) -> bool:
+    """Whether the request has ``?savedContexts=true``. Raises ValidationError if it is neither true nor false."""
+    given = request.query_params.get("savedContexts", "false")
+    if given not in ("true", "1", "false", "0"):
+        raise ValidationError.at("savedContexts", f'must be true or false, not "{given[:100]}"')
+    return given in ("true", "1")
 
 
 def import_report(run: ImportRun) -> dict[str, Any]:

@@ -1,24 +1,55 @@
 """Exports flags as a JSON document and records an audit event."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from django.db.models import Q
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import consistent_reads
 from groups.access import Caller
+from playground.saved_contexts.queries import visible_contexts, visible_expectations
 from projects.access import check_environment, check_project
 from projects.export import Document, export_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What to export. ``full_segments`` adds the constraints of segments, for an import into flagadmin."""
+    """What to export. For an import into flagadmin, ``full_segments`` adds the constraints of segments, and
+    ``saved_contexts`` the member ``savedContexts``. Other importers refuse them."""
 
     environment: str
     features: tuple[str, ...] = ()
     tag: str | None = None
     project: str | None = None
     full_segments: bool = False
+    saved_contexts: bool = False
+
+
+def saved_context_entries(document: Document, environment: str, caller: Caller) -> Iterator[Document]:
+    """The saved contexts of the flags' projects, and those of no project that expect something of these flags.
+
+    With what they expect of these flags in the environment.
+    """
+    flags = {feature["name"] for feature in document["features"]}
+    projects = {feature["project"] for feature in document["features"]}
+    found = list(visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects)))
+    visible = visible_expectations(caller, found)
+    for saved in found:
+        expectations = [
+            {key: one[key] for key in ("flag", "enabled", "variant")}
+            for one in visible[saved.pk]
+            if one["flag"] in flags and one["environment"] == environment
+        ]
+        if saved.project_id or expectations:
+            yield {
+                "name": saved.name,
+                "project": saved.project_id,
+                "context": saved.context,
+                "note": saved.note,
+                "expectations": expectations,
+            }
 
 
 def export_selection(selection: Selection, *, caller: Caller) -> Document:
@@ -38,6 +69,8 @@ def export_selection(selection: Selection, *, caller: Caller) -> Document:
             readable=caller.readable_projects,
             full_segments=selection.full_segments,
         )
+        if selection.saved_contexts:
+            document["savedContexts"] = list(saved_context_entries(document, selection.environment, caller))
         record(
             Event(
                 type=EventType.FEATURES_EXPORTED,

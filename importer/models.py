@@ -10,7 +10,8 @@ class ImportRun(models.Model):
     """One import: its caller, source and target, its result, and what is needed to undo it.
 
     It has no foreign keys, because it outlives its caller and its project. ``before`` holds the documents of
-    the flags that were changed, ``after`` a hash of every flag written. A pending run has a compressed
+    the flags that were changed, ``after`` a hash of every flag written; ``saved_contexts`` has both for
+    those. A pending run has a compressed
     ``body`` (``size`` bytes uncompressed) and a preview: ``preview`` (see :mod:`importer.report.document`)
     and a :class:`FlagReport` per flag.
     """
@@ -42,6 +43,7 @@ class ImportRun(models.Model):
     preview = models.JSONField(default=dict, blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
+    saved_contexts = models.JSONField(default=dict, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     excluded = models.JSONField(default=list, blank=True)
     body = models.BinaryField(null=True, blank=True)

@@ -21,10 +21,13 @@ Creates and overwrites flags of one project in one environment from an export. A
 * Missing context fields and used tag types are created, and missing segments that come with `constraints`.
   Existing ones do not change.
 * A flag that is enabled without an enabled strategy gets the default strategy.
+* `savedContexts`, which only this server's exports have, are created or overwritten by name. What they expect is of the
+  environment of the import; what stored ones expect of other flags, and in other environments, stays.
 
 Requires `UPDATE_FEATURE` and, depending on the body, `CREATE_FEATURE`, `CREATE_FEATURE_STRATEGY`,
 `DELETE_FEATURE_STRATEGY`, `UPDATE_FEATURE_ENVIRONMENT_VARIANTS`, `DELETE_FEATURE` (archiving), `CREATE_CONTEXT_FIELD`,
-`CREATE_TAG_TYPE`, `CREATE_SEGMENT`. `details` lists every problem with its JSON path.
+`CREATE_TAG_TYPE`, `CREATE_SEGMENT`, `UPDATE_CONTEXT_FIELD` (saved contexts of no project). `details` lists every
+problem with its JSON path.
 
 The response has no body unless requested with `Prefer: return=representation` or `?report=1`: `{id, project,
 environment, counts, features: [{name, action, reason}]}`, with the actions `create`, `change`, `same` and `skip`.
@@ -51,7 +54,8 @@ a browser save the response.
 
 Strategies have a `sortOrder`, so that an import keeps their order. Segments are `{id, name}`, as Unleash expects: the
 importing server must have segments of these names. `?segments=full` adds their `constraints`; an import into this
-server then creates missing segments, but Unleash refuses such a file.
+server then creates missing segments, but Unleash refuses such a file. `?savedContexts=true` adds saved contexts: those
+of the flags' projects, and those of no project that expect something of these flags; Unleash refuses them too.
 """
 IMPORT_EXAMPLE = {
     "project": "checkout",
@@ -206,7 +210,7 @@ class ExportQuery(Body):
 
 
 class ExportResult(serializers.Serializer[Any]):
-    """The nine lists of an export, in this order, in the format of the import."""
+    """The lists of an export, in this order, in the format of the import."""
 
     features = serializers.ListField(child=serializers.DictField())
     featureStrategies = serializers.ListField(child=serializers.DictField())
@@ -217,3 +221,6 @@ class ExportResult(serializers.Serializer[Any]):
     tagTypes = serializers.ListField(child=serializers.DictField())
     dependencies = serializers.ListField(child=serializers.DictField())
     links = serializers.ListField(child=serializers.DictField())
+    savedContexts = serializers.ListField(
+        child=serializers.DictField(), required=False, help_text="With `?savedContexts=true`."
+    )

@@ -1,6 +1,5 @@
 """Plans and writes an import, in one transaction with the project locked."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +7,6 @@ from functools import wraps
 from itertools import chain
 from typing import ParamSpec, TypeVar
 
-import orjson
 from django.db import IntegrityError
 from django.utils import timezone
 
@@ -19,14 +17,15 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound, named_flags
 from groups.access import Caller
 from importer.apply import rows
+from importer.apply.digests import digest
 from importer.apply.progress import NoProgress, ProgressReporter, mark_running
+from importer.apply.saved_contexts import lock_saved_contexts, write_saved_contexts
 from importer.body.schemas import Body
 from importer.isolation import bulk_work
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.plan.exclude import exclude_flags
 from importer.plan.import_plan import Action, FlagPlan, Plan
-from importer.plan.stored import Document
 from importer.report.document import brief_reports, write_reports
 from projects.access import lock_projects
 from projects.models import ContextField, Segment, TagType
@@ -115,10 +114,12 @@ def apply_checked(
 
 
 def _lock(body: Body, caller: Caller) -> None:
-    """Locks the project and the segments named in the body, so that they cannot change after planning."""
+    """Locks the project, and the segments and saved contexts in the body: they cannot change after planning."""
     lock_projects(caller, [body.project])
     names = {segment["name"] for segment in body.data.get("segments", ())}
     hold_segments(Segment.objects.filter(name__in=names).values_list("pk", flat=True))
+    if saved := body.data.get("savedContexts"):
+        lock_saved_contexts(given["name"].strip() for given in saved)
 
 
 def _plan_without(checked: CheckedImport, plan: Plan, caller: Caller) -> Plan:
@@ -163,7 +164,8 @@ def _write(plan: Plan, run: ImportRun, caller: Caller, progress: ProgressReporte
     progress.step("strategies", len(written))
     rows.write_stages(new, [flag_id for flag_id, flag in written if flag.becomes_archived], now)
     progress.step("history", len(written))
-    _record(plan, references_created, caller)
+    others, run.saved_contexts = write_saved_contexts(plan, caller)
+    _record(plan, [*references_created, *others], caller)
     return _finish(run, plan, caller)
 
 
@@ -206,7 +208,7 @@ def _create_segments(plan: Plan) -> None:
 # Audit and run ---------------------------------------------------------------------------------------------
 
 
-def _record(plan: Plan, references_created: list[Event], caller: Caller) -> None:
+def _record(plan: Plan, others: list[Event], caller: Caller) -> None:
     """Writes an audit event for each flag created or changed, and one with the counts of the import."""
     summary = Event(
         type=EventType.FEATURES_IMPORTED,
@@ -214,7 +216,7 @@ def _record(plan: Plan, references_created: list[Event], caller: Caller) -> None
         environment=plan.environment,
         after=plan.counts,
     )
-    copy_all(chain(references_created, _flag_events(plan), [summary]), actor=caller)
+    copy_all(chain(others, _flag_events(plan), [summary]), actor=caller)
 
 
 def _flag_events(plan: Plan) -> Iterator[Event]:
@@ -234,11 +236,6 @@ def _event_type(flag: FlagPlan) -> EventType:
     if flag.action is Action.CREATE:
         return EventType.FEATURE_CREATED
     return EventType.FEATURE_ARCHIVED if flag.becomes_archived else EventType.FEATURE_IMPORTED
-
-
-def digest(document: Document) -> str:
-    """A hash of a flag's document, to detect later changes."""
-    return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
 
 
 def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:

@@ -13,7 +13,9 @@ from flagadmin.errors import Conflict, NotFound, choices
 from groups.access import Caller
 from groups.permissions import Permission
 from importer.apply import rows
-from importer.apply.execute import digest, last_change
+from importer.apply.digests import digest
+from importer.apply.execute import last_change
+from importer.apply.saved_contexts import undo_saved_contexts
 from importer.models import ImportRun
 from importer.plan.dependencies import stored_dependencies
 from importer.plan.import_plan import Action, FlagPlan
@@ -43,6 +45,8 @@ SELECT f.name FROM projects_flag f
 def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     """Restores changed flags and deletes created ones, or archives those that have been used since.
 
+    The same of saved contexts, which must not have changed since either.
+
     Context fields, tag types and segments that the import created are kept. Raises NotFound, NoAccess,
     Conflict (which names what has changed since), and the errors of archiving and reviving.
     """
@@ -62,7 +66,7 @@ def undo_import(run_id: UUID, *, caller: Caller) -> ImportRun:
     _check_references(plans, run.project)
     _check_parents(plans, run.project, caller)
     check_room(project, sum(_becomes(plan, archived=False) for plan in plans))
-    _write(plans, run, caller)
+    _write(plans, run, caller, list(undo_saved_contexts(run.saved_contexts, caller)))
     run.state = ImportRun.State.UNDONE
     run.save(update_fields=["state"])
     return run
@@ -176,7 +180,7 @@ def _untouched(plans: list[FlagPlan], run: ImportRun) -> set[int]:
         return created - {flag_id for (flag_id,) in cursor.fetchall()}
 
 
-def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
+def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller, others: list[Event]) -> None:
     now = timezone.now()
     deleted = _untouched(plans, run)
     rest = [plan for plan in plans if plan.stored and plan.stored.id not in deleted]
@@ -191,7 +195,7 @@ def _write(plans: list[FlagPlan], run: ImportRun, caller: Caller) -> None:
     # As they are: the event about them says what they were.
     remove_flags(list(Flag.objects.filter(id__in=deleted)), caller=caller)
     check_no_children(list(Flag.objects.filter(id__in=archived)), "archived")
-    copy_all(_events(rest, run), actor=caller)
+    copy_all([*others, *_events(rest, run)], actor=caller)
 
 
 def _becomes(plan: FlagPlan, *, archived: bool) -> bool:

@@ -1,8 +1,8 @@
 """Types and parser of the import body. Does not access the database.
 
 The types follow the API specification ("Exported feature (import data)" and the sections after it), plus
-members that the reference also exports (``links``, ``color``, ``project`` of a context field) and one
-extension: ``constraints`` of a segment. All errors of a body are reported at once.
+members that the reference also exports (``links``, ``color``, ``project`` of a context field) and two
+extensions: ``constraints`` of a segment, and ``savedContexts``. All errors of a body are reported at once.
 """
 
 from dataclasses import dataclass
@@ -213,6 +213,22 @@ class Links(TypedDict):
 
 
 @strict
+class Expectation(TypedDict):
+    flag: Text
+    enabled: Boolean
+    variant: NotRequired[Text | None]
+
+
+@strict
+class SavedContext(TypedDict):
+    name: Text
+    context: dict[str, Any]
+    project: NotRequired[Text | None]
+    note: NotRequired[Text | None]
+    expectations: NotRequired[Inner[Expectation]]
+
+
+@strict
 class Data(TypedDict):
     features: list[Feature]
     featureStrategies: list[Strategy]
@@ -223,6 +239,7 @@ class Data(TypedDict):
     tagTypes: list[TagType]
     dependencies: NotRequired[list[Dependencies]]
     links: NotRequired[list[Links]]
+    savedContexts: NotRequired[list[SavedContext]]
 
 
 @strict

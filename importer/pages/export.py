@@ -21,7 +21,12 @@ class ExportFile(ConsolePage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         project = access_project(self.caller, kwargs["project_id"])
         environment = request.GET.get("environment", "")
-        selection = Selection(environment=environment, project=project.pk, full_segments=True)
+        selection = Selection(
+            environment=environment,
+            project=project.pk,
+            full_segments=True,
+            saved_contexts="saved-contexts" in request.GET,
+        )
         document = orjson.dumps(export_selection(selection, caller=self.caller))
         headers = {"Content-Disposition": f'attachment; filename="{file_name(selection)}"'}
         return HttpResponse(document, content_type="application/json", headers=headers)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from flagadmin.errors import counted
 from importer.models import ImportRun
 from importer.pages.flag_rows import ACTIONS, EXCLUDABLE
 from projects.models import Environment
@@ -23,6 +24,8 @@ def preview_context(run: ImportRun, ticked: Collection[str]) -> dict[str, Any]:
         "problem_count": preview.get("problemCount", 0),
         "more_problems": max(preview.get("problemCount", 0) - PROBLEMS_SHOWN, 0),
         "created": list(created(preview)),
+        "saved_contexts": list(saved_contexts(preview)),
+        "also": f" and {counted(others, 'saved context')}" if (others := written_contexts(preview)) else "",
         "notes": list(notes(preview)),
         "elsewhere": [name for name in preview.get("sources", ()) if name != run.environment],
         "is_production": Environment.objects.filter(name=run.environment, type="production").exists(),
@@ -47,6 +50,14 @@ def created(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{len(names)} {kind}{'s' if len(names) > 1 else ''}", _listed(names)
 
 
+def saved_contexts(preview: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(what happens, names) of the file's saved contexts: ``("Creates 1 saved context", "Ada")``."""
+    verbs = (("Creates", "create"), ("Changes", "change"), ("Leaves as it is", "same"))
+    for verb, action in verbs:
+        if names := preview.get("savedContexts", {}).get(action):
+            yield f"{verb} {counted(len(names), 'saved context')}", _listed(names)
+
+
 def notes(preview: dict[str, Any]) -> Iterator[str]:
     """The notes, except for the one about the source environment, which the page shows separately."""
     listed = [note for note in preview.get("notes", ()) if not note.startswith("This file was exported from")]
@@ -55,6 +66,12 @@ def notes(preview: dict[str, Any]) -> Iterator[str]:
         yield f"{more:,} more notes are in the report."
     if names := preview.get("defaulted"):
         yield f"Enabled without a strategy; the default will be added: {_listed(names)}."
+
+
+def written_contexts(preview: dict[str, Any]) -> int:
+    """How many saved contexts the import creates or changes."""
+    saved = preview.get("savedContexts", {})
+    return sum(len(saved.get(action, ())) for action in ("create", "change"))
 
 
 def _listed(names: list[str]) -> str:
@@ -67,7 +84,7 @@ def blocked(run: ImportRun) -> str:
         return refusal
     if run.preview.get("general"):
         return "Correct the file: some problems affect more than single flags."
-    if run.counts.get("create", 0) + run.counts.get("change", 0):
+    if run.counts.get("create", 0) + run.counts.get("change", 0) + written_contexts(run.preview):
         return ""
     if run.preview.get("problemCount"):
         return "Correct the file: none of its flags can be imported."

@@ -1,10 +1,12 @@
 """Plans an import: compares its body with the database, without writing, in a fixed number of statements."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.db import connection
 
 from groups.access import Caller
+from groups.permissions import Permission
 from importer.body.schemas import Body
 from importer.isolation import bulk_work
 from importer.plan.dependencies import dependency_issues
@@ -14,6 +16,7 @@ from importer.plan.import_plan import Action, FlagPlan, Plan
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.permissions import missing_permissions, needed_permissions
 from importer.plan.references import References, resolve_references
+from importer.plan.saved_contexts import plan_saved_contexts
 from importer.plan.stored import StoredFlag, read_flags
 from importer.plan.target import Target, find_target
 from projects.flags.name_rules import name_problem, pattern_problem
@@ -25,11 +28,13 @@ def plan_import(body: Body, *, caller: Caller) -> Plan:
     plan = Plan(body.project, body.environment)
     plan.target, plan.issues = find_target(body.project, body.environment, caller=caller)
     if plan.target is not None:
-        _plan_flags(plan, plan.target, gather(body), caller)
+        _plan_flags(plan, plan.target, gather(body), body.data.get("savedContexts", ()), caller)
     return plan
 
 
-def _plan_flags(plan: Plan, target: Target, entries: Entries, caller: Caller) -> None:
+def _plan_flags(
+    plan: Plan, target: Target, entries: Entries, saved_contexts: Sequence[Any], caller: Caller
+) -> None:
     names = {*entries.flags, *(p["feature"] for e in entries.flags.values() for _, p in e.parents or ())}
     stored = read_flags(names, project=plan.project, environment=plan.environment)
     live = {name: entry for name, entry in entries.flags.items() if not _is_skipped(entry, stored.get(name))}
@@ -42,8 +47,11 @@ def _plan_flags(plan: Plan, target: Target, entries: Entries, caller: Caller) ->
         )
     plan.issues += dependency_issues(plan, live, stored, caller)
     plan.issues += _limit_issues(plan, target)
+    plan_saved_contexts(plan, saved_contexts, target, caller)
     not_skipped = [flag for flag in plan.flags.values() if flag.action is not Action.SKIP]
     needed = needed_permissions(not_skipped, entries, references)
+    if any(one.project is None and one.action is not Action.SAME for one in plan.saved_contexts.values()):
+        needed.append(Permission.UPDATE_CONTEXT_FIELD)
     plan.missing_permissions = missing_permissions(needed, plan.project, plan.environment, caller=caller)
     plan.notes = [*entries.notes, *references.notes, *notes_on_children(entries), *_notes(plan, entries)]
     plan.custom_strategy_types = sorted(entries.strategy_types() & references.custom_strategy_types)

@@ -35,4 +35,10 @@ def exclude_flags(body: Body, names: Iterable[str]) -> Body:
         data["segments"] = [
             given for given in data["segments"] if not users[given["id"]] or users[given["id"]] - excluded
         ]
+    if "savedContexts" in data:
+        data["savedContexts"] = [
+            given
+            | {"expectations": [one for one in given.get("expectations", ()) if one["flag"] not in excluded]}
+            for given in data["savedContexts"]
+        ]
     return Body(body.project, body.environment, data)  # type: ignore[arg-type]

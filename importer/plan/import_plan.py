@@ -59,6 +59,17 @@ class FlagPlan:
         return bool(self.after and self.after["archived"] and not (self.before and self.before["archived"]))
 
 
+@dataclass(slots=True)
+class SavedContextPlan:
+    """The plan for a saved context: its ``context``, ``note`` and ``expectations`` before (None: new) and after."""
+
+    name: str
+    project: str | None
+    action: Action
+    before: Document | None
+    after: Document
+
+
 @dataclass
 class Plan:
     """The plan of an import. ``issues`` and ``missing_permissions`` prevent it; ``notes`` do not.
@@ -72,6 +83,7 @@ class Plan:
     target: Target | None = None
     flags: dict[str, FlagPlan] = field(default_factory=dict)
     references: References | None = None
+    saved_contexts: dict[str, SavedContextPlan] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     defaulted: list[str] = field(default_factory=list)
@@ -90,6 +102,9 @@ class Plan:
         counted = Counter(flag.action for flag in self.flags.values())
         return {action.value: counted[action] for action in Action}
 
+    def saved_contexts_with(self, action: Action) -> list[str]:
+        return [one.name for one in self.saved_contexts.values() if one.action is action]
+
     def with_action(self, *actions: Action) -> Iterator[FlagPlan]:
         return (flag for flag in self.flags.values() if flag.action in actions)
 
@@ -102,6 +117,8 @@ class Plan:
         ]
         if self.references is not None and self.target is not None:
             state += [*self.references.state(), *self.target.state()]
+        if self.saved_contexts:
+            state.append([[one.name, one.before, one.after] for one in self.saved_contexts.values()])
         state.append(sorted((issue.path, issue.message) for issue in self.issues))
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

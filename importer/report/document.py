@@ -36,6 +36,10 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
         "contextFields": [new["name"] for new in references.new_fields] if references else [],
         "tagTypes": [new["name"] for new in references.new_tag_types] if references else [],
         "segments": [new["name"] for new in references.new_segments] if references else [],
+        "savedContexts": {
+            action.value: plan.saved_contexts_with(action)
+            for action in (Action.CREATE, Action.CHANGE, Action.SAME)
+        },
         **validation_report(plan),
         "fingerprint": plan.fingerprint,
     }

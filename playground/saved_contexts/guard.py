@@ -3,7 +3,7 @@
 Registered with `flagadmin.change_checks`, which calls it before a project changes and once it has changed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from django.db.models import Q
 from django.utils import timezone
@@ -44,7 +44,7 @@ def guard(project_id: str) -> Callable[[], None]:
         differing = [one for one in expectations if _parts(before, one) != _parts(after, one)]
         snapshots = (_compiled(differing, state) for state in (before, after))
         changed = changed_expectations(differing, *snapshots, now=now)
-        if broken := [one for one in changed if one.is_broken]:
+        if broken := list(_still_expected(one for one in changed if one.is_broken)):
             _refuse(project_id, broken)
 
     return check
@@ -76,6 +76,20 @@ def _parts(state: Mapping[str, Definitions], one: Expectation) -> list[Document 
 
 def _compiled(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
     return {name: compiled(state[name], name) for name in {one.environment for one in expectations}}
+
+
+def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:
+    """Without what the same action has stopped expecting: an import may bring flags and expectations."""
+    broken = list(broken)
+    ids = {one.after.expectation.saved.pk for one in broken}
+    stored = (
+        {saved.pk: saved.expectations for saved in SavedContext.objects.filter(pk__in=ids)} if ids else {}
+    )
+    for one in broken:
+        expectation = one.after.expectation
+        members = {name: getattr(expectation, name) for name in ("flag", "environment", "enabled", "variant")}
+        if members in stored.get(expectation.saved.pk, ()):
+            yield one
 
 
 def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> None:

@@ -347,11 +347,11 @@ function countExcluded() {
   const rest = button.dataset.import - (excluded.length - blocked);
   const count = (number) => number.toLocaleString("en");
   const others = excluded.length ? `, exclude ${count(excluded.length)}` : "";
-  button.textContent = `Import ${count(rest)} flag${rest === 1 ? "" : "s"}${others}`;
+  button.textContent = `Import ${count(rest)} flag${rest === 1 ? "" : "s"}${button.dataset.also}${others}`;
   const reason = document.getElementById("blocked");
   if (!button.dataset.stays) button.dataset.stays = String(button.disabled);
   if (button.dataset.stays === "true") return;
-  button.disabled = rest < 1 || blocked < button.dataset.blocked;
+  button.disabled = (rest < 1 && !button.dataset.also) || blocked < button.dataset.blocked;
   if (reason) reason.hidden = !button.disabled;
 }
 

@@ -1,0 +1,10 @@
+"""Hashes of what an import wrote, to detect later changes."""
+
+import hashlib
+from typing import Any
+
+import orjson
+
+
+def digest(document: dict[str, Any]) -> str:
+    return hashlib.blake2b(orjson.dumps(document, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()

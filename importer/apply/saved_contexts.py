@@ -1,0 +1,69 @@
+"""Writes the saved contexts of an import, and takes them back."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event
+from flagadmin.errors import Conflict
+from groups.access import Caller
+from importer.apply.digests import digest
+from importer.plan.import_plan import Action, Plan
+from playground.models import SavedContext
+from playground.saved_contexts.actions import check_may_change
+from playground.saved_contexts.documents import saved_context_document
+
+Document = dict[str, Any]
+FIELDS = ("context", "note", "expectations")
+
+
+def lock_saved_contexts(names: Iterable[str]) -> dict[str, SavedContext]:
+    rows = SavedContext.objects.select_for_update().filter(name__in=list(names)).order_by("id")
+    return {saved.name: saved for saved in rows}
+
+
+def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Document]:
+    """Returns the audit events, and for each saved context what undoing needs: ``{before, after}`` by name."""
+    planned = {found.name: found for found in plan.saved_contexts.values() if found.action is not Action.SAME}
+    stored = lock_saved_contexts(planned) if planned else {}
+    events, written = [], {}
+    for name, found in planned.items():
+        saved = stored.get(name) or SavedContext(name=name, project_id=found.project, created_by=caller.name)
+        events.append(_changed(saved, found.after, caller))
+        written[name] = {"before": found.before, "after": digest(_document(saved))}
+    return events, written
+
+
+def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
+    """Takes back what was written. Raises Conflict if one has changed since, NoAccess."""
+    stored = lock_saved_contexts(written) if written else {}
+    for name, state in written.items():
+        saved = stored.get(name)
+        if saved is None or digest(_document(saved)) != state["after"]:
+            raise Conflict(f"Saved context {name} was changed after this import, so it cannot be undone.")
+        check_may_change(caller, saved.project_id)
+        if state["before"] is not None:
+            yield _changed(saved, state["before"], caller)
+        else:
+            yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=saved_context_document(saved))
+            saved.delete()
+
+
+def _changed(saved: SavedContext, values: Document, caller: Caller) -> Event:
+    before = saved_context_document(saved) if saved.pk else None
+    for field in FIELDS:
+        setattr(saved, field, values[field])
+    saved.updated_by, saved.updated_at = caller.name, timezone.now()
+    saved.save()
+    kind = EventType.SAVED_CONTEXT_UPDATED if before else EventType.SAVED_CONTEXT_CREATED
+    return _event(kind, saved, before=before, after=saved_context_document(saved))
+
+
+def _document(saved: SavedContext) -> Document:
+    return {field: getattr(saved, field) for field in FIELDS}
+
+
+def _event(kind: EventType, saved: SavedContext, *, before: Any = None, after: Any = None) -> Event:
+    return Event(type=kind, project=saved.project_id, subject=saved.name, before=before, after=after)
