@@ -13,9 +13,9 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 
 from flagadmin.db.transactions import AUDITED
+from flagadmin.db.versions import newer_migrations
 
 MAGIC = b"PGDMP"
 ARCHIVE = ("--no-owner", "--no-privileges")
@@ -92,9 +92,7 @@ def check_archive(path: Path) -> None:
     applied = set(_APPLIED.findall(listed))
     if not any(app == "projects" for app, _ in applied):
         raise BackupError(f"{path} is a backup of another application: it contains no flags.")
-    known = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    apps = {app for app, _ in known}
-    if newer := sorted(f"{app}.{name}" for app, name in applied if app in apps and (app, name) not in known):
+    if newer := newer_migrations(applied):
         raise BackupError(
             f"{path} was made by a newer version of flagadmin (it has {', '.join(newer)}). Update first."
         )

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='project',
             name='refuse_broken_expectations',
-            field=models.BooleanField(default=False, help_text='Refuse changes that break an expectation of a saved context.'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Refuse changes that break an expectation of a saved context.'),
         ),
     ]

@@ -53,6 +53,7 @@ class Project(models.Model):
     naming_description = models.TextField(blank=True)
     refuse_broken_expectations = models.BooleanField(
         default=False,
+        db_default=False,
         help_text="Refuse changes that break an expectation of a saved context.",
     )
     environments = models.ManyToManyField(Environment, through="ProjectEnvironment", related_name="projects")

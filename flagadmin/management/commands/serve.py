@@ -21,6 +21,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
+from flagadmin.db.versions import newer_migrations_of_database
 from flagadmin.metrics import instruments as metrics
 from flagadmin.server import background_tasks
 from flagadmin.server.open_files import OTHERS, raise_limit
@@ -120,9 +121,15 @@ def check_database() -> None:
 
 
 def migrate() -> None:
+    """Raises CommandError if a newer version has migrated the database: this one may not know what it must write."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
         try:
+            if newer := newer_migrations_of_database():
+                raise CommandError(
+                    f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
+                    "or restore a backup made before the upgrade."
+                )
             call_command("migrate", interactive=False, verbosity=0)
         finally:
             cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
