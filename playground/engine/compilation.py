@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from playground.engine.coercion import mapping_of, objects_of, string_of, strings_of, text_of
+from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, text_of
 from playground.engine.constraints import Constraints
 from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
 from playground.engine.snapshot import Snapshot
@@ -16,14 +16,20 @@ from playground.engine.strategies import CompiledStrategy, compile_strategy
 from playground.engine.variants import compile_flag_variants
 
 Document = Mapping[str, Any]
+DIGEST = 16  # bytes
+MISSING = bytes(DIGEST)  # in place of the digest of a segment that does not exist
 
 
 class Compiled(NamedTuple):
-    """A new snapshot, with the documents of the flags that were not reused from an earlier one."""
+    """A new snapshot, with the documents of the flags and segments that were not reused from an earlier one.
+
+    `same_strategies`: all flags have the earlier ones' strategies, position by position, as after a switch.
+    """
 
     snapshot: Snapshot
     flags: list[tuple[Document, CompiledFlag]]
     segments: list[tuple[Document, CompiledSegment]]
+    same_strategies: bool
 
 
 def compile_snapshot(
@@ -47,9 +53,17 @@ def recompile(
     """Compiles flags and segments like ``compile_snapshot``, reusing parts of an `earlier` snapshot of the environment.
 
     The documents of `unchanged` projects need not be given: since that snapshot neither their flags nor the segments
-    these use have changed. Of other projects, flags whose document is as it was are taken over too.
+    these use have changed. Of other projects, flags whose document is as it was are taken over too, and of other flags
+    their strategies if these are as they were.
     """
     return _Compilation(earlier).run(flags, segments, environment, unchanged)
+
+
+class Digests(NamedTuple):
+    """Of a whole flag and of its strategies, both with the segments they use; empty if JSON cannot hold it."""
+
+    flag: bytes
+    strategies: bytes
 
 
 class _Compilation:
@@ -68,13 +82,13 @@ class _Compilation:
     ) -> Compiled:
         new_segments = self._add_segments(segments)
         new: list[tuple[Document, CompiledFlag]] = []
-        flags, by_digest = self._taken_over(unchanged)
+        flags, by_name = self._taken_over(unchanged)
         # Sorted before compiling: what is evaluated together then lies together in memory.
         for document in sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name"))):
-            digest = _digest(document)
-            flag = by_digest.get(digest) if digest else None
-            if flag is None:
-                flag = self._flag(document, digest)
+            digests = self._digests(document)
+            flag = by_name.get(text_of(document.get("name")))
+            if flag is None or not digests.flag or flag.digest != digests.flag:
+                flag = self._flag(document, digests, flag)
                 new.append((document, flag))
             flags.append(flag)
         flags.sort(key=lambda flag: flag.name)
@@ -85,39 +99,48 @@ class _Compilation:
             environment=environment,
             compiled_entries=self.earlier.compiled_entries if self.earlier else None,
         )
-        return Compiled(snapshot, new, new_segments)
+        same_strategies = self.earlier is not None and snapshot.take_over_batch(self.earlier)
+        return Compiled(snapshot, new, new_segments, same_strategies)
 
-    def _taken_over(self, unchanged: Collection[str]) -> tuple[list[CompiledFlag], dict[bytes, CompiledFlag]]:
-        """The earlier flags of unchanged projects, and the others by the digests of their documents."""
+    def _taken_over(self, unchanged: Collection[str]) -> tuple[list[CompiledFlag], dict[str, CompiledFlag]]:
+        """The earlier flags of unchanged projects, and the others by name."""
         flags = self.earlier.flags if self.earlier else ()
         kept = [flag for flag in flags if flag.project in unchanged]
-        return kept, {flag.digest: flag for flag in flags if flag.digest and flag.project not in unchanged}
+        return kept, {flag.name: flag for flag in flags if flag.project not in unchanged}
 
     def _add_segments(self, documents: Mapping[int, Document]) -> list[tuple[Document, CompiledSegment]]:
         """A segment that was there takes its old place: the flags that refer to it are compiled again."""
         added: list[tuple[Document, CompiledSegment]] = []
         for key, stored in documents.items():
             document = {"id": key, **mapping_of(stored)}
-            segment = self._segment(key, document)
-            position = self.positions.setdefault(segment.id, len(self.segments))
+            digest = _digest(document)
+            position = self.positions.setdefault(text_of(key), len(self.segments))
+            if digest and position < len(self.segments) and self.segments[position].digest == digest:
+                continue
+            segment = self._segment(key, document, digest)
             self.segments[position : position + 1] = [segment]
             added.append((document, segment))
         return added
 
-    def _segment(self, key: int, document: Document) -> CompiledSegment:
+    def _segment(self, key: int, document: Document, digest: bytes) -> CompiledSegment:
         constraints = self.compiler.compile_all(document.get("constraints"))
         return CompiledSegment(
             id=text_of(key),
             name=text_of(document.get("name")),
             conditions=self.compiler.together(constraints),
+            digest=digest,
         )
 
-    def _flag(self, document: Document, digest: bytes) -> CompiledFlag:
+    def _flag(self, document: Document, digests: Digests, earlier: CompiledFlag | None) -> CompiledFlag:
+        """Compiles a flag. Its strategies are those of the `earlier` flag of its name if they are as they were."""
         name = text_of(document.get("name"))
-        strategies = tuple(
-            compile_strategy(strategy, name, self.positions, self.compiler)
-            for strategy in objects_of(document.get("strategies"))
-        )
+        if earlier is not None and digests.strategies and earlier.strategies_digest == digests.strategies:
+            strategies = earlier.strategies
+        else:
+            strategies = tuple(
+                compile_strategy(strategy, name, self.positions, self.compiler)
+                for strategy in objects_of(document.get("strategies"))
+            )
         return CompiledFlag(
             name=name,
             project=text_of(document.get("project")),
@@ -126,8 +149,22 @@ class _Compilation:
             variants=compile_flag_variants(document.get("variants"), name, self.compiler.columns),
             parents=tuple(_parents(document.get("dependencies"))),
             fault=self._fault(strategies),
-            digest=b"" if any(s.segments or s.missing_segments for s in strategies) else digest,
+            digest=digests.flag,
+            strategies_digest=digests.strategies,
         )
+
+    def _digests(self, document: Document) -> Digests:
+        strategies = document.get("strategies")
+        parts = [_digest(strategies)]
+        for strategy in objects_of(strategies):
+            for segment in items_of(strategy.get("segments")):
+                position = self.positions.get(text_of(segment))
+                parts.append(MISSING if position is None else self.segments[position].digest)
+        rest = _digest({key: value for key, value in document.items() if key != "strategies"})
+        if not (rest and all(parts)):
+            return Digests(b"", b"")
+        of_strategies = parts[0] if len(parts) == 1 else _digest_of(b"".join(parts))
+        return Digests(_digest_of(rest + of_strategies), of_strategies)
 
     def _fault(self, strategies: tuple[CompiledStrategy, ...]) -> str | None:
         for strategy in strategies:
@@ -142,12 +179,16 @@ class _Compilation:
         return None
 
 
-def _digest(document: Document) -> bytes:
+def _digest(document: object) -> bytes:
     """Of everything a document says; empty for one that JSON cannot hold."""
     try:
-        return blake2b(orjson.dumps(document), digest_size=16).digest()
+        return _digest_of(orjson.dumps(document))
     except TypeError:
         return b""
+
+
+def _digest_of(text: bytes) -> bytes:
+    return blake2b(text, digest_size=DIGEST).digest()
 
 
 def _parents(documents: object) -> Iterator[Parent]:

@@ -11,11 +11,12 @@ from playground.engine.variants import CompiledVariants
 
 @dataclass(frozen=True, slots=True)
 class CompiledSegment:
-    """A compiled segment. All its constraints must hold."""
+    """A compiled segment. All its constraints must hold. `digest` is as of a flag."""
 
     id: str
     name: str
     conditions: Conditions
+    digest: bytes
 
     @property
     def constraints(self) -> tuple[CompiledConstraint, ...]:
@@ -35,7 +36,8 @@ class Parent:
 class CompiledFlag:
     """A compiled flag in one environment. `fault` says why SDKs cannot read it, None if they can.
 
-    `digest` identifies the document it was compiled from; empty if the flag depends on segments too.
+    `digest` identifies the document it was compiled from, with those of its segments; `strategies_digest` that of its
+    strategies. Both are empty if JSON cannot hold the document.
     """
 
     name: str
@@ -46,3 +48,4 @@ class CompiledFlag:
     parents: tuple[Parent, ...]
     fault: str | None
     digest: bytes
+    strategies_digest: bytes

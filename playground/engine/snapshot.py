@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from operator import is_
 
 from playground.engine.batch import Batch
 from playground.engine.constraints import CompiledConstraint
@@ -53,6 +54,23 @@ class Snapshot:
     def batch(self) -> Batch:
         """The strategies and segments, laid out for evaluation."""
         return Batch(self.flags, self.segments)
+
+    def take_over_batch(self, earlier: Snapshot) -> bool:
+        """Whether this snapshot has the same strategies and segments as an earlier one, object by object.
+
+        Then its batch is the same, and is taken over.
+        """
+        same = (
+            len(self.flags) == len(earlier.flags)
+            and len(self.segments) == len(earlier.segments)
+            and all(map(is_, self.segments, earlier.segments))
+            and all(
+                new.strategies is old.strategies for new, old in zip(self.flags, earlier.flags, strict=True)
+            )
+        )
+        if same and "batch" in earlier.__dict__:
+            self.batch = earlier.batch
+        return same
 
     @cached_property
     def sizes(self) -> Counter[str]:

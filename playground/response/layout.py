@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import copy
 from itertools import compress, count
 from operator import ne
 
@@ -63,7 +64,7 @@ class Layout:
                 self._add(parts, strategy, its_fragments)
             parts += (b"", b"")
             self.ends.append(len(parts))
-        self._written = [-1] * len(self._strategies), parts
+        self._written: tuple[list[int], list[bytes]] = [-1] * len(self._strategies), parts
 
     def _add(self, parts: list[bytes], strategy: CompiledStrategy, fragments: StrategyFragments) -> None:
         position = len(self._strategies)
@@ -84,6 +85,23 @@ class Layout:
             positions.append(position)
             slots.append(len(parts))
             parts.append(b"")
+
+    def with_flags(self, changed: Mapping[int, tuple[CompiledFlag, FlagFragments]]) -> Layout:
+        """This layout with other flags at some positions, whose strategies are the same."""
+        layout = copy(self)
+        bits, parts = self._written
+        bits, parts = bits.copy(), parts.copy()
+        layout.picks, layout._strategies = self.picks.copy(), self._strategies.copy()
+        for position, flag in changed.items():
+            single = Layout([flag])
+            first = self.first[position]
+            behind = first + len(single._strategies)
+            parts[self.starts[position] : self.ends[position]] = single._written[1]
+            layout.picks[first:behind] = single.picks
+            layout._strategies[first:behind] = single._strategies
+            bits[first:behind] = single._written[0]
+        layout._written = bits, parts
+        return layout
 
     def written_for(self, bits: list[int]) -> list[bytes]:
         """A copy of all fragments, in which the constraints of every strategy have these results.

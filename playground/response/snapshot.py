@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from playground.engine.compilation import recompile
+from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
 from playground.response.fragments import FlagFragments, SegmentFragments, flag_fragments, segment_fragments
 from playground.response.layout import Layout
@@ -97,12 +98,27 @@ def compile_playground(
         known_segments[id(segment)] = segment_fragments(document, segment)
     fragments = tuple(known_flags[id(flag)] for flag in compiled.snapshot.flags)
     known = earlier.pieces if earlier is not None else {}
-    return ResponseSnapshot(
+    response = ResponseSnapshot(
         compiled.snapshot,
         fragments,
         tuple(known_segments[id(segment)] for segment in compiled.snapshot.segments),
         _sizes(compiled.snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
     )
+    if earlier is not None and compiled.same_strategies and "layout" in earlier.__dict__:
+        response.layout = earlier.layout.with_flags(_changed(earlier, response))
+    return response
+
+
+def _changed(
+    before: ResponseSnapshot, after: ResponseSnapshot
+) -> dict[int, tuple[CompiledFlag, FlagFragments]]:
+    """The flags that are others than before, by position."""
+    flags = zip(before.snapshot.flags, after.snapshot.flags, after.flags, strict=True)
+    return {
+        position: (flag, fragments)
+        for position, (earlier, flag, fragments) in enumerate(flags)
+        if flag is not earlier
+    }
 
 
 def _sizes(snapshot: Snapshot, fragments: Iterable[FlagFragments]) -> dict[str, ProjectSize]:

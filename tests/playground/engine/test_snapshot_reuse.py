@@ -36,6 +36,11 @@ def placed(state: Document, shift: int) -> tuple[list[Document], dict[int, Docum
     return flags, {shift + segment["id"]: segment for segment in state.get("segments") or []}
 
 
+def switched(flag: Document) -> Document:
+    """The flag with the same strategies."""
+    return flag | {"enabled": not flag.get("enabled")}
+
+
 def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
     chance = random.Random(0).random
     return render_features(snapshot, evaluate(snapshot.snapshot, Context(context), now=NOW, random=chance))
@@ -44,13 +49,14 @@ def rendered(snapshot: ResponseSnapshot, context: Document) -> bytes:
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     versions=st.tuples(states(), states(), states()),
-    changes=st.lists(st.tuples(st.integers(0, 2), st.sets(st.sampled_from(PROJECTS))), max_size=5),
+    changes=st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from(PROJECTS))), max_size=5),
     requests=st.lists(contexts(), min_size=1, max_size=3),
 )
 def test_whatever_changes(
     versions: tuple[Document, ...], changes: list[tuple[int, set[str]]], requests: list[Document]
 ) -> None:
     kept = [placed(state, 1000 * number) for number, state in enumerate(versions)]
+    kept += [([switched(flag) for flag in flags], found) for flags, found in kept]
     segments = {key: segment for _, found in kept for key, segment in found.items()}
     now = dict.fromkeys(PROJECTS, 0)  # which version each project is of
     snapshot = compile_playground(kept[0][0], segments, environment="production")
@@ -80,6 +86,41 @@ def test_what_is_as_it_was_is_not_compiled_again() -> None:
     same = [old is new for old, new in zip(before.snapshot.flags, after.snapshot.flags, strict=True)]
     assert same == [False, True, True, True, True, True]
     assert (before.snapshot.flags[0].enabled, after.snapshot.flags[0].enabled) == (True, False)
+
+
+def test_a_switch_leaves_the_strategies_and_what_is_made_of_them() -> None:
+    segments = {1: {"id": 1, "name": "north", "constraints": [NORWAY]}}
+    flags = [
+        flag(rollout(str(n), NORWAY), strategy() | {"segments": [1]}, name=f"f{n}") | {"project": f"p{n % 2}"}
+        for n in range(6)
+    ]
+    before = compile_playground(flags, segments, environment="production")
+    rendered(before, {"userId": "1"})
+    switched = [flags[2] | {"enabled": False, "variants": [{"name": "a", "weight": 1}]}, flags[0], flags[4]]
+
+    after = compile_playground(switched, segments, environment="production", earlier=before, unchanged={"p1"})
+
+    same = [old is new for old, new in zip(before.snapshot.flags, after.snapshot.flags, strict=True)]
+    assert same == [True, True, False, True, True, True]
+    assert after.snapshot.batch is before.snapshot.batch
+    assert after.layout.starts is before.layout.starts
+    rest = [flag for flag in flags if flag["name"] != "f2"]
+    fresh = compile_playground([switched[0], *rest], segments, environment="production")
+    for user in ("1", "2", "3"):
+        context = {"userId": user, "properties": {"country": "NO"}}
+        assert rendered(after, context) == rendered(fresh, context) != rendered(before, context)
+
+
+def test_other_strategies_are_laid_out_again() -> None:
+    flags = [flag(rollout("50"), name=f"f{n}") | {"project": "p0"} for n in range(3)]
+    before = compile_playground(flags, {}, environment="production")
+    rendered(before, {"userId": "1"})
+    for changed in ([flag(name="f1"), *flags[::2]], flags[:2], [*flags, flag(name="g")]):
+        changed = [document | {"project": "p0"} for document in changed]
+        after = compile_playground(changed, {}, environment="production", earlier=before, unchanged=())
+        fresh = compile_playground(changed, {}, environment="production")
+        assert after.snapshot.batch is not before.snapshot.batch
+        assert rendered(after, {"userId": "1"}) == rendered(fresh, {"userId": "1"})
 
 
 def test_the_size_does_not_grow_with_the_changes() -> None:
