@@ -50,7 +50,7 @@ def _evaluated(flag: Document | None) -> Document | None:
     if flag is None:
         return None
     strategies = [{**strategy, "id": ""} for strategy in flag["strategies"]]
-    return {**flag, "strategies": strategies, "impression_data": False}
+    return {**flag, "strategies": strategies, "impression_data": False, "stale": False}
 
 
 def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
@@ -59,6 +59,7 @@ def _definition(planned: FlagPlan, after: Document, project: str) -> Document:
         "project": project,
         "enabled": after["enabled"],
         "impression_data": after["impressionData"],
+        "stale": after["stale"],
         "variants": after["variants"],
         "strategies": [
             strategy | {"id": f"planned-{planned.name}-{index}"}
