@@ -16,7 +16,7 @@ from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.past import notes_on, readable_past
 from playground.comparison.request import explicit_contexts, read_state
 from playground.comparison.shares import Answer
-from playground.comparison.states import documents, snapshots
+from playground.comparison.states import documents, flag_states, snapshots
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
@@ -52,8 +52,11 @@ class Asked(NamedTuple):
     read: Read
 
 
-def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
-    """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much."""
+def asked(caller: Caller, body: Mapping[str, Any], *, alone: bool = False) -> Asked:
+    """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much.
+
+    With `alone`, if the body names a flag and has no drafts, the states have only that flag and its parents.
+    """
     places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
     times = {f"{place}.environment": body[place]["at"] for place in ("from", "to") if "at" in body[place]}
     current, moments = readable_past(caller, body.get("projects"), places, times)
@@ -61,13 +64,17 @@ def asked(caller: Caller, body: Mapping[str, Any]) -> Asked:
         read_state(body[place], place, current, moments.get(f"{place}.environment"))
         for place in ("from", "to")
     ]
-    before, after = snapshots(current, states)
-    names = _names(body.get("flag"), before, after)
+    flag = body.get("flag")
+    if alone and flag is not None and all(state.draft is None for state in states):
+        (before, after), known = flag_states(current, states, flag)
+    else:
+        (before, after), known = snapshots(current, states), None
+    names = _names(flag, before, after)
     check_size(len(names), _most_contexts(body["contexts"]))
     saved = named_contexts(caller, body["contexts"].get("saved", ()), "contexts.saved")
 
     def read(flags: Sequence[str]) -> list[Definitions]:
-        return list(documents(current, states, {*flags, *_parents(flags, (before, after))}))
+        return known or list(documents(current, states, {*flags, *_parents(flags, (before, after))}))
 
     contexts = _contexts(body["contexts"], saved, names, read)
     notes = [note for moment in moments.values() for note in notes_on(moment)]

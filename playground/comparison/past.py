@@ -11,14 +11,14 @@ from django.conf import settings
 from flagadmin.byte_cache import ByteCache
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
-from playground.engine.compilation import recompile
+from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
 from playground.queries import known_revisions
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import snapshot_at
-from projects.definitions import Document, definitions
-from projects.history.past import Changed, changed_outside, changed_since, deleted_since
+from projects.definitions import Definitions, Document, definitions
+from projects.history.past import Changed, changed_outside, changed_since, deleted_since, flag_then
 from projects.revision import revisions
 
 
@@ -29,6 +29,10 @@ class Moment:
     at: datetime
     projects: frozenset[str]
     _changed: dict[str, Changed] = field(default_factory=dict, compare=False, repr=False)
+
+    def flag(self, name: str, environment: str) -> Definitions:
+        """One flag with its parents: faster than all, if nothing else is asked for."""
+        return flag_then(name, self.projects, environment, self.at)
 
     def changed(self, environment: str) -> Changed:
         """What has changed since, read once."""
@@ -155,6 +159,25 @@ def _when(first: datetime, last: datetime) -> str:
     if first == last:
         return f"on {first:%d %B %Y at %H:%M:%S} UTC"
     return f"between {first:%d %B %Y, %H:%M:%S} and {last:%d %B %Y, %H:%M:%S} UTC"
+
+
+def flag_snapshots(
+    caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], flag: str
+) -> dict[str, Snapshot]:
+    """One flag and its parents at the request's moment, by environment. Raises ValidationError like `readable_past`."""
+    assert query.at is not None
+    _, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    read = {name: moments[path].flag(flag, name) for path, name in paths.items()}
+    return {
+        name: compile_snapshot(found.flags, found.segments, environment=name) for name, found in read.items()
+    }
+
+
+def notes_of(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]) -> list[str]:
+    """What is not known about the request's moment. Raises ValidationError like `readable_past`."""
+    assert query.at is not None
+    _, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
+    return notes_on(next(iter(moments.values())))
 
 
 def snapshots_of(

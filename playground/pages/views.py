@@ -20,7 +20,7 @@ from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
-from playground.comparison.past import snapshots_of
+from playground.comparison.past import flag_snapshots, notes_of, snapshots_of
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
@@ -55,7 +55,7 @@ def snapshots_for(
 ) -> dict[str, ResponseSnapshot]:
     """Loads the flags to evaluate, by environment. Raises ValidationError."""
     if query.at is not None:
-        return past_snapshots(caller, query)[0]
+        return snapshots_of(caller, *in_past(query))[0]
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
@@ -63,10 +63,10 @@ def snapshots_for(
     return {name: snapshot_at(current, name) for name in query.environments}
 
 
-def past_snapshots(caller: Caller, query: PlaygroundQuery) -> tuple[dict[str, ResponseSnapshot], list[str]]:
-    """The flags at the query's moment, by environment, and what is not known about it. Raises ValidationError."""
+def in_past(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[str, str]]:
+    """The query as a request to the past, and its environments by the paths of their problems."""
     request = PlaygroundRequest(query.environments, query.projects, {}, {}, query.at)
-    return snapshots_of(caller, request, {f"environment {name}": name for name in query.environments})
+    return request, {f"environment {name}": name for name in query.environments}
 
 
 def engine_snapshots(snapshots: Mapping[str, ResponseSnapshot]) -> dict[str, Snapshot]:
@@ -131,7 +131,7 @@ class QueryPage(ConsolePage):
         page = reverse("playground") if isinstance(self, ComparePage) else self.request.path
         return {
             "at": query.at,
-            "notes": past_snapshots(self.caller, query)[1],
+            "notes": notes_of(self.caller, *in_past(query)),
             "now": f"{page}?{present}",
         }
 
@@ -261,8 +261,11 @@ class FlagPage(QueryPage):
             raise ValidationError.of(self.query.problems)
         name, titles = self.kwargs["name"], strategy_titles()
         past = self.past(self.query)
-        snapshots = engine_snapshots(snapshots_for(self.caller, self.query, options))
-        alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
+        if self.query.at is None:
+            snapshots = engine_snapshots(snapshots_for(self.caller, self.query, options))
+            alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
+        else:
+            alone = flag_snapshots(self.caller, *in_past(self.query), name)
         evaluations = evaluate_columns(self.query, alone, timezone.now())
         if name not in evaluations[0].snapshot.positions:
             raise NotFound(f"Active flag {name} not found in these projects.")

@@ -15,6 +15,7 @@ from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
 from projects.definitions import Definitions, all_definitions, read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.history.versions import events_since
 from projects.models import OutsideChange
 
 # A flag that has left a project since has its later events in others. Segments of other projects may have been global.
@@ -77,6 +78,34 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
         with connection.cursor() as cursor:
             stored = read_segments(cursor, used - back.segments.keys())
     return Changed(names, flags, stored | back.segments, frozenset(back.segments))
+
+
+@gc_paused
+def flag_then(flag: str, projects: Collection[str], environment: str, at: datetime) -> Definitions:
+    """One flag and its parents as they were, if it was active in one of these projects then.
+
+    Reads only their events, however much else has changed since: eight statements, six without parents.
+    """
+    with consistent_reads():
+        back = _flags_back([flag], environment, at)
+        parents = {each["feature"] for each in back.flags.get(flag, {}).get("dependencies", ())}
+        if parents:
+            back = _flags_back([flag, *parents], environment, at)
+        flags = [each for each in back.active(projects) if each["name"] in {flag, *parents}]
+        used = {
+            segment for each in flags for strategy in each["strategies"] for segment in strategy["segments"]
+        }
+        with connection.cursor() as cursor:
+            stored = read_segments(cursor, used - back.segments.keys())
+    known = stored | back.segments
+    return Definitions(flags, {segment: known[segment] for segment in sorted(used & known.keys())})
+
+
+def _flags_back(names: list[str], environment: str, at: datetime) -> Back:
+    back = Back(environment, all_definitions(environment, names).flags)
+    for _, event in events_since(names, at=at, segments=True):
+        back.take(event)
+    return back
 
 
 def _events(projects: list[str], environment: str, at: datetime) -> Iterator[PastEvent]:

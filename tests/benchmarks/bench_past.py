@@ -66,6 +66,18 @@ def measure(what: str, work: Callable[[], object], rounds: int = 5) -> None:
     print(f"{what:58s} {min(times) * 1e3:8.0f} ms, {min(cpu) * 1e3:8.0f} ms of it CPU time of Python")
 
 
+def first_flag() -> str:
+    return str(run("SELECT name FROM projects_flag ORDER BY name LIMIT 1")[0][0])
+
+
+def one_flag(moment: Any, name: str) -> None:
+    from playground.engine.compilation import compile_snapshot
+
+    read = moment.flag(name, "production")
+    assert [flag["name"] for flag in read.flags] == [name]
+    compile_snapshot(read.flags, read.segments, environment="production")
+
+
 def main(flags: int = 5000, events: int = 10_000) -> None:
     from django.utils import timezone
 
@@ -95,6 +107,9 @@ def main(flags: int = 5000, events: int = 10_000) -> None:
     measure(f"{flags:,} flags, {events:,} events ago", lambda: first_answer(present=True))
     measure("  to compare, without the parts of an answer", state)
     measure("  in a worker that has not compiled the present", lambda: first_answer(present=False), 3)
+    name = first_flag()
+    there = past.Moment(moment, frozenset(["shop"]))
+    measure("  one flag and its parents, in such a worker", lambda: one_flag(there, name))
     measure("  the documents only", lambda: changed_since(["shop"], "production", moment))
     measure(
         "  floor: reading the events",

@@ -7,10 +7,10 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.definitions import Definitions, definitions
-from projects.history.past import changed_since
+from projects.history.past import changed_since, flag_then
 from projects.models import OutsideChange
 from tests.support.cast import make_project
-from tests.support.random_changes import PROJECTS, RandomChanges
+from tests.support.random_changes import NAMES, PROJECTS, RandomChanges
 
 ENVIRONMENTS = ["development", "production", "extra"]
 
@@ -48,4 +48,23 @@ def check_history(seed: int, steps: int, kind: type[RandomChanges] = RandomChang
     for done, moment, expected in then:
         for (project, environment), was in expected.items():
             assert as_one(at(moment, project, environment)) == was, (done, project, environment)
+        check_one_flag(changes, moment, expected)
     return changes
+
+
+def check_one_flag(
+    changes: RandomChanges, moment: datetime, expected: dict[tuple[str, str], dict[str, Any]]
+) -> None:
+    """A flag and its parents, read alone, are what they are among all."""
+    (project, environment), was = changes.random.choice(list(expected.items()))
+    name = changes.random.choice(NAMES)
+    flags = {flag["name"]: flag for flag in was["flags"]}
+    names = {name, *(parent["feature"] for parent in flags.get(name, {}).get("dependencies", ()))}
+    found = flag_then(name, [project], environment, moment)
+    if name not in flags:
+        assert name not in [flag["name"] for flag in found.flags]
+        return
+    shown = [flags[each] for each in sorted(names & flags.keys())]
+    used = {segment for flag in shown for strategy in flag["strategies"] for segment in strategy["segments"]}
+    assert found.flags == shown
+    assert found.segments == {segment: was["segments"][segment] for segment in used}
