@@ -8,6 +8,7 @@ missing=
 has nginx || missing="$missing nginx-light"
 has openssl || missing="$missing openssl"
 has promtool || missing="$missing prometheus"
+has systemd-analyze || missing="$missing systemd"
 has node || missing="$missing nodejs"
 has npm || missing="$missing npm"
 [ -z "$missing" ] && exit 0
