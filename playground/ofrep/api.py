@@ -3,13 +3,17 @@
 from datetime import datetime
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 
 from flagadmin.errors import AuthenticationRequired
+from flagadmin.server.event_streams import CONTENT_TYPE, streams
 from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind, client_address
 from groups.models import ApiToken
 from playground.cors import CorsView
@@ -18,11 +22,15 @@ from playground.ofrep import openapi
 from playground.ofrep.documents import render_flag, render_flags
 from playground.ofrep.etag import etag_of
 from playground.ofrep.request import LenientJSONParser, read_body
+from playground.ofrep.tickets import TicketAuthentication, event_streams, ticket_of
 from playground.response.snapshot import ResponseSnapshot
 from playground.snapshot_cache import snapshot_at
 from projects.client_api.base import environment_of, projects_of, token_of
+from projects.client_api.delta.api import is_id
+from projects.client_api.delta.scope import read_scope
 from projects.client_api.features import is_known
 from projects.revision import revisions
+from projects.watcher.token_streams import subscription
 
 Kind = ApiToken.Kind
 
@@ -43,7 +51,7 @@ class OfrepView(CorsView):
     """Answers other origins for frontend tokens only: a backend token belongs on no page."""
 
     tags = ("OpenFeature (OFREP)",)
-    authentication_classes = (ApiKeyHeaderAuthentication,)
+    authentication_classes: tuple[type[BaseAuthentication], ...] = (ApiKeyHeaderAuthentication,)
     permission_classes = (IsSdkCaller,)
     parser_classes = (LenientJSONParser,)
     cors_methods = "POST, OPTIONS"
@@ -56,7 +64,7 @@ class OfrepView(CorsView):
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         answer = super().finalize_response(request, response, *args, **kwargs)
-        answer["Cache-Control"] = "no-cache"
+        answer.headers.setdefault("Cache-Control", "no-cache")
         if not self.pages_may_read:
             del answer["Access-Control-Allow-Origin"]
         return answer
@@ -70,7 +78,8 @@ class Question:
         self.context: Context = read_body(
             request.data, environment=environment, address=client_address(request._request)
         )
-        self.revisions = revisions(projects_of(token_of(request)))
+        self.token = token_of(request)
+        self.revisions = revisions(projects_of(self.token))
         self.compiled: ResponseSnapshot = snapshot_at(self.revisions, environment)
         self.browser = is_browser(request)
         self.now: datetime = timezone.now()
@@ -131,7 +140,7 @@ class FlagsView(OfrepView):
         | {
             200: openapi.answered(
                 "Every flag's value.",
-                ("Two flags", {"flags": [openapi.BLUE, openapi.ON]}),
+                ("Two flags", {"flags": [openapi.BLUE, openapi.ON], "eventStreams": openapi.STREAMS}),
                 serializer=openapi.OfrepEvaluations,
             ),
             304: OpenApiResponse(description="Nothing has changed; no body."),
@@ -143,19 +152,56 @@ class FlagsView(OfrepView):
     )
     def post(self, request: ApiRequest) -> HttpResponse:
         asked = Question(request)
-        etag = etag_of(
-            asked.compiled.snapshot, asked.revisions, asked.context, asked.now, browser=asked.browser
-        )
+        ticket = ticket_of(asked.token)
+        etag = etag_of(asked.compiled.snapshot, asked.revisions, asked.context, asked.now, ticket=ticket)
         if is_known(request, etag):
             answer = HttpResponse(status=304)
         else:
-            body = render_flags(asked.compiled, asked.context, asked.now, browser=asked.browser)
+            body = render_flags(
+                asked.compiled,
+                asked.context,
+                asked.now,
+                browser=asked.browser,
+                eventStreams=event_streams(ticket),
+            )
             answer = HttpResponse(body, content_type="application/json")
         answer["ETag"] = etag
         return answer
 
 
+class EventsView(OfrepView):
+    """The beginning of a stream, which the event loop keeps open (``playground.ofrep.change_events``)."""
+
+    authentication_classes = (TicketAuthentication, ApiKeyHeaderAuthentication)
+    cors_methods = "GET, OPTIONS"
+
+    @extend_schema(
+        operation_id="getOfrepEvents",
+        description=openapi.EVENTS,
+        parameters=[openapi.TICKET, openapi.LAST_EVENT_ID],
+        responses={status: openapi.REFUSALS[status] for status in (401, 403, 429)}
+        | {
+            (200, CONTENT_TYPE): OpenApiResponse(
+                OpenApiTypes.STR, description="Events, for as long as both stay."
+            )
+        },
+        examples=[openapi.EVENT],
+    )
+    def get(self, request: ApiRequest) -> HttpResponse:
+        streams.check_room()
+        token = token_of(request)
+        scope, _ = read_scope(token, using=DEFAULT_DB_ALIAS)
+        known = request.headers.get("Last-Event-ID", "").strip()
+        response = HttpResponse(content_type=CONTENT_TYPE)
+        response["Cache-Control"] = "no-store"
+        response["X-Accel-Buffering"] = "no"  # nginx passes events on at once
+        version = int(known) if is_id(known) else None
+        response.stream = subscription(token, scope, version)  # type: ignore[attr-defined]
+        return response
+
+
 urlpatterns = [
+    path("v1/events", EventsView.as_view()),
     path("v1/evaluate/flags", FlagsView.as_view()),
     path("v1/evaluate/flags/<path:key>", FlagView.as_view()),
 ]

@@ -106,8 +106,10 @@ def render_flag(
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.
 @gc_paused
-def render_flags(compiled: ResponseSnapshot, context: Context, now: datetime, *, browser: bool) -> bytes:
-    """``{"flags": [...]}``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
+def render_flags(
+    compiled: ResponseSnapshot, context: Context, now: datetime, *, browser: bool, **more: Any
+) -> bytes:
+    """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
     evaluation = evaluate(compiled.snapshot, context, now=now, random=random.random)
     EVALUATIONS.inc("ofrep", by=len(compiled.flags))
     resolver = Resolver(evaluation, browser=browser)
@@ -117,4 +119,4 @@ def render_flags(compiled: ResponseSnapshot, context: Context, now: datetime, *,
             flags.append(resolver.flag(flag, outcome, fragments))
         except ValidationError as error:
             flags.append(failure(error, flag.name))
-    return orjson.dumps({"flags": flags})
+    return orjson.dumps({"flags": flags} | more)

@@ -9,15 +9,19 @@ import orjson
 from playground.engine.context import Context
 from playground.engine.snapshot import Snapshot
 
-FORMAT = 1  # of the answer; another makes all ETags new
+FORMAT = 2  # of the answer; another makes all ETags new
 
 
 def etag_of(
-    snapshot: Snapshot, revisions: Mapping[str, int], context: Context, now: datetime, *, browser: bool
+    snapshot: Snapshot, revisions: Mapping[str, int], context: Context, now: datetime, *, ticket: str
 ) -> str:
-    """A strong ETag. It changes with a project's revision, with the context, and when a date is reached that a
-    condition compares with the current time."""
-    values = snapshot.columns.values_on_demand(context.at(now))
-    clock = [constraint.test(values[constraint.column]) for constraint in snapshot.clock]
-    made_from = (FORMAT, browser, sorted(revisions.items()), sorted(context.values.items()), clock)
+    """A strong ETag. It changes with a project's revision, the context, the ticket, and with ``dates_reached``."""
+    reached = dates_reached(snapshot, context, now)
+    made_from = (FORMAT, ticket, sorted(revisions.items()), sorted(context.values.items()), reached)
     return f'"{hashlib.blake2b(orjson.dumps(made_from), digest_size=16).hexdigest()}"'
+
+
+def dates_reached(snapshot: Snapshot, context: Context, now: datetime) -> list[bool]:
+    """The results of all conditions that compare the current time: they change while the flags stay as they are."""
+    values = snapshot.columns.values_on_demand(context.at(now))
+    return [constraint.test(values[constraint.column]) for constraint in snapshot.clock]

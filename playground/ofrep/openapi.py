@@ -26,6 +26,14 @@ rollout by userId keeps the flag off.
 BULK = """\
 Evaluates every active flag of the token's projects, for OpenFeature's web and mobile providers. See the other operation
 for the context and the values. Send the `ETag` as `If-None-Match`: 304 means that nothing has changed.
+`eventStreams` is where to listen for changes instead of polling.
+"""
+EVENTS = """\
+Tells a provider when to evaluate all flags again, as server-sent events: when a flag of the token's projects
+changes, and when a date is reached that a condition compares with the current time. The first event comes at once,
+unless `Last-Event-ID` is the latest. The stream ends when the token is revoked, expires or gets other projects.
+
+The URL comes from `eventStreams` of an evaluation of all flags; its ticket is good for nothing else.
 """
 
 
@@ -88,8 +96,18 @@ class ResultField(s.JSONField):
     """An evaluation, or why there is none."""
 
 
+class OfrepEndpoint(s.Serializer[Any]):
+    requestUri = s.CharField(help_text="Path and query, at the origin of this server.")
+
+
+class OfrepEventStream(s.Serializer[Any]):
+    type = s.ChoiceField(choices=["sse"])
+    endpoint = OfrepEndpoint()
+
+
 class OfrepEvaluations(s.Serializer[Any]):
     flags = s.ListField(child=ResultField())
+    eventStreams = OfrepEventStream(many=True)
 
 
 def answered(description: str, *examples: tuple[str, Any], serializer: Any = OfrepFailure) -> OpenApiResponse:
@@ -140,6 +158,19 @@ REFUSALS = {
     429: answered("Too many requests; `Retry-After` says how long to wait."),
 }
 KEY = OpenApiParameter("key", str, OpenApiParameter.PATH, description="Name of the flag.")
+TICKET = OpenApiParameter(
+    "ticket", str, description="As in `eventStreams`; a token in a header will do, too."
+)
+LAST_EVENT_ID = OpenApiParameter(
+    "Last-Event-ID", str, OpenApiParameter.HEADER, description="The `id` of the last event received."
+)
+STREAMS = [{"type": "sse", "endpoint": {"requestUri": "/ofrep/v1/events?ticket=12.5f0c…"}}]
+EVENT = OpenApiExample(
+    "A change",
+    value='event: message\nid: 42135\ndata: {"type":"refetchEvaluation"}\n\n',
+    response_only=True,
+    status_codes=["200"],
+)
 IF_NONE_MATCH = OpenApiParameter(
     "If-None-Match", str, OpenApiParameter.HEADER, description="The ETag of the previous answer."
 )

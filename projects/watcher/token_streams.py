@@ -73,6 +73,10 @@ class TokenStreams:
         self._outdated: set[Scope] = set()
         watcher.subscribe(self._changed)
 
+    def __contains__(self, scope: Scope) -> bool:
+        """Whether there are streams of this scope."""
+        return scope in self._listeners
+
     def opened(self, subscription: Subscription, stream: EventStream) -> Callable[[], None]:
         """Adds a stream. The result removes it."""
         listener = Listener(stream, subscription)

@@ -1,9 +1,6 @@
 """OpenFeature's own SDK and OFREP provider for browsers get their flags from here, on a page of another origin."""
 
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -12,37 +9,23 @@ from playwright.sync_api import Browser, Page
 from projects.models import FlagEnvironment
 from tests.browser.conftest import answer_all
 from tests.support.cast import make_token
-from tests.support.node_packages import installed
-from tests.support.openfeature import ABROAD, ASKED, NO_STRING, USER, example, make_flags
+from tests.support.openfeature import ABROAD, ASKED, NO_STRING, USER, example, make_flags, other_origin
 
 BULK = "/ofrep/v1/evaluate/flags"
 
 
-class Files(SimpleHTTPRequestHandler):
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def other_origin() -> Iterator[str]:
-    """The URL of a server that is not ours, with the page and the packages."""
-    folder = installed("openfeature")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def origin() -> Iterator[str]:
+    with other_origin() as url:
+        yield url
 
 
 @pytest.fixture
-def page(
-    browser: Browser, live_server: Any, other_origin: str, _connections_of_the_loop: None
-) -> Iterator[Page]:
+def page(browser: Browser, live_server: Any, origin: str, _connections_of_the_loop: None) -> Iterator[Page]:
     make_flags()
     context = browser.new_context()
     page = context.new_page()
-    page.goto(f"{other_origin}/page.html")
+    page.goto(f"{origin}/page.html")
     page.wait_for_function("window.loaded")
     yield page
     context.close()
@@ -78,7 +61,7 @@ def test_polling(page: Page, live_server: Any) -> None:
     statuses: list[int] = []
     page.on("response", lambda r: statuses.append(r.status) if r.request.method == "POST" else None)
     with page.expect_response(lambda r: r.url.endswith(BULK) and r.status == 304):
-        assert start(page, live_server.url, token(), pollInterval=100) == ""
+        assert start(page, live_server.url, token(), pollInterval=100, changeDetection="polling") == ""
     assert statuses[0] == 200
     assert set(statuses[1:]) <= {304}
     assert page.evaluate("changes") == []

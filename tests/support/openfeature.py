@@ -1,9 +1,15 @@
 """What each of OpenFeature's own providers is asked, and what it must give the application."""
 
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from tests.support.flags import make_flag
+from tests.support.node_packages import installed
 from tests.support.ofrep import constraint, rollout, variant
 from tests.support.paths import ROOT
 
@@ -64,6 +70,23 @@ def make_flags() -> None:
     give("whole", variant("three", "number", "3.0"))
     give("layout", variant("two", "json", '{"columns": 2}'))
     give("new-checkout", strategies=[rollout(90)])
+
+
+class _Files(SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def other_origin() -> Iterator[str]:
+    """The URL of a server that is not ours, with the page and the packages of tests/clients/openfeature."""
+    folder = installed("openfeature")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 EXAMPLE_SAYS = "userId 42 is in bucket 81, 90 % rollout"

@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from django.core.signing import Signer
 
-from playground.ofrep import api
+from playground.ofrep import api, tickets
 from projects.models import Flag, FlagEnvironment
 from tests.support.cast import client, make_token
 from tests.support.flags import make_flag
@@ -77,6 +78,13 @@ def test_nothing_has_changed(web: Any) -> None:
     assert asked(web, etag, targetingKey="3").status_code == 200
     backend = client(make_token("backend", projects=["default"], environment="development"))
     assert asked(backend, etag, targetingKey="2").status_code == 200
+
+
+def test_a_ticket_that_is_void_is_replaced(web: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Providers that are answered 304 keep the stream's URL."""
+    etag = asked(web)["ETag"]
+    monkeypatch.setattr(tickets, "_signer", Signer(key="another", salt="x"))
+    assert asked(web, etag).status_code == 200
 
 
 @pytest.mark.parametrize(
