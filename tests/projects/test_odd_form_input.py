@@ -55,6 +55,7 @@ def test_odd_texts_in_forms(browse, strategy, odd):
         (f"{FLAG}/order", {"environment": "production", "order": text}),
         (f"{FLAG}/clone", {"new_name": text}),
         (f"{FLAG}/move", {"project": text}),
+        (f"{FLAG}/revert", {"event": text, "part": text}),
         (f"{FLAG}/switch", {"environment": text, "enabled": "on"}),
         (f"{FLAG}/edit", {"type": text, "description": text}),
         ("/projects/shop/features/new", {"name": text, "type": "release", "tags": text}),

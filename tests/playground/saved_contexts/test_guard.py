@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from flagadmin.audit.models import AuditEvent
 from flagadmin.change_checks import BrokenExpectations
 from groups.access import Caller
 from groups.models import Grant, Role
@@ -22,6 +23,8 @@ from playground.saved_contexts import changed
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import update_flag
+from projects.flags.revert import revert_flag
+from projects.flags.revert_plan import Target
 from projects.models import Flag, Project, Segment, Strategy
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
@@ -120,6 +123,17 @@ def test_undoing_an_import(cart):
     persona(expected())
     with pytest.raises(BrokenExpectations), transaction.atomic():
         undo_import(run.id, caller=WHO)
+    assert not failing()
+
+
+def test_reverting_a_flag(cart):
+    SavedContext.objects.all().delete()
+    environments.disable_flag(*PLACE, caller=WHO)
+    off = AuditEvent.objects.latest("id")
+    environments.enable_flag(*PLACE, caller=WHO)
+    persona(expected())
+    with pytest.raises(BrokenExpectations), transaction.atomic():
+        revert_flag("shop", "cart", Target(off.created_at, off.pk), caller=WHO)
     assert not failing()
 
 

@@ -154,6 +154,37 @@ def test_an_environment_that_the_project_did_not_use_then_stays(cart: Flag) -> N
     assert revert(target) == ["details"]
 
 
+def test_a_strategy_of_an_old_event_without_ids_stays_the_same_one(cart: Flag) -> None:
+    """Imports of earlier versions recorded no ids of strategies."""
+    first = add(title="First", sortOrder=0)
+    target = version()
+    second = add(title="Second", sortOrder=1)
+    strategies_then = [{key: each[key] for key in each if key != "id"} for each in production(now())]
+    flag = {
+        "type": "release",
+        "description": None,
+        "stale": False,
+        "impressionData": False,
+        "archived": False,
+    }
+    AuditEvent.objects.create(
+        type="feature-imported", project="shop", feature="cart", environment="production", actor_name="ada",
+        before=flag | {"enabled": False, "variants": [], "parents": [], "strategies": strategies_then[::-1]},
+    )  # fmt: skip
+    revert(Target(target.at, AuditEvent.objects.get(after__id=second).pk))
+    assert [each["id"] for each in production(now())] == [first, second]
+    update_flag("shop", "cart", {"description": "New"}, caller=SYSTEM)
+    strategies.remove_strategy(*PLACE, first, caller=SYSTEM)
+    revert(Target(target.at, AuditEvent.objects.get(after__id=second).pk))
+    restored_first, kept = production(now())
+    assert (restored_first["title"], kept["id"]) == ("First", second)
+
+
+def production(version: dict[str, Any]) -> list[dict[str, Any]]:
+    [found] = [place["strategies"] for place in version["environments"] if place["name"] == "production"]
+    return found
+
+
 def test_somebody_was_faster(cart: Flag) -> None:
     target = version()
     environments.enable_flag(*PLACE, caller=SYSTEM)
