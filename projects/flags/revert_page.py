@@ -11,6 +11,7 @@ from flagadmin.edit_conflicts import fingerprint
 from flagadmin.errors import AppError, NoAccess, NotFound, Problem, ValidationError
 from groups.access import missing
 from groups.console import ConsolePage, Crumbs
+from groups.models import User
 from projects.access import access_flag
 from projects.console import api_path, flag_crumbs, flag_url
 from projects.drafts import PRODUCTION, Drafting, ExactDraft, FlagEdit, enabled_places, environments_in_order
@@ -140,10 +141,12 @@ class RevertPage(Drafting, ConsolePage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         event = readable_events(self.caller).get(pk=self.event)
         [row] = event_rows([event])
+        person = event.actor_id and User.objects.filter(pk=event.actor_id).first()
         parts = self.shown_parts()
         return super().get_context_data(
             flag=self.flag,
             event=event,
+            actor=person.display_name if person else event.actor_name,
             sentence=list(without_flag(row.sentence, self.flag.name)),
             parts=parts,
             possible=any(not part.reasons for part in parts),
