@@ -5,7 +5,7 @@ import os
 import ssl
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +63,11 @@ class Nginx:
         return Counter((self.folder / "access.log").read_text().splitlines())
 
 
-def configure(folder: Path, port: int, upstream: int, **seconds: str) -> Path:
-    """Writes the configuration of deploy/ with these ports and times. Returns the path of the main file."""
+def configure(folder: Path, port: int, upstream: int, instead: Mapping[str, str] | None = None) -> Path:
+    """Writes the configuration of deploy/ with these ports, and other directives ``instead`` of some of its own.
+
+    Returns the path of the main file.
+    """
     folder.mkdir()
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     options = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test"]
@@ -77,11 +80,8 @@ def configure(folder: Path, port: int, upstream: int, **seconds: str) -> Path:
         "/etc/ssl/flags.example.org.pem": str(certificate),
         "/etc/ssl/private/flags.example.org.key": str(key),
         "/var/lib/nginx/flagadmin": str(folder / "cache"),
-    } | {
-        f"proxy_cache_valid {status} 5s;": f"proxy_cache_valid {status} {time};"
-        for status, time in seconds.items()
     }
-    for given, own in changes.items():
+    for given, own in (changes | dict(instead or {})).items():
         assert text.count(given) == 1, given
         text = text.replace(given, own)
     (folder / "flagadmin.conf").write_text(text)
@@ -96,9 +96,11 @@ def nginx(main: Path, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def running_nginx(folder: Path, port: int, upstream: int, **seconds: str) -> Iterator[Nginx]:
+def running_nginx(
+    folder: Path, port: int, upstream: int, instead: Mapping[str, str] | None = None
+) -> Iterator[Nginx]:
     """An nginx that answers at this port, until the context ends."""
-    main = configure(folder, port, upstream, **seconds)
+    main = configure(folder, port, upstream, instead)
     with subprocess.Popen(nginx(main), stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_until(lambda: (folder / "nginx.pid").exists() or process.poll() is not None)

@@ -1,6 +1,8 @@
 """deploy/nginx.conf in the real nginx, in front of a real server."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,6 +26,11 @@ pytestmark = pytest.mark.processes
 
 FEATURES = "/api/client/features"
 SPEC = {"Unleash-Client-Spec": "5.2.0"}
+SERVER = {"FLAGADMIN_BEHIND_PROXY": "1", "FLAGADMIN_LOG_LEVEL": "ERROR"}
+SOONER = {
+    "proxy_cache_valid 200 5s": "proxy_cache_valid 200 1s",
+    "proxy_read_timeout 10s": "proxy_read_timeout 4s",
+}
 # Seconds after which nothing is fresh any more: 1 second, of which nginx counts whole ones, and flagadmin's own second.
 FRESH = 3.1
 FILL = """
@@ -49,7 +56,8 @@ class Installation:
     front: Nginx
     port: int
     keys: dict[str, str]
-    start: Callable[[], None]
+    group: int  # of the server's processes
+    start: Callable[[], int]
     stop: Callable[[], None]
 
     def poll(self, key: str, **headers: str) -> Any:
@@ -75,16 +83,15 @@ def installed(
     with reserved_port() as port, reserved_port() as front, ExitStack() as running:
         server = ExitStack()
 
-        def start() -> None:
-            process = server.enter_context(
-                serve(folder / "data", port, FLAGADMIN_BEHIND_PROXY="1", FLAGADMIN_LOG_LEVEL="ERROR")
-            )
+        def start() -> int:
+            process = server.enter_context(serve(folder / "data", port, **SERVER))
             wait_until_it_answers(port, process)
+            return process.pid
 
         running.callback(server.close)
-        start()
-        proxy = running.enter_context(running_nginx(folder / "nginx", front, port, **{"200": "1s"}))
-        yield Installation(proxy, port, keys, start, server.close)
+        group = start()
+        proxy = running.enter_context(running_nginx(folder / "nginx", front, port, SOONER))
+        yield Installation(proxy, port, keys, group, start, server.close)
 
 
 def names(answer: Any) -> list[str]:
@@ -173,11 +180,20 @@ def test_while_the_server_is_down_all_but_refused_tokens_are_answered(installed:
     assert installed.poll("revoked").status == 401
     with ThreadPoolExecutor(20) as clients:  # while one of them asks, the others get no older answer
         assert set(clients.map(lambda _: installed.poll("revoked", **packed).status, range(20))) == {401}
+
+    def check_outage(upstream: str) -> None:
+        time.sleep(FRESH)
+        before = installed.front.requests()
+        answer = installed.poll("default")
+        assert (names(answer), answer.headers["x-cache-status"]) == (["here"], "STALE")
+        assert wait_until(lambda: installed.front.requests() - before) == {f"STALE {upstream}": 1}
+        assert installed.poll("revoked").status == 401
+
+    os.killpg(installed.group, signal.SIGSTOP)  # it hangs
+    check_outage("504")
+    os.killpg(installed.group, signal.SIGCONT)
     installed.stop()
-    time.sleep(FRESH)
-    answer = installed.poll("default")
-    assert (names(answer), answer.headers["x-cache-status"]) == (["here"], "STALE")
-    assert installed.poll("revoked").status == 401
+    check_outage("502")
     assert installed.poll("*:development.made-up").status == 502
     installed.start()
     installed.admin("POST", "projects/default/features", {"name": "afterwards"})
