@@ -7,6 +7,7 @@ An `If-None-Match` that is neither the current ETag nor an older one is Django's
 from a newer state, and no client gets an older one after that.
 """
 
+import math
 import time
 import weakref
 from collections import OrderedDict
@@ -20,7 +21,7 @@ from flagadmin.server.replay import Inputs, read_inputs, replay, replayable_head
 from projects.client_api.features_answer import FeaturesAnswer
 from projects.client_api.features_cache import is_older
 from projects.client_api.token_scope import TokenScope
-from projects.watcher.state import State, TokenState
+from projects.watcher.state import State
 from projects.watcher.watcher import Watcher, watcher
 
 MAX_ANSWERS = 2_000  # some kilobytes each, without the bodies, which the features cache holds
@@ -49,24 +50,17 @@ class _Known:
     The body belongs to the features cache: without it there, Django answers.
     """
 
-    token_id: int
-    token: TokenState
-    scope: TokenScope
+    token: int
+    expires_at: float  # seconds since 1970
+    fingerprint: bytes  # of the token and of all that it can read
     etag: str
-    checked: State  # in this state, the token and the scope were the same
     not_modified: Headers | None = None
     full: Headers | None = None
     body: "weakref.ref[FeaturesAnswer] | None" = None
     gzipped: bool = False
 
     def holds(self, state: State) -> bool:
-        if self.checked is not state:
-            token = state.tokens.get(self.token_id)
-            if token is None or token != self.token or state.scope_of(token) != self.scope:
-                return False
-            self.checked = state
-        expires_at = self.token.expires_at
-        return expires_at is None or time.time() < expires_at.timestamp()
+        return state.fingerprint(self.token) == self.fingerprint and time.time() < self.expires_at
 
     def ready(self, inputs: Inputs) -> Ready | None:
         wanted = inputs.if_none_match
@@ -83,7 +77,7 @@ class _Known:
             self.not_modified = headers
         elif sent.status == 200 and answer is not None:
             self.full, self.body = headers, weakref.ref(answer)
-            self.gzipped = sent.body is answer.made(gzipped=True)
+            self.gzipped = ("Content-Encoding", "gzip") in headers
 
 
 class FeaturesShortcut:
@@ -98,7 +92,7 @@ class FeaturesShortcut:
             return None
         if not known.holds(state):
             return None
-        self._watcher.use(known.token_id)
+        self._watcher.use(known.token)
         self._known.move_to_end(inputs.key)
         return known.ready(inputs)
 
@@ -112,10 +106,14 @@ class FeaturesShortcut:
             origin = getattr(response, "made_from", None)
             if not isinstance(origin, MadeFrom) or not self._watcher.use(origin.token):
                 return
-            token, headers = state.tokens.get(origin.token), replayable_headers(sent)
-            # Django may have read a newer state than this one, which is then out of date with the next read.
-            if token is not None and headers is not None and state.scope_of(token) == origin.scope:
-                known = _Known(origin.token, token, origin.scope, origin.etag, state)
+            token, fingerprint = state.tokens.get(origin.token), state.fingerprint(origin.token)
+            headers = replayable_headers(sent)
+            if token is None or fingerprint is None or headers is None:
+                return
+            # Django may have read a newer state than this one, which then holds no longer with the next read.
+            if state.scope_of(token) == origin.scope:
+                expires_at = token.expires_at.timestamp() if token.expires_at else math.inf
+                known = _Known(origin.token, expires_at, fingerprint, origin.etag)
                 self._keep(inputs.key, known).add(sent, headers, origin.answer)
 
         return learn
@@ -123,15 +121,12 @@ class FeaturesShortcut:
     def _keep(self, key: bytes, new: _Known) -> _Known:
         """The known answers of the same state, or else ``new``."""
         known = self._known.pop(key, None)
-        same = known is not None and (known.token, known.scope, known.etag) == (
-            new.token,
-            new.scope,
-            new.etag,
-        )
-        kept = self._known[key] = known if known is not None and same else new
+        if known is None or (known.fingerprint, known.etag) != (new.fingerprint, new.etag):
+            known = new
+        self._known[key] = known
         while len(self._known) > MAX_ANSWERS:
             self._known.popitem(last=False)
-        return kept
+        return known
 
 
 features_shortcut = FeaturesShortcut(watcher)

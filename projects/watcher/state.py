@@ -1,7 +1,8 @@
 """What decides whether an SDK answer is still right: the revisions of projects and the tokens in use."""
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from flagadmin.db.async_connections import Connection
@@ -38,6 +39,7 @@ class State:
 
     revisions: Mapping[str, int]
     tokens: Mapping[int, TokenState | None]
+    _digests: dict[int | None, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     def scope_of(self, token: TokenState) -> TokenScope:
         """What the token can read, as `read_token_scope` reads it."""
@@ -46,6 +48,28 @@ class State:
             ids = (project for _, project in token.scopes)
             revisions = {project: self.revisions[project] for project in ids if project in self.revisions}
         return TokenScope(str(token.environment), dict(sorted(revisions.items())), token.all_projects)
+
+    def fingerprint(self, token_id: int) -> bytes | None:
+        """A hash of the token and of all that it can read, or None without such a token.
+
+        To compare later: keeping a whole state would take megabytes where there are many projects.
+        """
+        token = self.tokens.get(token_id)
+        if token is None:
+            return None
+        if token_id not in self._digests:
+            read = self._digest_of_all() if token.all_projects else self.scope_of(token)
+            self._digests[token_id] = _digest(token, read)
+        return self._digests[token_id]
+
+    def _digest_of_all(self) -> bytes:
+        if None not in self._digests:
+            self._digests[None] = _digest(sorted(self.revisions.items()))
+        return self._digests[None]
+
+
+def _digest(*values: object) -> bytes:
+    return hashlib.sha256(repr(values).encode()).digest()
 
 
 def changed_projects(before: State, after: State) -> frozenset[str]:

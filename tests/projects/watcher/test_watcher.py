@@ -208,3 +208,30 @@ def test_the_channel_carries_nothing(backend: ApiToken) -> None:
         Flag.objects.update(stale=True)
         heard = [notification.payload for notification in listening.notifies(timeout=1, stop_after=3)]
     assert heard == ["", ""]
+
+
+def test_with_a_replica_its_revisions_count(backend: ApiToken, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SDK answers are made from the replica, so what it does not know yet has not changed."""
+    connect = module.connect
+    asked: list[str] = []
+
+    async def connect_replica(alias: str, name: str) -> Any:
+        asked.append(alias)
+        opened = await connect("default", name)
+        if alias == "replica":
+            await opened.execute(
+                "CREATE TEMP TABLE projects_projectrevision (project_id text, revision bigint)"
+            )
+            await opened.execute("INSERT INTO projects_projectrevision VALUES ('behind', 1)")
+        return opened
+
+    async def work(watcher: Watcher) -> State:
+        watcher.use(backend.pk)
+        return await until(lambda: watcher.state)
+
+    monkeypatch.setattr(module, "sdk_database", lambda: "replica")
+    monkeypatch.setattr(module, "connect", connect_replica)
+    state = watching(work)
+    assert asked == ["default", "replica"]
+    assert state.revisions == {"behind": 1}
+    assert state.tokens[backend.pk]
