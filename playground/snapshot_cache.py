@@ -40,16 +40,21 @@ class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
         """
         environment, pairs = key
         projects = dict(pairs)
-        others = [(other[1], found) for other, found in self.entries() if other[0] == environment]
-        best, unchanged, most = None, set[str](), 0
-        for theirs, found in others:
+        best, taken_over, most = None, set[str](), (0, 0, 0)
+        for its_pairs, found in [
+            (other[1], found) for other, found in self.entries() if other[0] == environment
+        ]:
             sizes = found.snapshot.sizes
-            alike = sum(sizes[name] for name, _ in theirs if name in projects)
+            alike = sum(sizes[name] for name, _ in its_pairs if name in projects)
             fits = 2 * alike >= len(found.flags) or found.snapshot.entries <= SPARE_ENTRIES
-            if alike > most and fits and not found.snapshot.is_worn:
-                unchanged = {name for name, revision in theirs if projects.get(name) == revision}
-                best, most = found, alike
-        return best, unchanged
+            if not alike or not fits or found.snapshot.is_worn:
+                continue
+            unchanged = {name for name, revision in its_pairs if projects.get(name) == revision}
+            # Of two as good as each other the smaller, as all that a snapshot has is looked through.
+            score = sum(sizes[name] for name in unchanged), alike, -len(found.flags)
+            if score > most:
+                best, taken_over, most = found, unchanged, score
+        return best, taken_over
 
 
 def _replaces(key: Key, other: Key) -> bool:

@@ -6,6 +6,7 @@ from django.utils import timezone
 import playground.snapshot_cache
 from playground.snapshot_cache import cache
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
+from projects.revision import revisions
 from tests.support.cast import make_project
 from tests.support.playground import ask, live_flag
 
@@ -83,6 +84,16 @@ def test_a_project_is_taken_from_the_whole(api, filled, read):
     cache.clear()
     ask(api, projects=["docs"])
     assert ask(api).content == whole
+
+
+def test_of_two_as_good_the_smaller_is_taken(api, filled):
+    ask(api)
+    ask(api, projects=["shop"])
+    switch("one")
+    [(environment, _), *_] = [key for key, _ in cache.entries()]
+    best, unchanged = cache.nearest((environment, tuple(revisions(["shop"]).items())))
+    assert {flag.name for flag in best.snapshot.flags} == {"one", "two"}
+    assert unchanged == set()
 
 
 def test_a_project_is_not_taken_from_a_whole_of_many_segments(api, filled, read, monkeypatch):
