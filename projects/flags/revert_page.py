@@ -27,7 +27,7 @@ from projects.flags.revert_plan import (
     plan_revert,
 )
 from projects.history.changes import event_rows
-from projects.history.descriptions import FieldChange, part_changes
+from projects.history.field_changes import FieldChange, part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment

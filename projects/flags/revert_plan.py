@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
+from flagadmin.db.transactions import consistent_reads
 from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, choices
 from groups.access import Caller
 from groups.permissions import Permission
@@ -114,6 +115,7 @@ def find_target(
     return Target(found.created_at, event)
 
 
+@consistent_reads()
 def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Caller) -> RevertPlan:
     """Leaves out environments that the project did not use then.
 

@@ -14,7 +14,8 @@ from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
 from groups.access import Caller
 from groups.models import User
-from projects.history.descriptions import FieldChange, Names, Part, changes_of, describe
+from projects.history.descriptions import Part, describe
+from projects.history.field_changes import FieldChange, Names, changes_of
 from projects.history.names import names_in
 from projects.history.queries import readable_events
 

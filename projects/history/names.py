@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any
 
 from flagadmin.audit.models import AuditEvent
-from projects.history.descriptions import Names
+from projects.history.field_changes import Names
 from projects.models import Segment, Strategy
 
 

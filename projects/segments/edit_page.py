@@ -14,7 +14,7 @@ from flagadmin.http.path_ids import path_id
 from groups.permissions import Permission
 from projects.drafts import Draft, Drafting, FlagEdit, environments_in_order
 from projects.flags.flag_cells import PRODUCTION
-from projects.history.descriptions import FieldChange
+from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.models import Environment, Segment
 from projects.segments import actions

@@ -18,7 +18,7 @@ from groups.console import ConsolePage
 from groups.permissions import Permission
 from projects.drafts import Drafting
 from projects.flags.flag_rows import PRODUCTION
-from projects.history.descriptions import FieldChange, strategy_changes
+from projects.history.field_changes import FieldChange, strategy_changes
 from projects.models import Environment, Segment, StrategyType
 from projects.sentences import Summary, strategy_summary, variants_sentence
 from projects.strategies.constraint_forms import (

@@ -20,7 +20,7 @@ from projects.flags.environments import set_variants, stored_variants
 from projects.flags.flag_cells import PRODUCTION
 from projects.flags.toggle import project_environment
 from projects.flags.usage import applications_of
-from projects.history.descriptions import FieldChange
+from projects.history.field_changes import FieldChange
 from projects.history.queries import readable_events
 from projects.sentences import variants_sentence
 from projects.strategies.forms import shared, sorted_problems, stickiness_choices

@@ -22,6 +22,8 @@ from projects.projects.environments import add_environment, remove_environment
 from projects.segments.actions import create_segment, delete_segment
 from projects.strategies import actions as strategies
 from tests.projects.history.checked import check_history
+from tests.support.cast import make_project
+from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
 from tests.support.random_changes import RandomChanges
 
 pytestmark = pytest.mark.django_db
@@ -193,6 +195,25 @@ def test_somebody_was_faster(cart: Flag) -> None:
     with pytest.raises(EditConflict):
         revert(target, expected=seen)
     revert(target, expected=frozenset([fingerprint(now())]))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("stop", [BEFORE_LOCK, BEFORE_COMMIT])
+def test_of_two_at_once_one_is_told(transactional_db: None, stop: Any) -> None:
+    make_project("shop")
+    create_flag("shop", NewFlag(name="cart"), caller=SYSTEM)
+    target = version()
+    environments.enable_flag(*PLACE, caller=SYSTEM)
+    seen = frozenset([fingerprint(now())])
+
+    def attempt() -> bool:
+        try:
+            return bool(revert(target, expected=seen))
+        except EditConflict:
+            return False
+
+    assert sorted(race(attempt, attempt, stop=stop)) == [False, True]
+    assert not production(now())
 
 
 def test_versions_that_there_are_not(cart: Flag, callers: Any) -> None:

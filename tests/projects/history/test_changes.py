@@ -14,7 +14,8 @@ from flagadmin.http.logs import request_id
 from groups.access import Caller
 from groups.models import User
 from projects.history.changes import change_of, change_page
-from projects.history.descriptions import FieldChange, changes_of, describe
+from projects.history.descriptions import describe
+from projects.history.field_changes import FieldChange, changes_of
 from projects.history.queries import EventFilter, narrowed, readable_events
 from tests.support.flags import add_strategy, make_flag
 from tests.support.import_bodies import body
