@@ -26,7 +26,7 @@ pytestmark = pytest.mark.processes
 
 FEATURES = "/api/client/features"
 SPEC = {"Unleash-Client-Spec": "5.2.0"}
-SERVER = {"FLAGADMIN_BEHIND_PROXY": "1", "FLAGADMIN_LOG_LEVEL": "ERROR"}
+SERVER = {"FLAGADMIN_BEHIND_PROXY": "1", "FLAGADMIN_LOG_LEVEL": "ERROR", "FLAGADMIN_METRICS_TOKEN": "x" * 16}
 SOONER = {
     "proxy_cache_valid 200 5s": "proxy_cache_valid 200 1s",
     "proxy_read_timeout 10s": "proxy_read_timeout 4s",
@@ -159,6 +159,12 @@ def test_a_change_is_there_when_the_answer_is_no_longer_fresh(installed: Install
     installed.admin("POST", "projects/shop/features", {"name": "new"})
     time.sleep(FRESH)
     assert names(installed.poll("shop")) == ["new", "there"]
+
+
+def test_metrics_are_not_for_outside(installed: Installation) -> None:
+    assert installed.front.get("/readyz").status == 200
+    refused = installed.front.get("/metrics", Authorization=f"Bearer {SERVER['FLAGADMIN_METRICS_TOKEN']}")
+    assert (refused.status, "flagadmin" in refused.body.decode()) == (404, False)
 
 
 def test_streams_pass_events_at_once(installed: Installation) -> None:
