@@ -44,7 +44,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
     if SavedContext.objects.filter(project=saved.project_id).count() >= MOST_IN_A_PROJECT:
         where = f"project {saved.project_id}" if saved.project_id else "no project"
         raise ValidationError(f"There are {MOST_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
-    _check(saved, caller)
+    check_saved_context(saved, caller)
     _save(saved, caller)
     record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
     return saved
@@ -58,7 +58,7 @@ def update_saved_context(
 
     Raises NotFound, NoAccess, EditConflict, ValidationError, NameExists.
     """
-    saved = _access_for_update(caller, context_id)
+    saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
     check_expected(expected, shown_document(caller, saved))
     visible = visible_expectations(caller, [saved])[saved.pk]
@@ -67,7 +67,7 @@ def update_saved_context(
     if "expectations" in changes:
         kept = [one for one in before["expectations"] if one not in visible]
         saved.expectations = expectation_documents([*changes["expectations"], *kept])
-    _check(saved, caller, stored=before["expectations"])
+    check_saved_context(saved, caller, stored=before["expectations"])
     if any(before[key] != value for key, value in saved_context_document(saved).items()):
         _save(saved, caller)
         after = saved_context_document(saved)
@@ -78,7 +78,7 @@ def update_saved_context(
 @transactional
 def delete_saved_context(context_id: int, *, expected: Expected = None, caller: Caller) -> None:
     """Raises NotFound, NoAccess, EditConflict."""
-    saved = _access_for_update(caller, context_id)
+    saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
     check_expected(expected, shown_document(caller, saved))
     record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
@@ -115,7 +115,8 @@ def may_save(caller: Caller) -> bool:
     return caller.can(EVERYWHERE) or bool(projects_with(caller, OWN_PROJECT))
 
 
-def _access_for_update(caller: Caller, context_id: int) -> SavedContext:
+def access_saved_context_for_update(caller: Caller, context_id: int) -> SavedContext:
+    """A saved context that the caller may change, locked with its project. Raises NotFound, NoAccess."""
     found = access_saved_context_to_change(caller, context_id)
     lock_scope(found.project_id)
     saved = SavedContext.objects.select_for_update().filter(pk=context_id).first()
@@ -124,8 +125,10 @@ def _access_for_update(caller: Caller, context_id: int) -> SavedContext:
     return saved
 
 
-def _check(saved: SavedContext, caller: Caller, stored: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Normalises and validates. Raises ValidationError with every problem."""
+def check_saved_context(
+    saved: SavedContext, caller: Caller, stored: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Normalises and validates; ``stored`` are its expectations so far. Raises ValidationError with every problem."""
     saved.name, saved.note = saved.name.strip(), saved.note.strip()
     problems = list(saved_context_problems(saved))
     if saved.expectations != list(stored):

@@ -19,7 +19,7 @@ from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
 from playground.saved_contexts.expectations import Expectation, compiled, expectations_of, stored_flags
 from playground.saved_contexts.report import change_document
-from projects.definitions import Definitions, Document
+from projects.definitions import Definitions
 from projects.revision import revisions
 
 OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
@@ -41,7 +41,8 @@ def guard(project_id: str) -> Callable[[], None]:
         if revisions([project_id]) == revision:
             return
         after = _read(expectations)
-        differing = [one for one in expectations if _parts(before, one) != _parts(after, one)]
+        changed_flags = {name: _differing(before[name], after[name]) for name in before}
+        differing = [one for one in expectations if one.flag in changed_flags[one.environment]]
         snapshots = (_compiled(differing, state) for state in (before, after))
         changed = changed_expectations(differing, *snapshots, now=now)
         if broken := list(_still_expected(one for one in changed if one.is_broken)):
@@ -58,24 +59,46 @@ def _expectations(project_id: str) -> list[Expectation]:
 
 def _read(expectations: Sequence[Expectation]) -> Mapping[str, Definitions]:
     """The flags with their parents, by environment. Of any project: the change may move them."""
-    named: dict[str, set[str]] = {}
-    for one in expectations:
-        named.setdefault(one.environment, set()).add(one.flag)
+    named = _named(expectations)
     return {environment: stored_flags(None, environment, flags) for environment, flags in named.items()}
 
 
-def _parts(state: Mapping[str, Definitions], one: Expectation) -> list[Document | None]:
-    """The documents that the flag's result depends on."""
-    read = state[one.environment]
-    flags = {flag["name"]: flag for flag in read.flags}
-    flag = flags.get(one.flag)
-    family = [flag, *(flags.get(parent["feature"]) for parent in flag["dependencies"])] if flag else []
-    used = [key for each in family if each for strategy in each["strategies"] for key in strategy["segments"]]
-    return [*family, *(read.segments.get(key) for key in used)]
+def _differing(before: Definitions, after: Definitions) -> set[str]:
+    """The flags whose documents differ, or that have a parent or a segment of which that is true."""
+    old, new = ({flag["name"]: flag for flag in state.flags} for state in (before, after))
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    segments = {key for key, one in before.segments.items() if after.segments.get(key, one) != one}
+    for flag in after.flags:
+        if segments and any(segments.intersection(strategy["segments"]) for strategy in flag["strategies"]):
+            changed.add(flag["name"])
+    below = {
+        flag["name"]
+        for flag in after.flags
+        if any(parent["feature"] in changed for parent in flag["dependencies"])
+    }
+    return changed | below
 
 
 def _compiled(expectations: Iterable[Expectation], state: Mapping[str, Definitions]) -> dict[str, Snapshot]:
-    return {name: compiled(state[name], name) for name in {one.environment for one in expectations}}
+    """The flags of these expectations, with their parents, by environment."""
+    return {
+        environment: compiled(_only(state[environment], names), environment)
+        for environment, names in _named(expectations).items()
+    }
+
+
+def _named(expectations: Iterable[Expectation]) -> dict[str, set[str]]:
+    named: dict[str, set[str]] = {}
+    for one in expectations:
+        named.setdefault(one.environment, set()).add(one.flag)
+    return named
+
+
+def _only(read: Definitions, names: set[str]) -> Definitions:
+    family = names | {
+        parent["feature"] for flag in read.flags if flag["name"] in names for parent in flag["dependencies"]
+    }
+    return Definitions([flag for flag in read.flags if flag["name"] in family], read.segments)
 
 
 def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExpectation]:

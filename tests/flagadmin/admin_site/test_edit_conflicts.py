@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from groups.models import ApiToken, Group, Role, User
 from groups.permissions import BuiltIn
+from playground.models import SavedContext
 from projects.models import (
     ContextField,
     Environment,
@@ -68,6 +69,7 @@ ROWS = {
     ApiToken: (backend_token, "expires_at", "boss changed API token backend of nobody"),
     Group: (lambda: Group.objects.create(name="crew"), "description", "boss changed group crew"),
     Role: (lambda: Role.objects.create(name="Helper"), "description", "boss changed role Helper"),
+    SavedContext: (lambda: SavedContext.objects.create(name="Ada"), "note", "boss changed saved context Ada"),
     User: (lambda: make_user("ada"), "name", "boss changed user ada"),
 }
 DATES = {"10": "2031-01-10T00:00:00", "20": "2031-01-20T00:00:00"}

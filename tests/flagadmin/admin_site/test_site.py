@@ -9,6 +9,7 @@ from flagadmin.audit.models import AuditEvent
 from groups.models import ApiToken, Grant, Group, GroupMembership, LoginFailure, Role
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret
+from playground.models import SavedContext, UserRun
 from projects.models import (
     Application,
     ApplicationInstance,
@@ -49,6 +50,8 @@ def furnished(people):
     Grant.objects.create(role_id=BuiltIn.MEMBER, project_id="shop", group=group)
     Role.objects.create(name="Tester").permissions.create(permission="CREATE_FEATURE")
     make_token("backend", projects=["shop"], environment="development")
+    SavedContext.objects.create(name="Ada")
+    UserRun.objects.create(caller_name="x", environment="production", created_at=now)
     LoginFailure.objects.create(account="x", address="127.0.0.1")
     AuditEvent.objects.create(type="project-created", actor_name="x", project="shop", after={"id": "shop"})
 
