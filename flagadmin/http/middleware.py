@@ -65,7 +65,9 @@ class SecurityHeadersMiddleware:
 
 def canonical_path(path: str) -> str:
     """Drops an API path's trailing slash, unless it belongs to a path parameter, such as the tag "x/"."""
-    if not path.endswith("/") or not path.startswith(("/api/admin/", "/api/client/", "/api/frontend/")):
+    if not path.endswith("/") or not path.startswith(
+        ("/api/admin/", "/api/client/", "/api/frontend/", "/ofrep/")
+    ):
         return path
     with suppress(Http404):
         if any(str(part).endswith("/") for part in resolve(path).kwargs.values()):

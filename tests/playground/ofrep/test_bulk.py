@@ -47,6 +47,12 @@ def test_every_active_flag_of_the_tokens_projects(web: Any, shop: Any) -> None:
     assert flags(asked(client(make_token("backend", projects=[], environment="development")))) == {}
 
 
+def test_a_slash_at_the_end(web: Any) -> None:
+    make_flag("on", "default", enabled=True)
+    assert set(web.post(f"{FLAGS}/", {}).json()) == {"flags", "eventStreams"}
+    assert web.post(f"{FLAGS}/on/", {}).json()["key"] == "on/"
+
+
 def test_a_flag_that_fails_does_not_fail_the_others(web: Any) -> None:
     make_flag("by-user", "default", enabled=True, strategies=[rollout(50, "userId")])
     make_flag("odd", "default", enabled=True, variants=[variant("blue", "json", "{")])
@@ -171,7 +177,7 @@ def test_only_the_flag_asked_for_is_evaluated(
 
     monkeypatch.setitem(api.render_flag.__globals__, "evaluate", noted)
     web.post(f"{FLAGS}/flag-1", {})
-    with django_assert_num_queries(3):  # the token, its projects, their revisions
+    with django_assert_num_queries(2):  # the token, the revisions of its projects
         web.post(f"{FLAGS}/flag-1", {})
     [first, _] = evaluations
     assert [flag.name for flag in first.snapshot.flags] == ["flag-1"]
