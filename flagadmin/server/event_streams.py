@@ -84,11 +84,25 @@ class EventStream:
         if self.is_open:
             self._ended.set_result(farewell)
 
-    async def _run(self, status: int, headers: list[tuple[str, str]], beginning: bytes) -> None:
-        self._transport = self._request.protocol.response_stream(status, headers)
+    async def begin(self) -> Any | None:
+        """Sends Django's answer. Returns its response's ``stream``; None if it has none, and the answer was all.
+
+        On its own, so that nothing of the answer is kept for as long as the response is open.
+        """
+        ready, response = await self._request.ask()
+        given = getattr(response, "stream", None)
+        if given is None:
+            self._request.send(ready)
+            return None
+        headers = [header for header in ready.headers if header[0].lower() != "content-length"]
+        self._transport = self._request.protocol.response_stream(ready.status, headers)
+        await self.send(retry(RECONNECT))
+        await self.send(ready.body)
+        return given
+
+    async def until_ended(self) -> None:
         disconnect = asyncio.ensure_future(_disconnected(self._request.protocol, self.end))
         try:
-            await self.send(beginning)
             farewell = await self._ended
             if farewell:
                 await self._transport.send_bytes(farewell)
@@ -126,19 +140,16 @@ class EventStreams:
 
         ``opened(response.stream, stream)`` may then send to the stream; what it returns is called at the end.
         """
-        ready, response = await request.ask()
-        subscription = getattr(response, "stream", None)
-        if subscription is None:
-            request.send(ready)
-            return
         stream = EventStream(request)
+        given = await stream.begin()
+        if given is None:
+            return
         bucket = min(self._buckets, key=len)
         bucket.add(stream)
         self._drain_on(request.stopping)
-        closed = opened(subscription, stream)
+        closed = opened(given, stream)
         try:
-            headers = [header for header in ready.headers if header[0].lower() != "content-length"]
-            await stream._run(ready.status, headers, retry(RECONNECT) + ready.body)
+            await stream.until_ended()
         finally:
             bucket.discard(stream)
             closed()
