@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
+import psycopg
 from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
 
 from flagadmin import __version__
 from flagadmin import env as environment
@@ -130,14 +131,23 @@ _POOL: dict[str, Any] = {
 
 
 def _database(url: str) -> dict[str, Any]:
-    """The settings of a PostgreSQL server given by URL, with a connection pool."""
-    try:
-        database: dict[str, Any] = {**dj_database_url.parse(url, conn_health_checks=True)}
-    except ValueError as error:
-        raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
-    if database["ENGINE"] != "django.db.backends.postgresql":
+    """The settings of a PostgreSQL server given by URL, with a connection pool.
+
+    The URL is libpq's: several hosts, sslmode, target_session_attrs and all its other parameters work.
+    """
+    if not url.startswith(("postgresql://", "postgres://")):
         raise ImproperlyConfigured("The database URL must begin with postgresql://; no other database works.")
-    return database | {"OPTIONS": {"connect_timeout": 5, **database.get("OPTIONS", {}), "pool": dict(_POOL)}}
+    try:
+        options = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise ImproperlyConfigured(f"The database URL is not valid: {error}") from None
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
+        "NAME": options.pop("dbname", ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"connect_timeout": 5, **options, "pool": dict(_POOL)},
+    }
 
 
 def _bundled_database() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from flagadmin.db.data_dir import kept_secret_key, make_data_dir
+from flagadmin.settings import _database
 from tests.support.paths import ROOT
 from tests.support.serve import environment
 
@@ -67,6 +68,10 @@ def test_a_key_that_is_there_is_never_replaced(tmp_path: Path) -> None:
         ({"DATABASE_URL": "postgresql://here/flags"}, "SECRET_KEY must be set too"),
         ({"DATABASE_URL": "sqlite:///flags.db", "SECRET_KEY": "k"}, "no other database works"),
         ({"DATABASE_URL": "nonsense://x", "SECRET_KEY": "k"}, "The database URL"),
+        (
+            {"DATABASE_URL": "postgresql://h/d?nosuch=1", "SECRET_KEY": "k"},
+            'invalid URI query parameter: "nosuch"',
+        ),
         ({"FLAGADMIN_DEBUG": "maybe"}, "FLAGADMIN_DEBUG must be 1 or 0, not 'maybe'"),
         ({"FLAGADMIN_PUBLIC_URL": "flags.example.org"}, "like https://"),
         ({"FLAGADMIN_BODY_LIMIT": "1MB"}, "FLAGADMIN_BODY_LIMIT must be a whole number, not '1MB'"),
@@ -117,3 +122,18 @@ def test_why_the_data_directory_cannot_be_used(
 def test_the_deployment_check_is_clean_behind_https(tmp_path: Path) -> None:
     checked = run(tmp_path, "manage.py", "check", "--deploy", "--fail-level", "WARNING", FLAGADMIN_HTTPS="1")
     assert checked.returncode == 0, checked.stderr
+
+
+def test_a_database_url_is_what_libpq_takes():
+    url = "postgresql://flags:p%40ss@one:5432,two:5433/flagadmin?target_session_attrs=read-write&sslmode=require"
+    database = _database(url)
+    shown = {name: database[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")}
+    assert shown == {
+        "USER": "flags",
+        "PASSWORD": "p@ss",
+        "HOST": "one,two",
+        "PORT": "5432,5433",
+        "NAME": "flagadmin",
+    }
+    assert database["OPTIONS"]["target_session_attrs"] == "read-write"
+    assert database["OPTIONS"]["sslmode"] == "require"

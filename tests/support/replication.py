@@ -1,0 +1,124 @@
+"""Two PostgreSQL servers on 127.0.0.1: a primary, and a synchronous standby of it, made with the bundled programs."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from flagadmin.db.bundled.account import Account, server_account
+from flagadmin.db.bundled.binaries import runnable_root, tool_path
+from tests.support.live_server import reserved_port, wait_until
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "fsync": "off",  # a killed server loses nothing that way, only a machine without power would
+    "synchronous_commit": "on",
+    "max_connections": "80",
+}
+
+
+class Server:
+    """A server that can be killed. ``folder`` has its data."""
+
+    def __init__(self, folder: Path, port: int, account: Account | None) -> None:
+        self.folder, self.port, self._account = folder, port, account
+        self._programs = runnable_root(folder.parent, account) / "bin"
+
+    def initialise(self) -> None:
+        self._run(self._programs / "initdb", "--auth=trust", "--username=flagadmin", "-D", self.folder)
+
+    def copy(self, of: "Server") -> None:
+        """Makes this a standby of a running server."""
+        copied = self.folder.with_name("copied")
+        target = f"host=127.0.0.1 port={of.port} user=flagadmin application_name=standby"
+        subprocess.run(
+            [
+                tool_path("pg_basebackup"),
+                "--pgdata",
+                copied,
+                "--write-recovery-conf",
+                "--checkpoint=fast",
+                "-d",
+                target,
+            ],
+            check=True,
+        )
+        copied.rename(self.folder)
+        if self._account:
+            for path in (self.folder, *self.folder.rglob("*")):
+                shutil.chown(path, self._account.uid, self._account.gid)
+
+    def start(self, **more: str) -> None:
+        given = [word for name, value in (SETTINGS | more).items() for word in ("-c", f"{name}={value}")]
+        command: list[str | Path] = [
+            self._programs / "postgres",
+            "-D",
+            self.folder,
+            "-p",
+            str(self.port),
+            *given,
+        ]
+        arguments = self._account.process_arguments() if self._account else {}
+        with self.folder.with_name(f"{self.folder.name}.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stderr=log,
+                cwd="/",
+                process_group=0,
+                **arguments,
+            )
+        wait_until(lambda: self.asks("SELECT 1"))
+
+    def ask(self, statement: str, database: str = "postgres") -> str:
+        where = f"host=127.0.0.1 port={self.port} user=flagadmin dbname={database}"
+        command = [str(tool_path("psql")), "-XAtqc", statement, where]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def asks(self, statement: str) -> bool:
+        try:
+            return bool(self.ask(statement))
+        except subprocess.CalledProcessError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL to the server and all its processes."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _run(self, *command: str | Path) -> None:
+        arguments = self._account.process_arguments() if self._account else {}
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **arguments)
+
+
+@contextmanager
+def replicated(folder: Path) -> Iterator[tuple[Server, Server]]:
+    """The primary and its standby. A commit waits for both."""
+    account = server_account(folder)
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o011)
+    if account:
+        os.chown(folder, account.uid, account.gid)
+    with reserved_port() as first, reserved_port() as second:
+        primary, standby = (
+            Server(folder / "primary", first, account),
+            Server(folder / "standby", second, account),
+        )
+        primary.initialise()
+        try:
+            primary.start()
+            primary.ask("CREATE DATABASE flagadmin")
+            standby.copy(primary)
+            standby.start()
+            primary.ask("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+            primary.ask("SELECT pg_reload_conf()")
+            wait_until(lambda: primary.ask("SELECT sync_state FROM pg_stat_replication") == "sync")
+            yield primary, standby
+        finally:
+            for server in (primary, standby):
+                if hasattr(server, "_process"):
+                    server.kill()
