@@ -17,6 +17,7 @@ from tests.support.serve import serve, wait_until_it_answers
 pytestmark = pytest.mark.processes
 
 TOKEN = "a-token-for-prometheus"
+ALIVE = 'flagadmin_requests_total{route="healthz",method="GET",status="200"}'
 REFUSED = 'flagadmin_requests_total{route="api/client/features",method="GET",status="401"}'
 
 
@@ -50,8 +51,10 @@ def test_all_processes_count_together_and_nothing_is_lost_with_a_worker(server: 
     for _ in range(40):  # connections of their own, so that both workers get some
         with closing(Client(port)) as client:
             assert client.call("GET", "/api/client/features")[0] == 401
+            # The first by Django, the others in the event loop.
+            assert client.call("GET", "/healthz")[0] == 200
     text = read(port)
-    assert values_of(text)[REFUSED] == 40
+    assert values_of(text)[REFUSED] == values_of(text)[ALIVE] == 40
     checked = subprocess.run(
         [program("promtool"), "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )
