@@ -29,11 +29,11 @@ from projects.models import Environment
 
 # The prefixes of the event types that each option of the "Kind" filter selects.
 KINDS = {
-    "flags": ("feature-", "strategy-order"),
+    "flags": ("feature-", "strategy-order", "expectation-"),
     "imports": ("features-", "feature-imported", "import-"),
     "projects": ("project-", "default-strategy", "environment-"),
     "access": ("user-", "service-account-", "group-", "role-", "project-access-", "api-token-", "pat-"),
-    "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-"),
+    "vocabulary": ("segment-", "context-field-", "strategy-", "tag-type-", "saved-context-"),
 }
 PER_PAGE = 40
 MOST_COUNTED = 10_000

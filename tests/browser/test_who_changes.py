@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from projects.models import Strategy
+from projects.models import Dependency, Strategy
 from tests.browser.conftest import fits, make_narrow
 from tests.browser.journeys import Clicks
 
@@ -67,3 +67,21 @@ def test_a_dependency_says_who_changes_before_it_is_added(visit):
     expect(page.get_by_role("region", name="Who changes")).to_contain_text(
         "Fix the errors to see who changes."
     )
+
+
+def test_removing_a_dependency_asks_in_production(visit, check_accessible):
+    page = visit("admin", "/projects/checkout/features/gift-cards/")
+    clicks = Clicks(page)
+
+    clicks.on(page.get_by_role("button", name="Remove the dependency on checkout-redesign"))
+    title = "Remove the dependency of gift-cards on checkout-redesign"
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.get_by_role("region", name="Who changes")).to_contain_text("off → on")
+    check_accessible(page)
+    make_narrow(page)
+    fits(page)
+    clicks.on(page.get_by_role("button", name=title))
+
+    expect(page.get_by_text("gift-cards no longer depends on checkout-redesign.")).to_be_visible()
+    assert clicks.count == 2
+    assert not Dependency.objects.filter(flag__name="gift-cards").exists()
