@@ -9,16 +9,20 @@ from groups.access import Caller
 from playground.comparison import versions
 from playground.comparison.compare import Change
 from playground.comparison.versions import USERS, Version, version_changes
+from projects.definitions import Definitions, definitions
 from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.models import Flag, Project
 from projects.segments.actions import create_segment, update_segment
 from projects.strategies import actions as strategies
+from tests.support.cast import make_project
 from tests.support.page_text import page_text
+from tests.support.random_changes import PROJECTS, RandomChanges
 
 pytestmark = pytest.mark.django_db
 SYSTEM = Caller.system()
 PLACE = ("shop", "cart", "production")
+ENVIRONMENTS = ["development", "production"]
 FLAG = "/projects/shop/features/cart/"
 
 
@@ -130,3 +134,51 @@ def test_events_of_one_request_are_one_version(api: Any, browse: Any, cart: Flag
     part = browse("reader").get(f"{FLAG}versions?event={last_event()}")
     assert "1,000 sampled users off → on" in page_text(part)
     assert add.request_id
+
+
+def test_versions_among_random_changes_changed_whom_they_changed_then(shop: Project) -> None:
+    make_project("docs")
+    steps, made = RandomChanges(5), []
+    states = {name: definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
+    for _ in range(70):
+        last = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+        before = states
+        steps.step()
+        states = {name: definitions(["default", *PROJECTS], name) for name in ENVIRONMENTS}
+        events = list(AuditEvent.objects.filter(pk__gt=last).order_by("pk"))
+        flag = Flag.objects.filter(name__in={event.feature for event in events if event.feature}).first()
+        if flag is not None and {event.feature for event in events} == {flag.name}:
+            version = Version(events[0].pk, events[-1].pk, events[-1].created_at)
+            made.append((flag, version, before, states))
+    compared = 0
+    for flag, version, before, after in made:
+        if not Flag.objects.filter(pk=flag.pk, archived_at=None).exists():
+            continue
+        flag.refresh_from_db()
+        found = version_changes(flag, [version])[version].places
+        counts = {place.environment: dict(place.counts or {}) for place in found}
+        for name in flag.project.environments.filter(name__in=ENVIRONMENTS).values_list("name", flat=True):
+            then = stored_counts(flag.name, name, version, before[name], after[name])
+            assert counts.get(name, {}) == then, (flag.name, name)
+            compared += bool(then)
+    assert compared > 3
+
+
+def stored_counts(
+    flag: str, environment: str, version: Version, before: Definitions, after: Definitions
+) -> dict[Change, int]:
+    """Counted from what was stored before and after the version."""
+    names = {flag} | {
+        parent["feature"]
+        for state in (before, after)
+        for each in state.flags
+        if each["name"] == flag
+        for parent in each["dependencies"]
+    }
+    states = [
+        versions._with_segments(
+            Definitions([each for each in state.flags if each["name"] in names], {}), state.segments
+        )
+        for state in (after, before)
+    ]
+    return dict(versions._counts(flag, environment, version, states) or {})
