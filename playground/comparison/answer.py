@@ -1,6 +1,6 @@
 """Compares two states for a caller, and writes the answer of the API."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, islice
 from time import monotonic
@@ -16,13 +16,13 @@ from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.past import notes_on, readable_past
 from playground.comparison.request import explicit_contexts, read_state
 from playground.comparison.shares import Answer
-from playground.comparison.states import documents, flag_states, snapshots
+from playground.comparison.states import documents, flags_states, snapshots
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
-from playground.saved_contexts.effects import expectations_changed_by, with_children
+from playground.saved_contexts.effects import expectations_changed_by, expected_flags, with_children
 from playground.saved_contexts.queries import named_contexts
 from playground.saved_contexts.report import changes_document
 from projects.definitions import Definitions
@@ -32,6 +32,8 @@ MOST_RESULTS = 1_000_000
 """Flags times contexts of one request."""
 MOST_RULES = 500
 """Flags whose rules make the contexts, the first by name: reading those of one takes a millisecond."""
+MOST_READ_ALONE = 50
+"""Flags that are read at a moment without all others."""
 MOST_SECONDS = 20
 EXAMPLES = 20
 
@@ -50,12 +52,13 @@ class Asked(NamedTuple):
     saved: Sequence[SavedContext]
     notes: list[str]
     read: Read
+    projects: frozenset[str]
 
 
-def asked(caller: Caller, body: Mapping[str, Any], *, alone: bool = False) -> Asked:
+def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Collection[str]]) -> Asked:
     """Reads what a validated body names. Raises ValidationError with what does not exist, or if it is too much.
 
-    With `alone`, if the body names a flag and has no drafts, the states have only that flag and its parents.
+    If the body names a flag, and a moment, the states have only that flag, those `beside` it, and their parents.
     """
     places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
     times = {f"{place}.environment": body[place]["at"] for place in ("from", "to") if "at" in body[place]}
@@ -65,8 +68,9 @@ def asked(caller: Caller, body: Mapping[str, Any], *, alone: bool = False) -> As
         for place in ("from", "to")
     ]
     flag = body.get("flag")
-    if alone and flag is not None and all(state.draft is None for state in states):
-        (before, after), known = flag_states(current, states, flag)
+    few = [flag, *beside()] if flag and moments and not any(state.draft for state in states) else []
+    if 0 < len(few) <= MOST_READ_ALONE:
+        (before, after), known = flags_states(current, states, few)
     else:
         (before, after), known = snapshots(current, states), None
     names = _names(flag, before, after)
@@ -78,18 +82,18 @@ def asked(caller: Caller, body: Mapping[str, Any], *, alone: bool = False) -> As
 
     contexts = _contexts(body["contexts"], saved, names, read)
     notes = [note for moment in moments.values() for note in notes_on(moment)]
-    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)), read)
+    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)), read, frozenset(current))
 
 
 @gc_paused
 def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a validated body. Raises ValidationError."""
-    given = asked(caller, body)
+    given = asked(caller, body, beside=lambda: expected_flags(caller))
     comparison = Comparison(given.before, given.after, ContextTable(given.contexts))
     limit = body.get("limit", EXAMPLES)
     answer = written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
     flags = with_children(given.names, (given.before, given.after))
-    changed = expectations_changed_by(caller, given.before, given.after, flags)
+    changed = expectations_changed_by(caller, given.before, given.after, flags, projects=given.projects)
     answer["expectations"] = changes_document(changed)
     return answer | ({"notes": given.notes} if given.notes else {})
 

@@ -1,6 +1,6 @@
 """States of the flags, as snapshots to compare: what is stored in an environment, with or without a draft, or was."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flagadmin.db.transactions import consistent_reads
@@ -53,15 +53,17 @@ def documents(
         yield read
 
 
-def flag_states(
-    current: Mapping[str, int], states: Sequence[State], flag: str
+def flags_states(
+    current: Mapping[str, int], states: Sequence[State], flags: Collection[str]
 ) -> tuple[list[Snapshot], list[Definitions]]:
-    """One flag with its parents in two states without drafts, as snapshots and as documents.
+    """A few flags with their parents in states without drafts, as snapshots and as documents.
 
-    Faster than `snapshots` where they are not compiled already, and for moments after which much has changed.
+    Faster than `snapshots` for moments after which much has changed.
     """
     read = [
-        state.at.flag(flag, state.environment) if state.at else _flag_now(current, state.environment, flag)
+        state.at.flags(flags, state.environment)
+        if state.at
+        else _flags_now(current, state.environment, flags)
         for state in states
     ]
     compiled: list[Snapshot] = []
@@ -73,11 +75,13 @@ def flag_states(
     return compiled, read
 
 
-def _flag_now(current: Mapping[str, int], environment: str, flag: str) -> Definitions:
+def _flags_now(current: Mapping[str, int], environment: str, flags: Collection[str]) -> Definitions:
     with consistent_reads():
-        alone = definitions(current, environment, flags=[flag])
-        parents = {parent["feature"] for each in alone.flags for parent in each["dependencies"]}
-        return definitions(current, environment, flags=[flag, *parents]) if parents else alone
+        found = definitions(current, environment, flags=flags)
+        parents = {parent["feature"] for each in found.flags for parent in each["dependencies"]}
+        if parents <= set(flags):
+            return found
+        return definitions(current, environment, flags=parents.union(flags))
 
 
 def _read(

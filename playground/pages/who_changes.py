@@ -90,7 +90,7 @@ class WhoChangesPage(ConsolePage):
             self.form.problems.extend(problems_of(serializer.errors))
             return None
         try:
-            given = asked(self.caller, serializer.validated_data, alone=True)
+            given = asked(self.caller, serializer.validated_data, beside=tuple)
             only = self.request.GET.get("only", "")
             if only and only not in given.names:
                 raise NotFound(f"Flag {only} not found in these projects.")

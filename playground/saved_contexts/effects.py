@@ -165,16 +165,28 @@ def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContex
     yield from found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]
 
 
+def expected_flags(caller: Caller) -> set[str]:
+    """The flags of which saved contexts that the caller may read expect something. One query."""
+    expecting = visible_contexts(caller).exclude(expectations=[]).values_list("expectations", flat=True)
+    return {one["flag"] for expectations in expecting[:MOST_CONTEXTS] for one in expectations}
+
+
 def expectations_changed_by(
-    caller: Caller, before: Snapshot, after: Snapshot, flags: Collection[str]
+    caller: Caller,
+    before: Snapshot,
+    after: Snapshot,
+    flags: Collection[str],
+    *,
+    projects: Collection[str] = (),
 ) -> list[ChangedExpectation]:
     """What saved contexts that the caller may read expect of these flags in the states' environment.
 
-    Nothing, if the states are of two environments. Four queries at most.
+    Of the states' projects, and of further ``projects`` if the states have not all of their flags. Nothing, if the
+    states are of two environments. Four queries at most.
     """
     if before.environment != after.environment:
         return []
-    projects = {project for state in (before, after) for project in state.sizes}
+    projects = {*projects, *before.sizes, *after.sizes}
     return _changed(caller, list(_contexts(caller, projects)), before, after, set(flags))
 
 

@@ -81,27 +81,29 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
 
 
 @gc_paused
-def flag_then(flag: str, projects: Collection[str], environment: str, at: datetime) -> Definitions:
-    """One flag and its parents as they were, if it was active in one of these projects then.
+def flags_then(
+    flags: Iterable[str], projects: Collection[str], environment: str, at: datetime
+) -> Definitions:
+    """A few flags and their parents as they were, those that were active in one of these projects then.
 
     Reads only their events, however much else has changed since: eight statements, six without parents.
     """
+    names = set(flags)
     with consistent_reads():
-        back = _flags_back([flag], environment, at)
-        parents = {each["feature"] for each in back.flags.get(flag, {}).get("dependencies", ())}
-        if parents:
-            back = _flags_back([flag, *parents], environment, at)
-        flags = [each for each in back.active(projects) if each["name"] in {flag, *parents}]
-        used = {
-            segment for each in flags for strategy in each["strategies"] for segment in strategy["segments"]
-        }
+        back = _flags_back(names, environment, at)
+        there = (back.flags[name] for name in names & back.flags.keys())
+        parents = {parent["feature"] for flag in there for parent in flag["dependencies"]}
+        if parents - names:
+            back = _flags_back(names := names | parents, environment, at)
+        found = [flag for flag in back.active(projects) if flag["name"] in names]
+        used = {segment for flag in found for each in flag["strategies"] for segment in each["segments"]}
         with connection.cursor() as cursor:
             stored = read_segments(cursor, used - back.segments.keys())
     known = stored | back.segments
-    return Definitions(flags, {segment: known[segment] for segment in sorted(used & known.keys())})
+    return Definitions(found, {segment: known[segment] for segment in sorted(used & known.keys())})
 
 
-def _flags_back(names: list[str], environment: str, at: datetime) -> Back:
+def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
     back = Back(environment, all_definitions(environment, names).flags)
     for _, event in events_since(names, at=at, segments=True):
         back.take(event)

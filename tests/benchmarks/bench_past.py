@@ -73,7 +73,7 @@ def first_flag() -> str:
 def one_flag(moment: Any, name: str) -> None:
     from playground.engine.compilation import compile_snapshot
 
-    read = moment.flag(name, "production")
+    read = moment.flags([name], "production")
     assert [flag["name"] for flag in read.flags] == [name]
     compile_snapshot(read.flags, read.segments, environment="production")
 

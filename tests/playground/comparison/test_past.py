@@ -9,15 +9,17 @@ from django.utils import timezone
 from groups.access import Caller
 from groups.models import Grant
 from groups.permissions import BuiltIn
+from playground.comparison import answer
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import generated
 from playground.comparison.past import Moment
 from playground.comparison.states import State, documents, snapshots
 from playground.comparison.table import ContextTable
+from playground.models import SavedContext
 from playground.snapshot_cache import snapshot
 from projects.deletion.execute import delete_project
 from projects.environments.actions import create_environment, delete_environment
-from projects.flags import archive, environments, move
+from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import NewFlag, create_flag
 from projects.models import Flag, OutsideChange
 from projects.projects.actions import create_project
@@ -169,3 +171,20 @@ def test_refused(api: Any, shop: Any) -> None:
         ("from.draft", "cannot be saved in the past: leave out at")
     ]
     assert Flag.objects.count() == 1
+
+
+def test_one_flag_is_compared_with_the_past_as_among_all(api: Any, shop: Any, monkeypatch: Any) -> None:
+    """Read alone or with all others: counts, examples, and the expectations of flags that depend on it."""
+    for name in ("f", "child", "other"):
+        flag(name)
+    dependencies.add_dependency("shop", "child", {"feature": "f"}, caller=WHO)
+    expectation = {"flag": "child", "environment": "production", "enabled": True, "variant": None}
+    SavedContext.objects.create(name="Ada", context={"userId": "1"}, expectations=[expectation])
+    then = timezone.now()
+    environments.disable_flag("shop", "f", "production", caller=WHO)
+    environments.disable_flag("shop", "other", "production", caller=WHO)
+    alone = ask(api, then, flag="f").json()
+    monkeypatch.setattr(answer, "MOST_READ_ALONE", 0)
+    assert ask(api, then, flag="f").json() == alone
+    assert alone["counts"]["onToOff"] == 1
+    assert [one["flag"] for one in alone["expectations"]["broken"]] == ["child"]

@@ -7,7 +7,7 @@ from django.db import connection
 from django.utils import timezone
 
 from projects.definitions import Definitions, definitions
-from projects.history.past import changed_since, flag_then
+from projects.history.past import changed_since, flags_then
 from projects.models import OutsideChange
 from tests.support.cast import make_project
 from tests.support.random_changes import NAMES, PROJECTS, RandomChanges
@@ -60,7 +60,7 @@ def check_one_flag(
     name = changes.random.choice(NAMES)
     flags = {flag["name"]: flag for flag in was["flags"]}
     names = {name, *(parent["feature"] for parent in flags.get(name, {}).get("dependencies", ()))}
-    found = flag_then(name, [project], environment, moment)
+    found = flags_then([name], [project], environment, moment)
     if name not in flags:
         assert name not in [flag["name"] for flag in found.flags]
         return
