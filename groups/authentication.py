@@ -128,7 +128,10 @@ def check_known(environ: dict[str, Any]) -> None:
     request = WSGIRequest(environ)
     sessions = import_module(settings.SESSION_ENGINE)
     request.session = sessions.SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
-    if ApiKeyAuthentication().authenticate(Request(request)) is None and not get_user(request).is_active:
+    if (
+        ApiKeyHeaderAuthentication().authenticate(Request(request)) is None
+        and not get_user(request).is_active
+    ):
         raise AuthenticationRequired
 
 

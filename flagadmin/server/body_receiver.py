@@ -16,6 +16,7 @@ from granian.rsgi import ProtocolClosed, ProtocolError
 from flagadmin import errors
 from flagadmin.http.request_bodies import limit_at, too_large
 
+APIS = ("/api/", "/ofrep/")  # of known callers
 RECEIVE_TIMEOUT = 10.0  # for any body; a larger one must then arrive at BYTES_PER_SECOND
 BYTES_PER_SECOND = 100_000
 SMALL_BODY = 65_536  # bytes; received in one call
@@ -44,7 +45,7 @@ class BodyReceiver:
         limit = settings.BODY_LIMIT if ordinary else limit_at(scope.path)
         if declared > limit:
             raise too_large(limit)
-        if not 0 < declared <= SMALL_BODY and (scope.path.startswith("/api/") or limit > settings.BODY_LIMIT):
+        if not 0 < declared <= SMALL_BODY and (scope.path.startswith(APIS) or limit > settings.BODY_LIMIT):
             limit = await self._limit_for_caller(scope, declared, limit)
         if limit <= settings.BODY_LIMIT:
             async with self._received(protocol, declared, limit) as body:

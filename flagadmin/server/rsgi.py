@@ -115,7 +115,7 @@ class Application:
             self.running_requests -= 1
 
     async def check_known(self, scope: Any) -> None:
-        if "authorization" not in scope.headers and "cookie" not in scope.headers:
+        if not any(name in scope.headers for name in ("authorization", "x-api-key", "cookie")):
             raise AuthenticationRequired  # without a database query
         await self.loop.run_in_executor(self.authentication_threads, _check_known, environ_of(scope, b""))
 

@@ -11,8 +11,8 @@ from tests.support.cast import make_token, make_user
 pytestmark = pytest.mark.django_db
 
 
-def with_key(secret: str) -> None:
-    check_known(RequestFactory().post("/", headers={"Authorization": secret}).environ)
+def with_key(secret: str, header: str = "Authorization") -> None:
+    check_known(RequestFactory().post("/", headers={header: secret}).environ)
 
 
 def with_session_of(user: User) -> None:
@@ -22,9 +22,10 @@ def with_session_of(user: User) -> None:
     check_known(RequestFactory().post("/", headers={"Cookie": cookie}).environ)
 
 
+@pytest.mark.parametrize("header", ["Authorization", "X-API-Key"])
 @pytest.mark.parametrize("kind", ["backend", "frontend"])
-def test_a_key(kind: str) -> None:
-    with_key(make_token(kind, environment="production"))
+def test_a_key(kind: str, header: str) -> None:
+    with_key(make_token(kind, environment="production"), header)
 
 
 def test_a_session() -> None:

@@ -140,6 +140,7 @@ def test_large_bodies_have_few_places(no_time: None) -> None:
     [
         (IMPORT, receiver_module.SMALL_BODY + 1),
         ("/api/admin/playground", receiver_module.SMALL_BODY + 1),
+        ("/ofrep/v1/evaluate/flags", receiver_module.SMALL_BODY + 1),
         ("/import/", 1_000_001),
     ],
 )
