@@ -12,6 +12,7 @@ key, padded to eight bytes, and its values, doubles.
 
 import fcntl
 import mmap
+import os
 import struct
 from collections.abc import Iterator
 from itertools import count
@@ -21,7 +22,7 @@ from typing import BinaryIO, cast
 
 import orjson
 
-SIZE = 2_000_000  # bytes of a file; what is not written takes no space on the disk
+SIZE = 2_000_000  # bytes of a file
 SPARE = 64  # values at its end that stand for all records for which there is no more space
 _END = struct.Struct("<Q")
 _HEAD = struct.Struct("<II")
@@ -36,7 +37,8 @@ class Store:
         self.lock = Lock()  # between threads
         self._file = _claim(directory, role)
         self.process = Path(self._file.name).name
-        self._file.truncate(SIZE)
+        # Taken now: writing to a mapped file for which the disk has no space would kill the process.
+        os.posix_fallocate(self._file.fileno(), 0, SIZE)
         self._map = mmap.mmap(self._file.fileno(), SIZE)
         self.values = memoryview(self._map).cast("d")
         self._end = end_of(self._map)

@@ -26,8 +26,8 @@ class Series:
     def lines(self, values: dict[Readout, list[float]]) -> Iterator[str]:
         numbers = [0.0] * self.width
         for file, place in self.places:
-            if own := values.get(file):
-                numbers = [a + b for a, b in zip(numbers, own[place : place + self.width], strict=True)]
+            own = values[file][place : place + self.width]
+            numbers = [a + b for a, b in zip(numbers, own, strict=True)]
         if self.width > 1:
             *counts, total = numbers
             numbers = [*accumulate(counts), total, sum(counts)]
@@ -68,15 +68,11 @@ class Exposition:
         for file in self._files.values():
             for (name, *labels), place, width in file.new_records():
                 if instrument := instruments.get(name):
-                    self._add(
-                        instrument, (*labels, file.process)[: len(instrument.all_labels)], width, file, place
-                    )
-
-    def _add(self, instrument: Instrument, labels: Key, width: int, file: Readout, place: int) -> None:
-        found = self._series.setdefault(instrument.name, {})
-        if labels not in found:
-            found[labels] = Series(list(_begins(instrument, labels)), width)
-        found[labels].places.append((file, place))
+                    key = (*labels, file.process) if isinstance(instrument, Gauge) else tuple(labels)
+                    found = self._series.setdefault(name, {})
+                    if key not in found:
+                        found[key] = Series(list(_begins(instrument, key)), width)
+                    found[key].places.append((file, place))
 
 
 def _begins(instrument: Instrument, labels: Key) -> Iterator[str]:

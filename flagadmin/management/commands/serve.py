@@ -7,6 +7,7 @@ import threading
 from argparse import ArgumentParser
 from collections import deque
 from contextlib import closing, suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -69,7 +70,7 @@ class Command(BaseCommand):
         # Workers open their own connections; none may be shared.
         connections.close_all()
         if settings.METRICS_TOKEN:
-            metrics.begin(settings.DATA_DIR / "metrics" / str(port))
+            begin_metrics(settings.DATA_DIR / "metrics" / str(port))
         self.serve(server(host, port, workers))
 
     def serve(self, granian: Any) -> None:
@@ -89,6 +90,14 @@ class Command(BaseCommand):
 
     def started(self) -> None:
         self.stdout.write(f"Serving at {background_tasks.public_url}/")
+
+
+def begin_metrics(directory: Path) -> None:
+    """Raises CommandError, on a full disk for example."""
+    try:
+        metrics.begin(directory)
+    except OSError as error:
+        raise CommandError(f"Metrics cannot be kept in {directory}: {error.strerror}.") from error
 
 
 def check_free(host: str, port: int) -> None:

@@ -96,6 +96,10 @@ def test_a_process_goes_on_where_the_one_before_it_ended(
     assert values_of(exposition.text()) == {"t_total": 2}
 
 
+def test_a_disk_that_fills_up_later_has_the_space(tmp_path: Path, stores: list[Store]) -> None:
+    assert [path.stat().st_blocks * 512 >= store.SIZE for path in tmp_path.iterdir()] == [True, True]
+
+
 def test_a_full_file_keeps_what_it_has(tmp_path: Path, by_process, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = Counter("t_total", "Tests.", "name")
     by_process(0, lambda: counter.inc("first"))
