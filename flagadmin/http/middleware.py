@@ -1,7 +1,7 @@
 """Middleware: request ids, security headers, and errors that reach Django."""
 
+import os
 import re
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -28,7 +28,7 @@ _FORWARDED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}\Z")
 
 def request_id_for(given: str) -> str:
     """The id of a request with this X-Request-Id header: the same, or a new one if it is not of our form."""
-    return given if _FORWARDED_ID.match(given) else uuid.uuid4().hex
+    return given if _FORWARDED_ID.match(given) else os.urandom(16).hex()
 
 
 class RequestIdMiddleware:

@@ -26,7 +26,8 @@ log = logging.getLogger("flagadmin.watcher")
 NAME = "flagadmin watcher"  # the connection's application_name
 SURE_SECONDS = 1.0
 PAUSE = 0.4  # seconds between reads without a notification
-BREATHER = 0.02  # seconds between reads at least: a script may change a hundred flags a second
+BREATHER = 0.005  # seconds between reads at least: a script may change a hundred flags a second
+QUIET = 0.1  # seconds without a notification, after which the next one makes everything uncertain
 READ_TIMEOUT = 2.0
 RECONNECT = (0.1, 2.0)  # seconds: the first pause, doubled up to the last
 NOTE_USES = 60.0  # seconds between updates of the tokens' last-used times
@@ -44,6 +45,7 @@ class Watcher:
         self._read_at = float("-inf")  # when the latest successful read began, on the monotonic clock
         self._used: dict[int, float] = {}  # tokens in use, and when last
         self._noted_at = time.monotonic()
+        self._notified_at = float("-inf")
         self._subscribers: list[Subscriber] = []
 
     @property
@@ -84,7 +86,8 @@ class Watcher:
                     await self.read(primary, sdk)
                     pause = RECONNECT[0]
                     while True:
-                        await _wait_for_notification(primary)
+                        if await _wait_for_notification(primary):
+                            self._doubt()
                         await self.read(primary, sdk)
                         await self._note_uses()
             except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
@@ -109,6 +112,16 @@ class Watcher:
                 subscriber(before, state)
             except Exception:
                 log.exception("A subscriber failed")
+
+    def _doubt(self) -> None:
+        """Makes nothing certain until the next read, so that whoever changes something sees it at once.
+
+        Not while changes come one after the other, because then Django would answer most requests.
+        """
+        now = time.monotonic()
+        if now - self._notified_at > QUIET:
+            self._read_at = float("-inf")
+        self._notified_at = now
 
     async def _note_uses(self) -> None:
         """Once a minute: writes when tokens were last used, and forgets those that no longer are."""
@@ -144,10 +157,14 @@ async def _connected() -> AsyncIterator[tuple[Connection, Connection]]:
                 yield primary, sdk
 
 
-async def _wait_for_notification(primary: Connection) -> None:
+async def _wait_for_notification(primary: Connection) -> bool:
+    """Whether there was one within PAUSE."""
     await asyncio.sleep(BREATHER)
-    async for _ in primary.notifies(timeout=PAUSE, stop_after=1):
-        pass
+    # It may have arrived with the result of a query: then the socket, which psycopg waits for, has nothing to read.
+    notified = primary.pgconn.notifies() is not None
+    async for _ in primary.notifies(timeout=0 if notified else PAUSE, stop_after=1):
+        notified = True
+    return notified
 
 
 watcher = Watcher()

@@ -1,6 +1,7 @@
 """The watcher of a worker's event loop: what it knows, when it is told, and when it is not certain."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -235,3 +236,16 @@ def test_with_a_replica_its_revisions_count(backend: ApiToken, monkeypatch: pyte
     assert asked == ["default", "replica"]
     assert state.revisions == {"behind": 1}
     assert state.tokens[backend.pk]
+
+
+def test_a_notification_makes_everything_uncertain_but_not_many_in_a_row(backend: ApiToken) -> None:
+    async def work(watcher: Watcher) -> list[bool]:
+        await until(lambda: watcher.state)
+        certain = []
+        for _ in range(2):
+            watcher._doubt()
+            certain.append(watcher.state is not None)
+            watcher._read_at = time.monotonic()
+        return certain
+
+    assert watching(work) == [False, True]
