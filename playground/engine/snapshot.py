@@ -110,8 +110,10 @@ class Snapshot:
     @cached_property
     def clock(self) -> list[CompiledConstraint]:
         """The constraints on currentTime: their results change while the definitions stay as they are."""
-        found = [s.constraints for flag in self.flags for s in flag.strategies]
-        found += [segment.constraints for segment in self.segments]
+        strategies = [strategy for flag in self.flags for strategy in flag.strategies]
+        used = set(chain.from_iterable(strategy.segments for strategy in strategies))
+        found = [strategy.constraints for strategy in strategies]
+        found += [self.segments[position].constraints for position in used]
         timed = {id(each): each for each in chain.from_iterable(found) if each.field == "currentTime"}
         return list(timed.values())
 

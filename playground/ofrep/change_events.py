@@ -36,7 +36,7 @@ class State(NamedTuple):
 
     revisions: dict[str, int]
     snapshot: Snapshot
-    reached: list[bool]
+    reached: list[tuple[str, bool]]
 
     @property
     def version(self) -> int:
@@ -95,7 +95,7 @@ def _read(scope: Scope) -> State:
         connections.close_all()
 
 
-def reached(scope: Scope, snapshot: Snapshot) -> list[bool]:
+def reached(scope: Scope, snapshot: Snapshot) -> list[tuple[str, bool]]:
     context = Context({"environment": scope.environment})
     return dates_reached(snapshot, context, timezone.now())
 

@@ -21,7 +21,10 @@ def etag_of(
     return f'"{hashlib.blake2b(orjson.dumps(made_from), digest_size=16).hexdigest()}"'
 
 
-def dates_reached(snapshot: Snapshot, context: Context, now: datetime) -> list[bool]:
-    """The results of all conditions that compare the current time: they change while the flags stay as they are."""
+def dates_reached(snapshot: Snapshot, context: Context, now: datetime) -> list[tuple[str, bool]]:
+    """The results of all conditions that compare the current time: they change while the flags stay as they are.
+
+    The same for the same flags in every worker, however it came by its snapshot.
+    """
     values = snapshot.columns.values_on_demand(context.at(now))
-    return [constraint.test(values[constraint.column]) for constraint in snapshot.clock]
+    return sorted({(each.unmet, each.test(values[each.column])) for each in snapshot.clock})
