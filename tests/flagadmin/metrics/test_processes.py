@@ -1,33 +1,42 @@
-"""/metrics of a real server: all workers and the main process together."""
+"""/metrics of a real server: all processes together, read by the real Prometheus."""
 
+import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
+import yaml
 
 from tests.support.live_server import Client, descendants, reserved_port, wait_until
 from tests.support.metrics import Values, values_of
+from tests.support.paths import ROOT
 from tests.support.programs import program
 from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
 
+RULES = ROOT / "deploy" / "prometheus-alerts.yml"
 TOKEN = "a-token-for-prometheus"
 ALIVE = 'flagadmin_requests_total{route="healthz",method="GET",status="200"}'
 REFUSED = 'flagadmin_requests_total{route="api/client/features",method="GET",status="401"}'
 
 
-@pytest.fixture
-def server(tmp_path: Path, install: Callable[[Path], None]) -> Iterator[tuple[int, int]]:
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], None]
+) -> Iterator[tuple[int, int]]:
     """The port and the process id of a server with two workers."""
-    install(tmp_path / "data")
+    folder = tmp_path_factory.mktemp("metrics")
+    install(folder)
     with (
         reserved_port() as port,
-        serve(tmp_path / "data", port, FLAGADMIN_METRICS_TOKEN=TOKEN, FLAGADMIN_LOG_LEVEL="ERROR") as process,
+        serve(folder, port, FLAGADMIN_METRICS_TOKEN=TOKEN, FLAGADMIN_LOG_LEVEL="ERROR") as process,
     ):
         wait_until_it_answers(port, process)
         yield port, process.pid
@@ -71,3 +80,59 @@ def after_a_kill(port: int) -> Values:
     with suppress(OSError):
         return values_of(read(port))
     return {}
+
+
+@pytest.fixture
+def ask(server: tuple[int, int], tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Asks a Prometheus that scrapes the server as docs/operations.md says, and has the alerts of deploy/."""
+    documented = (ROOT / "docs" / "operations.md").read_text().partition("## Monitoring")[2]
+    config = yaml.safe_load(documented.partition("```yaml\n")[2].partition("```")[0])
+    job = config["scrape_configs"][0]
+    job["authorization"]["credentials_file"] = str(tmp_path / "token")
+    job["static_configs"] = [{"targets": [f"127.0.0.1:{server[0]}"]}]
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = [str(RULES)]
+    (tmp_path / "token").write_text(TOKEN)
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
+    with reserved_port() as port:
+        options = {
+            "config.file": tmp_path / "prometheus.yml",
+            "storage.tsdb.path": tmp_path / "series",
+            "web.listen-address": f"127.0.0.1:{port}",
+            "log.level": "error",
+        }
+        command = [program("prometheus"), *[f"--{name}={value}" for name, value in options.items()]]
+        with subprocess.Popen(command, cwd=tmp_path) as prometheus:
+
+            def call(path: str, **query: str) -> Any:
+                with closing(Client(port)) as client:
+                    status, body = client.call("GET", f"/api/v1/{path}?{urlencode(query)}")
+                assert status == 200, body
+                return json.loads(body)["data"]
+
+            try:
+                wait_until(lambda: _answers(port) or prometheus.poll() is not None)
+                yield call
+            finally:
+                prometheus.terminate()
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), closing(Client(port)) as client:
+        return client.call("GET", "/-/ready")[0] == 200
+    return False
+
+
+def test_prometheus_scrapes_it(ask: Callable[..., Any]) -> None:
+    query = 'sum(flagadmin_requests_total{job="flagadmin", route="metrics", status="200"}) > 1'
+    wait_until(lambda: ask("query", query=query)["result"])
+    assert [target["health"] for target in ask("targets")["activeTargets"]] == ["up"]
+    rules = wait_until(lambda: _evaluated(ask("rules")))
+    assert {rule["health"] for rule in rules} == {"ok"}
+    assert [rule["name"] for rule in rules if rule["state"] == "firing"] == []
+
+
+def _evaluated(found: Any) -> list[Any]:
+    """All rules, once they have been evaluated."""
+    rules = [rule for group in found["groups"] for rule in group["rules"]]
+    return [] if any(rule["health"] == "unknown" for rule in rules) else rules
