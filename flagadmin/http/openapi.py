@@ -117,6 +117,11 @@ class ErrorRecord(serializers.Serializer):
         required=False,
         help_text="The missing permissions (NoAccessError).",
     )
+    expectations = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="What would break, as comparisons list it (BrokenExpectationsError).",
+    )
 
 
 _KINDS: dict[int, tuple[type[errors.AppError], str]] = {

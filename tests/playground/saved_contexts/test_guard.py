@@ -330,6 +330,24 @@ def test_the_console_asks_whether_to_save_anyway(cart, browse):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_previewed_import_asks_too_and_stays_pending(cart, browse):
+    data = {"featureEnvironments": [import_bodies.switch("cart", enabled=False)]}
+    document = json.dumps(import_bodies.body("cart", environment="production", **data))
+    admin = browse("admin")
+    sent = {"text": document, "project": "shop", "environment": "production"}
+    url = admin.post("/import/", sent)["Location"]
+    form = {"do": "confirm", "fingerprint": ImportRun.objects.get().fingerprint}
+    page = admin.post(url, form)
+    assert page.status_code == 409
+    assert dict(page.context["kept"]) == form
+    assert ImportRun.objects.get().state == ImportRun.State.PENDING
+    assert not failing()
+    admin.post(url, {**form, "ignore_expectations": "yes"})
+    assert ImportRun.objects.get().state == ImportRun.State.DONE
+    assert {who for who, *_ in overridden()} == {"admin"}
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_admin_site_asks_too(cart, site):
     url = "/admin/projects/flag/"
     form = {"action": "archive", "_selected_action": [Flag.objects.get(name="child").pk]}
