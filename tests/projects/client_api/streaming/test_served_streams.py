@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from flagadmin.db.bundled.cluster import Cluster
-from flagadmin.db.bundled.roles import APPLICATION
+from flagadmin.db.bundled.roles import APPLICATION, SUPERUSER
 from tests.support.event_stream import Listener, listening
 from tests.support.live_server import Client, descendants, reserved_port, wait_until
 from tests.support.serve import serve, wait_until_it_answers
@@ -58,9 +58,9 @@ class Served:
             _, answer = client.call("GET", "/api/client/features", **{"Unleash-Client-Spec": "5.2.0"})
         return {flag["name"]: flag for flag in json.loads(answer)["features"]}
 
-    def sql(self, statement: str) -> Any:
+    def sql(self, statement: str, user: str = APPLICATION) -> Any:
         host = Cluster(self.data_dir, durable=False).host
-        with psycopg.connect(host=host, user=APPLICATION, dbname="flagadmin", autocommit=True) as connection:
+        with psycopg.connect(host=host, user=user, dbname="flagadmin", autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else None
 
@@ -212,6 +212,20 @@ def test_lost_connections_to_the_database(served: Served) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
         )
         wait_until(lambda: switched(served, "cut"))
+        begin = time.monotonic()
+        assert client.next().kinds == ["feature-updated"]
+        assert time.monotonic() - begin < 15
+
+
+def test_a_killed_database(served: Served) -> None:
+    """The streams stay, and hear of what is changed as soon as it is back."""
+    served.flag("killed")
+    with listening(served.port, served.token()) as client:
+        client.next()
+        served.sql("CHECKPOINT", SUPERUSER)  # a server for tests would lose what it has not written
+        postmaster = (served.data_dir / "postgres" / "postmaster.pid").read_text().split("\n", 1)[0]
+        os.kill(int(postmaster), signal.SIGKILL)
+        wait_until(lambda: switched(served, "killed"))
         begin = time.monotonic()
         assert client.next().kinds == ["feature-updated"]
         assert time.monotonic() - begin < 15
