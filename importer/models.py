@@ -43,7 +43,7 @@ class ImportRun(models.Model):
     preview = models.JSONField(default=dict, blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
-    saved_contexts = models.JSONField(default=dict, blank=True)
+    saved_contexts = models.JSONField(default=dict, db_default={}, blank=True)
     checked_at = models.DateTimeField(null=True, blank=True)
     excluded = models.JSONField(default=list, blank=True)
     body = models.BinaryField(null=True, blank=True)

@@ -27,11 +27,13 @@ OWN = {"/account/log-out-everywhere/", "/projects/<str:project_id>/favourite"}
 
 
 def pages() -> list[Route]:
-    """Those of the console; the admin site and the metrics have their own tests."""
+    """Those of the console; the admin site, OFREP and the metrics have their own tests."""
     return [
         route
         for route in routes("")
-        if not route.pattern.startswith(("api/", "internal-backstage/", "admin/", "static/", "metrics"))
+        if not route.pattern.startswith(
+            ("api/", "internal-backstage/", "admin/", "static/", "metrics", "ofrep/")
+        )
         and str(route) not in OPEN
     ]
 
