@@ -31,6 +31,8 @@ class Subscription:
     expires_at: datetime | None
     scope: Scope
     version: int | None = field(default=None, compare=False)
+    holds: object = field(default=None, compare=False)
+    """Kept for as long as the stream is open."""
 
     def is_valid(self, state: State) -> bool:
         """Whether the token still is what it was. Otherwise the client connects again, and gets what is right."""
@@ -40,8 +42,10 @@ class Subscription:
         return token.expires_at == self.expires_at and Scope.of(state.scope_of(token)) == self.scope
 
 
-def subscription(token: ApiToken, scope: Scope, version: int | None = None) -> Subscription:
-    return Subscription(token.pk, token.kind, token.secret_hash, token.expires_at, scope, version)
+def subscription(
+    token: ApiToken, scope: Scope, version: int | None = None, holds: object = None
+) -> Subscription:
+    return Subscription(token.pk, token.kind, token.secret_hash, token.expires_at, scope, version, holds)
 
 
 class Listener:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from django.conf import settings
 
@@ -18,6 +19,7 @@ from projects.client_api.delta.version_ids import Outdated, latest_id, version_i
 
 ATTEMPTS = 5
 PAUSE = 0.02  # seconds before reading again what another worker has seen later
+STATE_BYTES = 4_000  # beside its content
 TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was restored
 
 
@@ -38,7 +40,7 @@ class ScopeState:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.nbytes = 0
+        self.nbytes = STATE_BYTES
         self._lock = Lock()
         self._history: History | None = None
         self._checked = 0.0
@@ -77,8 +79,8 @@ class ScopeState:
                 history.content.revisions,
             ):  # the first, or a backup was restored
                 history = History(version, content)
-                answers.clear()
-            self.nbytes = content.nbytes
+                answers.clear()  # another state may have had this version
+            self.nbytes = STATE_BYTES + content.nbytes
             return history
         if history is None:
             raise ServiceUnavailable("The replica of the database is behind. Try again.")
@@ -108,26 +110,34 @@ answers: ByteCache[tuple[int, int | None], Events] = ByteCache()
 
 
 class ScopeStates:
-    """The states of the scopes that were asked for last, up to a total size. Thread-safe."""
+    """The states of the scopes asked for last, up to a total size, and those that somebody holds. Thread-safe.
+
+    Whoever has told a client something holds the state: a new one would know nothing of what the client has.
+    """
 
     def __init__(self) -> None:
-        self._states: OrderedDict[Scope, ScopeState] = OrderedDict()
+        self._latest: OrderedDict[Scope, ScopeState] = OrderedDict()
+        self._states: WeakValueDictionary[Scope, ScopeState] = WeakValueDictionary()
         self._lock = Lock()
 
     def get(self, scope: Scope) -> ScopeState:
         with self._lock:
-            state = self._states.setdefault(scope, ScopeState(scope))
-            self._states.move_to_end(scope)
-            while len(self._states) > 1 and self.nbytes > settings.CLIENT_FEATURES_CACHE_BYTES:
-                self._states.popitem(last=False)
+            state = self._states.get(scope)
+            if state is None:
+                state = self._states[scope] = ScopeState(scope)
+            self._latest[scope] = state
+            self._latest.move_to_end(scope)
+            while len(self._latest) > 1 and self.nbytes > settings.CLIENT_FEATURES_CACHE_BYTES:
+                self._latest.popitem(last=False)
             return state
 
     @property
     def nbytes(self) -> int:
-        return sum(state.nbytes for state in self._states.values())
+        return sum(state.nbytes for state in self._latest.values())
 
     def clear(self) -> None:
         with self._lock:
+            self._latest.clear()
             self._states.clear()
             answers.clear()
 

@@ -68,5 +68,5 @@ class StreamingView(ClientView):
         )
         response["Cache-Control"] = "no-store"
         response["X-Accel-Buffering"] = "no"  # nginx passes events on at once
-        response.stream = subscription(token, scope, version)  # type: ignore[attr-defined]
+        response.stream = subscription(token, scope, version, holds=state)  # type: ignore[attr-defined]
         return response

@@ -3,10 +3,12 @@
 import gzip
 import time
 from random import Random
+from typing import Any
 
 import pytest
 
 from projects.client_api.delta import history, version_ids
+from projects.client_api.delta.scope import Scope
 from projects.client_api.delta.states import states
 from projects.models import Flag, FlagTag, Project, SdkVersion, Segment
 from tests.projects.client_api.delta.client import DeltaSdk
@@ -198,6 +200,16 @@ def test_history_is_bounded(shop: Project, monkeypatch: pytest.MonkeyPatch) -> N
         assert sdk.poll()[-1] in [("feature-updated", name), ("hydration", ["a", "b", "c"])]
     assert old.poll() == [("hydration", ["a", "b", "c"])]
     assert sdk.is_current()
+
+
+def test_states_are_bounded_beside_those_that_are_held(shop: Project, settings: Any) -> None:
+    settings.CLIENT_FEATURES_CACHE_BYTES = 10_000
+    held = states.get(Scope("development", ("held",)))
+    for number in range(100):
+        states.get(Scope("development", (str(number),)))
+    assert states.nbytes <= 10_000
+    assert len(states._states) <= 4
+    assert states.get(Scope("development", ("held",))) is held
 
 
 def test_unused_versions_are_forgotten(shop: Project) -> None:
