@@ -25,14 +25,15 @@ BUILT_IN_FIELDS = {
 # Stored JSON may have unexpected types: anything but lists of objects is ignored.
 _LIST = "CASE WHEN jsonb_typeof({0}) = 'array' THEN {0} ELSE '[]' END"
 _FLAG = "projects_flag f ON f.id = {0}.flag_id AND f.archived_at IS NULL"
-# The fields that a strategy names itself, from its columns name, parameters, constraints and variants.
+# The fields that a strategy names itself, from its columns name, parameters, constraints and variants; some twice, as
+# sorting those of each strategy takes as long as everything else.
 _OF_STRATEGY = f"""
     SELECT c ->> 'contextName' FROM jsonb_array_elements({_LIST.format("s.constraints")}) c
      WHERE jsonb_typeof(c) = 'object'
-     UNION SELECT v ->> 'stickiness' FROM jsonb_array_elements({_LIST.format("s.variants")}) v
+     UNION ALL SELECT v ->> 'stickiness' FROM jsonb_array_elements({_LIST.format("s.variants")}) v
      WHERE jsonb_typeof(v) = 'object'
-     UNION SELECT s.parameters ->> 'stickiness' WHERE jsonb_typeof(s.parameters) = 'object'
-     UNION SELECT %(built_in)s::jsonb ->> s.name
+     UNION ALL SELECT s.parameters ->> 'stickiness' WHERE jsonb_typeof(s.parameters) = 'object'
+     UNION ALL SELECT %(built_in)s::jsonb ->> s.name
 """  # noqa: S608 - our own text
 _DEFAULTS = """
     SELECT e.project_id, d ->> 'name' AS name, d -> 'parameters' AS parameters, d -> 'constraints' AS constraints,
