@@ -1,7 +1,9 @@
 """The real SDKs, in each of their modes, and the playground give the same results for the demo's flags on a real server."""
 
+import http.client
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +20,7 @@ from UnleashClient import UnleashClient
 from UnleashClient.constants import SDK_NAME, SDK_VERSION
 from UnleashClient.events import BaseEvent, UnleashEventType
 
-from tests.support.live_server import PATIENCE, PATIENT, Client, running, wait_until
+from tests.support.live_server import PATIENCE, PATIENT, Client, descendants, started, wait_until
 from tests.support.node_packages import installed
 from tests.support.programs import program
 
@@ -104,6 +106,7 @@ class NodeSdk:
 @dataclass
 class Served:
     port: int
+    group: int
     keys: dict[str, str]
     flags: list[str]
 
@@ -166,8 +169,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
         text=True,
         check=True,
     )
-    with running(workers=2, **variables) as port:
-        yield Served(port, **json.loads(filled.stdout.strip().splitlines()[-1]))
+    with started(workers=2, **variables) as (port, group):
+        yield Served(port, group, **json.loads(filled.stdout.strip().splitlines()[-1]))
 
 
 MODES: dict[str, Callable[[Served], AbstractContextManager[Sdk | NodeSdk]]] = {
@@ -204,6 +207,29 @@ def test_it_evaluates_every_flag_as_the_playground_says(served: Served, mode: st
         served.admin("DELETE", f"projects/{project}/features/{flag}")
         wait_until(lambda: who_gets(sdk, flag) == [False, False])
         assert compared(served, sdk) > 0
+
+
+def test_those_who_are_told_connect_again_when_a_worker_is_killed(served: Served) -> None:
+    with served.sdk({"type": "streaming"}) as python, served.node({"type": "streaming"}) as node:
+        served.admin("POST", "projects/default/features", {"name": "killed"})
+        workers = [pid for pid, parent in descendants(b"spawn_main").items() if parent == served.group]
+        # Both are told by one of the two, or each by another.
+        for number, pid in enumerate(workers):
+            on = number % 2 == 0
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda to="on" if on else "off": switched(served, "killed", to))
+            for sdk in (python, node):
+                wait_until(lambda sdk=sdk, on=on: who_gets(sdk, "killed") == [on, on])
+        served.admin("DELETE", "projects/default/features/killed")
+
+
+def switched(served: Served, flag: str, to: str) -> bool:
+    """Whether the server did it; a worker may be killed before it answers."""
+    try:
+        served.switch(flag, "default", to)
+    except (AssertionError, OSError, http.client.HTTPException):
+        return False
+    return True
 
 
 def who_gets(sdk: Sdk | NodeSdk, flag: str) -> list[bool]:
