@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
+from flagadmin.db import commits
 from flagadmin.db.copy_rows import copy_rows
 from flagadmin.http.logs import request_id
 
@@ -46,6 +47,7 @@ def record_all(events: Iterable[Event], *, actor: Actor) -> None:
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."
         )
+    transaction.on_commit(commits.mark)
     identifier = request_id.get()
     AuditEvent.objects.bulk_create(
         [
@@ -77,6 +79,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."
         )
+    transaction.on_commit(commits.mark)
     now, identifier = timezone.now(), request_id.get()
     return copy_rows(
         AuditEvent._meta.db_table,

@@ -88,7 +88,7 @@ class TokenStreams:
         if not self._watcher.use(subscription.token):
             stream.end(retry(TOO_MANY_TOKENS))
         expiry = self._end_at(stream, subscription.expires_at)
-        state = self._watcher.state
+        state = self._watcher.latest
         if state is not None and subscription.token in state.tokens and not subscription.is_valid(state):
             stream.end()
         self.bring_up_to_date(subscription.scope)

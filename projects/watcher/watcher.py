@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 
+from flagadmin.db import commits
 from flagadmin.db.async_connections import Connection, connect
 from flagadmin.db.notifications import CHANNEL
 from groups.tokens import note_uses_of_ids
@@ -29,7 +30,6 @@ PAUSE = 0.4  # seconds between reads without a notification
 # Seconds from one read to the next, at least and at most, and twice as long as the read took in between: a script may
 # change a hundred flags a second, and with 2,000 tokens a read takes 13 ms of CPU time.
 BREATHER = (0.005, 0.1)
-QUIET = 0.1  # seconds without a notification, after which the next one makes everything uncertain
 READ_TIMEOUT = 2.0
 RECONNECT = (0.1, 2.0)  # seconds: the first pause, doubled up to the last
 NOTE_USES = 60.0  # seconds between updates of the tokens' last-used times
@@ -48,16 +48,23 @@ class Watcher:
         self._took = 0.0  # seconds
         self._used: dict[int, float] = {}  # tokens in use, and when last
         self._noted_at = time.monotonic()
-        self._notified_at = float("-inf")
+        self._commits = 0  # counted when that read began
         self._subscribers: list[Subscriber] = []
 
     @property
     def state(self) -> State | None:
         """The state of at most SURE_SECONDS ago, or None if nothing is certain.
 
-        The same object as long as nothing changes.
+        The same object as long as nothing changes. None from a commit on this machine, or a notification of
+        another's, until that has been read.
         """
-        return self._state if time.monotonic() - self._read_at < SURE_SECONDS else None
+        certain = time.monotonic() - self._read_at < SURE_SECONDS and commits.count() == self._commits
+        return self._state if certain else None
+
+    @property
+    def latest(self) -> State | None:
+        """What was read last, certain or not."""
+        return self._state
 
     def use(self, token: int) -> bool:
         """Keeps a token in ``state.tokens`` for the next ten minutes, from the next read on.
@@ -91,7 +98,7 @@ class Watcher:
                     while True:
                         await asyncio.sleep(min(max(2 * self._took, BREATHER[0]), BREATHER[1]))
                         if await _wait_for_notification(primary):
-                            self._doubt()
+                            self._read_at = float("-inf")
                         await self.read(primary, sdk)
                         await self._note_uses()
             except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
@@ -104,10 +111,11 @@ class Watcher:
 
     async def read(self, primary: Connection, sdk: Connection) -> None:
         """Reads the state once, and tells the subscribers if it has changed."""
-        began = time.monotonic()
+        began, counted = time.monotonic(), commits.count()
         async with asyncio.timeout(READ_TIMEOUT):
             state = await read_state(primary, sdk, list(self._used))
         before, self._read_at, self._took = self._state, began, time.monotonic() - began
+        self._commits = counted
         if state == before:
             return
         self._state = state
@@ -116,16 +124,6 @@ class Watcher:
                 subscriber(before, state)
             except Exception:
                 log.exception("A subscriber failed")
-
-    def _doubt(self) -> None:
-        """Makes nothing certain until the next read, so that whoever changes something sees it at once.
-
-        Not while changes come one after the other, because then Django would answer most requests.
-        """
-        now = time.monotonic()
-        if now - self._notified_at > QUIET:
-            self._read_at = float("-inf")
-        self._notified_at = now
 
     async def _note_uses(self) -> None:
         """Once a minute: writes when tokens were last used, and forgets those that no longer are."""

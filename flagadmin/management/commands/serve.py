@@ -22,6 +22,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
+from flagadmin.db import commits
 from flagadmin.db.versions import newer_migrations_of_database
 from flagadmin.metrics import instruments as metrics
 from flagadmin.server import background_tasks
@@ -62,6 +63,7 @@ class Command(BaseCommand):
             check_database()
             migrate()
             collect_static_files()
+            commits.limit_size()
             background_tasks.run_startup_tasks()
         except OperationalError as error:
             raise CommandError(f"The database is not available: {error}") from error

@@ -40,9 +40,10 @@ from tests.support.cast import make_project, make_token
 from tests.support.flags import make_flag
 make_project("shop")
 make_flag("a", environment="production", enabled=True)
-for n in range(9):
+for n in range(10):
     secret = make_token("backend", projects=["shop"], environment="production", name=str(n))
     print(json.dumps([ApiToken.objects.get(name=str(n)).pk, secret]))
+print(json.dumps([0, make_token("admin", name="admin")]))
 """
 LOSE_NOTIFICATIONS = """
 DO $$
@@ -68,6 +69,7 @@ class Polled:
     folder: Path
     url: str
     tokens: list[Token]
+    admin: str
 
     def sql(self, statement: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -104,9 +106,9 @@ def polled(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
         text=True,
         check=True,
     )
-    tokens = [Token(*json.loads(line)) for line in filled.stdout.splitlines()]
+    *tokens, admin = (Token(*json.loads(line)) for line in filled.stdout.splitlines())
     with running(2, **variables, FLAGADMIN_DATABASE_SECONDS="1") as port:
-        polled = Polled(port, folder / "theirs", url, tokens)
+        polled = Polled(port, folder / "theirs", url, tokens, admin.secret)
         polled.sql(LOSE_NOTIFICATIONS)
         yield polled
     release(folder / "theirs")
@@ -188,6 +190,18 @@ def test_a_change_is_visible(polled: Polled, change: str, expected: dict[str, bo
         (after,) = sdks.flags()
         assert dict(after) == expected
     polled.sql("UPDATE projects_flag SET name = 'a' WHERE name = 'renamed'")
+
+
+def test_whoever_changes_a_flag_sees_it_at_once_on_every_worker(polled: Polled) -> None:
+    switch = "/api/admin/projects/shop/features/a/environments/production"
+    with (
+        Sdks(polled, polled.tokens.pop().secret) as sdks,
+        closing(Client(polled.port, polled.admin)) as admin,
+    ):
+        for enabled in (False, True) * 10:
+            status, _ = admin.call("POST", f"{switch}/{'on' if enabled else 'off'}")
+            assert status == 200
+            assert sdks.flags() == {(("a", enabled),)}
 
 
 @pytest.fixture(scope="module")

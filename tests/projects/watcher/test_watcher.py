@@ -1,7 +1,6 @@
 """The watcher of a worker's event loop: what it knows, when it is told, and when it is not certain."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from flagadmin.db import commits
 from flagadmin.db.notifications import CHANNEL
 from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag, Project
@@ -238,14 +238,11 @@ def test_with_a_replica_its_revisions_count(backend: ApiToken, monkeypatch: pyte
     assert state.tokens[backend.pk]
 
 
-def test_a_notification_makes_everything_uncertain_but_not_many_in_a_row(backend: ApiToken) -> None:
+def test_a_commit_makes_everything_uncertain_until_it_is_read(backend: ApiToken) -> None:
     async def work(watcher: Watcher) -> list[bool]:
         await until(lambda: watcher.state)
-        certain = []
-        for _ in range(2):
-            watcher._doubt()
-            certain.append(watcher.state is not None)
-            watcher._read_at = time.monotonic()
-        return certain
+        commits.mark()
+        uncertain = watcher.state is None
+        return [uncertain, bool(await until(lambda: watcher.state))]
 
-    assert watching(work) == [False, True]
+    assert watching(work) == [True, True]
