@@ -114,7 +114,7 @@ def record(folder: Path) -> None:
         finally:
             server.terminate()
             server.wait(60)
-    (folder / "answers.json").write_text(json.dumps(recorded, indent=0, sort_keys=True))
+    (folder / "answers.json").write_text(json.dumps(recorded, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
