@@ -14,6 +14,7 @@ BOUNDED = {
     "flagadmin/console/days.py: _zone": "1,024 names of at most 64 characters",
     "flagadmin/console/navigation.py: all_sections": "takes no argument",
     "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
+    "flagadmin/db/commits.py: _file": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from flagadmin.db.bundled.account import Account, server_account
 from flagadmin.db.bundled.binaries import runnable_root, tool_path
@@ -96,14 +97,14 @@ class Server:
 
 
 @contextmanager
-def replicated(folder: Path) -> Iterator[tuple[Server, Server]]:
+def replicated() -> Iterator[tuple[Server, Server]]:
     """The primary and its standby. A commit waits for both."""
-    account = server_account(folder)
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
-    if account:
-        os.chown(folder, account.uid, account.gid)
-    with reserved_port() as first, reserved_port() as second:
+    # Not below a folder of pytest's: the account that runs the servers for root may not enter those.
+    with TemporaryDirectory(prefix="flagadmin-") as made, reserved_port() as first, reserved_port() as second:
+        folder = Path(made)
+        account = server_account(folder)
+        if account:
+            os.chown(folder, account.uid, account.gid)
         primary, standby = (
             Server(folder / "primary", first, account),
             Server(folder / "standby", second, account),

@@ -82,7 +82,7 @@ def imported(number):
 
 
 def test_a_standby_takes_over_and_nothing_that_was_answered_is_lost(tmp_path):
-    with replicated(tmp_path) as (primary, standby), reserved_port() as port:
+    with replicated() as (primary, standby), reserved_port() as port:
         hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
         variables = environment(
             tmp_path / "data",

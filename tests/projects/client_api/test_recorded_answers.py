@@ -11,6 +11,8 @@ from tests.support.recorded_sdk import FEATURES, make_recorded_flags, recorded_c
 pytestmark = [pytest.mark.django_db, pytest.mark.exhaustive]
 DECIDED_OTHERWISE = {
     "register appName 256": "the reference takes it and loses it with all others; here it is refused at once",
+    "delta": "the recorded version of the reference did not have it",
+    "streaming": "the recorded version of the reference did not have it",
 }
 
 
