@@ -22,6 +22,19 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_count_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Other workers of the test run have databases of their own, but the same data directory."""
+    from flagadmin.db import commits
+
+    with (
+        (tmp_path_factory.mktemp("commits") / "commits").open("ab") as file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(commits, "_file", file.fileno)
+        yield
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Tests that commit are undone quickly, on the bundled server."""
