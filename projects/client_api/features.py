@@ -99,6 +99,10 @@ class ClientFeatures(serializers.Serializer):
 SPEC = OpenApiParameter(
     HEADER, str, OpenApiParameter.HEADER, description="Client specification of the SDK, `5.2.0`."
 )
+FILTERS = [
+    OpenApiParameter("namePrefix", str, description="Only flags whose names start with this prefix."),
+    OpenApiParameter("tag", str, many=True, description="Only flags with one of these tags, `type:value`."),
+]
 
 
 class FeaturesView(ClientView):
@@ -112,10 +116,7 @@ class FeaturesView(ClientView):
                 OpenApiParameter.HEADER,
                 description="The ETag of the previous response.",
             ),
-            OpenApiParameter("namePrefix", str, description="Only flags whose names start with this prefix."),
-            OpenApiParameter(
-                "tag", str, many=True, description="Only flags with one of these tags, `type:value`."
-            ),
+            *FILTERS,
         ],
         responses={
             200: ClientFeatures,

@@ -42,6 +42,12 @@ class Server:
         self.from_memory = bool(method == "GET" and shortcut and shortcut.answer(request))
         return await event_loop.ask(self.application, request)
 
+    async def be_certain(self) -> None:
+        """Waits for the watcher's next read, if the latest one was too long ago on a machine that stalled."""
+        async with asyncio.timeout(60):
+            while self.watcher.state is None:
+                await asyncio.sleep(0.01)
+
     async def ask_django(self, *request: Any, **more: Any) -> Any:
         kept, loop_routes.shortcuts = loop_routes.shortcuts, {}
         try:

@@ -20,7 +20,7 @@ from projects.client_api.delta.history import Matches
 from projects.client_api.delta.scope import read_scope
 from projects.client_api.delta.states import states
 from projects.client_api.features import EXAMPLE as FEATURES
-from projects.client_api.features import ClientFeature, ClientSegment, read_query
+from projects.client_api.features import FILTERS, ClientFeature, ClientSegment, read_query
 from projects.client_api.features_cache import FeaturesQuery
 from projects.client_api.token_scope import sdk_database
 from projects.models import FlagTag
@@ -63,10 +63,7 @@ class DeltaView(ClientView):
                 OpenApiParameter.HEADER,
                 description="The ETag of the previous response: without it, everything comes as a hydration.",
             ),
-            OpenApiParameter("namePrefix", str, description="Only flags whose names start with this prefix."),
-            OpenApiParameter(
-                "tag", str, many=True, description="Only flags with one of these tags, `type:value`."
-            ),
+            *FILTERS,
         ],
         responses={
             200: Delta,
