@@ -101,29 +101,35 @@ def test_workers_that_read_at_once_agree() -> None:
     make_project("shop")
     flags = [make_flag(name, "shop") for name in "abc"]
     seen: list[tuple[int, tuple[bool, ...]]] = []
-    stop = threading.Event()
+    rounds = [threading.Event() for _ in range(8)]
+    # All meet after each round, so that every round is read by each worker however slow the machine.
+    meeting = threading.Barrier(4, timeout=60)
 
     def worker() -> None:
         mine = type(states)()
         state = mine.get(Scope("development", ("shop",)))
-        while not stop.is_set():
-            version = state.bring_up_to_date(None, using="default")
-            content = state._history.content
-            on = tuple(b'"enabled":true' in text for _, text in content.flags)
-            seen.append((version, on))
+        for written in rounds:
+            done = False
+            while not done:
+                done = written.is_set()
+                version = state.bring_up_to_date(None, using="default")
+                content = state._history.content
+                seen.append((version, tuple(b'"enabled":true' in text for _, text in content.flags)))
+            meeting.wait()
 
     threads = [in_thread(worker) for _ in range(3)]
-    for _ in range(15):
+    for written in rounds:
         for flag in flags:
             with connection.cursor() as cursor:
                 cursor.execute(
                     "UPDATE projects_flagenvironment SET enabled = NOT enabled WHERE flag_id = %s", [flag.pk]
                 )
-    stop.set()
+        written.set()
+        meeting.wait()
     for thread in threads:
         thread.join()
     meaning: dict[int, tuple[bool, ...]] = {}
     for version, on in seen:
         assert meaning.setdefault(version, on) == on
-    assert len(meaning) > 3
+    assert len(meaning) >= len(rounds)
     assert Flag.objects.count() == 3
