@@ -10,14 +10,13 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from flagadmin.db.transactions import at_end_of_action
-from flagadmin.errors import AppError, Conflict, Problem, counted
+from flagadmin.errors import MOST_DETAILS, AppError, Conflict, Problem, counted
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Check = Callable[[str], Callable[[], None]]
-"""Looks at a project (its id) before it changes. Returns what is called afterwards, and raises to undo the change."""
-_checks: list[Check] = []
+MOST_NAMED = 3
+"""Refusing projects that a message names."""
 _overriding: ContextVar[Any] = ContextVar("overriding", default=None)
 
 
@@ -35,10 +34,10 @@ class BrokenExpectations(Exception):
     """
 
     def __init__(
-        self, project_id: str, problems: Sequence[Problem], documents: Sequence[Any], count: int
+        self, projects: Sequence[str], problems: Sequence[Problem], documents: Sequence[Any], count: int
     ) -> None:
-        super().__init__(project_id, problems, documents, count)
-        self.project_id, self.problems, self.documents, self.count = project_id, problems, documents, count
+        super().__init__(projects, problems, documents, count)
+        self.projects, self.problems, self.documents, self.count = projects, problems, documents, count
 
     status = BrokenExpectationsConflict.status
 
@@ -47,9 +46,18 @@ class BrokenExpectations(Exception):
         return self.count - len(self.problems)
 
     @property
+    def refusing(self) -> str:
+        """`project a refuses`, `projects a, b, c and 7 more refuse`."""
+        if len(self.projects) == 1:
+            return f"project {self.projects[0]} refuses"
+        more = len(self.projects) - MOST_NAMED
+        named = [*self.projects[:MOST_NAMED], *([f"{more:,} more"] if more > 0 else [])]
+        return f"projects {', '.join(named[:-1])} and {named[-1]} refuse"
+
+    @property
     def message(self) -> str:
         found = counted(self.count, "expectation")
-        return f"This breaks {found}, which project {self.project_id} refuses. Nothing was saved."
+        return f"This breaks {found}, which {self.refusing}. Nothing was saved."
 
     def as_app_error(self) -> AppError:
         return BrokenExpectationsConflict(
@@ -60,14 +68,47 @@ class BrokenExpectations(Exception):
         )
 
 
+Check = Callable[[str], Callable[[], BrokenExpectations | None]]
+"""Looks at a project (its id) before it changes. Returns what is called afterwards, and says why it is refused."""
+_checks: list[Check] = []
+
+
+class _Running:
+    """The checks of all projects that an action changes. Called at its end, they refuse it together."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[Check, str], Callable[[], BrokenExpectations | None]] = {}
+
+    def begin(self, check: Check, project_id: str) -> None:
+        if (check, project_id) not in self._ends:
+            self._ends[check, project_id] = check(project_id)
+
+    def __call__(self) -> None:
+        refused = [broken for end in self._ends.values() if (broken := end()) is not None]
+        if refused:
+            raise united(refused)
+
+
+def united(refused: Sequence[BrokenExpectations]) -> BrokenExpectations:
+    """One refusal of all the projects. Each has its share of the problems that a refusal names."""
+    most = max(1, MOST_DETAILS // len(refused))
+    return BrokenExpectations(
+        list(dict.fromkeys(project for each in refused for project in each.projects)),
+        [problem for each in refused for problem in each.problems[:most]][:MOST_DETAILS],
+        [document for each in refused for document in each.documents[:most]][:MOST_DETAILS],
+        sum(each.count for each in refused),
+    )
+
+
 def register(check: Check) -> None:
     _checks.append(check)
 
 
 def begin(project_id: str) -> None:
     """Begins the checks of a project that is locked and unchanged. They end with the action that is running."""
-    for check in _checks:
-        at_end_of_action((check, project_id), lambda check=check: check(project_id))  # type: ignore[misc]
+    if running := at_end_of_action(_Running):
+        for check in _checks:
+            running.begin(check, project_id)
 
 
 @contextmanager

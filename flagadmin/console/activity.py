@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.audit.sentences import sentence
+from flagadmin.console.change_versions import comparison_url, with_versions
 from flagadmin.console.days import FIRST, LAST, DateRange, zone_of
 from flagadmin.console.filter_chips import free_chips, set_chips
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
@@ -96,7 +97,11 @@ class ActivityPage(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]
         if CHANGE in self.request.GET:
-            kwargs |= {"change_rows": event_rows(listing.rows), "every_url": listing.url(**{CHANGE: None})}
+            kwargs |= {
+                "change_rows": with_versions(event_rows(listing.rows), listing.all_rows),
+                "whom_url": comparison_url(listing.all_rows),
+                "every_url": listing.url(**{CHANGE: None}),
+            }
             page = ChangePage((), None)
         else:
             page = change_page(listing.all_rows, caller=self.caller, before=self.cursor(), size=PER_PAGE)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 
@@ -29,17 +29,20 @@ def sqlstate(exc: BaseException) -> str | None:
 
 _ends: ContextVar[dict[Hashable, Callable[[], None]] | None] = ContextVar("ends", default=None)
 """What is still to be called at the end of the action that this thread runs."""
+End = TypeVar("End", bound=Callable[[], None])
 
 
-def at_end_of_action(key: Hashable, begin: Callable[[], Callable[[], None]]) -> None:
-    """Calls ``begin()`` now, and what it returns at the end of the outermost action, before its commit.
+def at_end_of_action(make: Callable[[], End]) -> End | None:
+    """What ``make()`` returned in this action, and is called at the end of the outermost one, before its commit.
 
-    Once in an action for each ``key``. An exception at the end undoes the action. Outside of an action, nothing
-    happens.
+    It is made once in an action. An exception at the end undoes the action. None outside of an action.
     """
     ends = _ends.get()
-    if ends is not None and key not in ends:
-        ends[key] = begin()
+    if ends is None:
+        return None
+    if make not in ends:
+        ends[make] = make()
+    return cast("End", ends[make])
 
 
 def transactional(action: Callable[P, R]) -> Callable[P, R]:

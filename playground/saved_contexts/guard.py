@@ -26,7 +26,7 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
 
 
-def guard(project_id: str) -> Callable[[], None]:
+def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
     """Reads what the flags are that saved contexts expect something of. Returns the check of what they are then.
 
     Three queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
@@ -37,16 +37,16 @@ def guard(project_id: str) -> Callable[[], None]:
         return lambda: None
     revision, before, now = revisions([project_id]), _read(expectations), timezone.now()
 
-    def check() -> None:
+    def check() -> BrokenExpectations | None:
         if revisions([project_id]) == revision:
-            return
+            return None
         after = _read(expectations)
         changed_flags = {name: _differing(before[name], after[name]) for name in before}
         differing = [one for one in expectations if one.flag in changed_flags[one.environment]]
         snapshots = (_compiled(differing, state) for state in (before, after))
         changed = changed_expectations(differing, *snapshots, now=now)
-        if broken := list(_still_expected(one for one in changed if one.is_broken)):
-            _refuse(project_id, broken)
+        broken = list(_still_expected(one for one in changed if one.is_broken))
+        return _refused(project_id, broken) if broken else None
 
     return check
 
@@ -115,16 +115,19 @@ def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExp
             yield one
 
 
-def _refuse(project_id: str, broken: Sequence[ChangedExpectation]) -> None:
-    """Raises BrokenExpectations; or records it, if the caller may and wants to make the change."""
+def _refused(project_id: str, broken: Sequence[ChangedExpectation]) -> BrokenExpectations | None:
+    """The refusal; or None, recorded, if the caller wants to make the change. Raises NoAccess if they may not."""
     caller: Caller | None = override_by()
     if caller is None:
         first = broken[:MOST_DETAILS]
         problems = [Problem(one.after.expectation.saved.name, one.sentence) for one in first]
-        raise BrokenExpectations(project_id, problems, [change_document(*one) for one in first], len(broken))
+        return BrokenExpectations(
+            [project_id], problems, [change_document(*one) for one in first], len(broken)
+        )
     for environment in {one.after.expectation.environment for one in broken}:
         caller.check(OVERRIDE, project=project_id, environment=environment)
     record_all((_event(project_id, one) for one in broken), actor=caller)
+    return None
 
 
 def _event(project_id: str, broken: ChangedExpectation) -> Event:

@@ -26,6 +26,7 @@ from projects.flags.revert_plan import (
     moment_text,
     plan_revert,
 )
+from projects.flags.revert_segments import changed_segments
 from projects.history.changes import event_rows
 from projects.history.field_changes import FieldChange, part_changes
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT, FlagPart
@@ -150,6 +151,7 @@ class RevertPage(Drafting, ConsolePage):
             sentence=list(without_flag(row.sentence, self.flag.name)),
             parts=parts,
             possible=any(not part.reasons for part in parts),
+            changed_segments=changed_segments(self.plan, self.target),
             expected=fingerprint(self.plan.before),
             back=self.back(),
             **kwargs,

@@ -42,12 +42,16 @@ SELECT head.id, events.number, events.ids FROM audit_auditevent head CROSS JOIN 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One event of a change, with its sentence and changed fields. ``name`` is the flag or subject."""
+    """One event of a change, with its sentence and changed fields. ``name`` is the flag or subject.
+
+    ``whom_url``: of what says whom the change changed with this flag, "" where nothing does.
+    """
 
     event: AuditEvent
     name: str
     sentence: Sequence[Part]
     fields: Sequence[FieldChange]
+    whom_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

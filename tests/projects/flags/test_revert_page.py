@@ -9,7 +9,7 @@ from groups.access import Caller
 from projects.flags import archive, dependencies, environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.models import Flag, FlagEnvironment, Project
-from projects.segments.actions import create_segment, delete_segment
+from projects.segments.actions import create_segment, delete_segment, update_segment
 from projects.strategies import actions as strategies
 from tests.support.page_text import page_text
 
@@ -151,3 +151,23 @@ def test_an_archived_flag_is_revived_first(browse, created):
     archive.archive_flags("shop", ["cart"], caller=SYSTEM)
     assert "Revert to this version" not in browse("member").get(FLAG).text
     assert browse("member").get(f"{FLAG}revert?event={created}").status_code == 404
+
+
+def test_segments_that_were_something_else_are_named(browse, created):
+    """The flag may still not be what it was: its segments are not reverted."""
+    eu, us = (create_segment({"name": name, "constraints": []}, caller=SYSTEM) for name in ("eu", "us"))
+    strategy = {"name": "default", "segments": [eu.pk, us.pk]}
+    strategies.add_strategy("shop", "cart", "production", strategy, caller=SYSTEM)
+    event = AuditEvent.objects.latest("id").pk
+    conditions = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
+    update_segment(eu.pk, {"constraints": conditions}, caller=SYSTEM)
+    update_segment(us.pk, {"constraints": conditions}, caller=SYSTEM)
+    update_segment(us.pk, {"constraints": []}, caller=SYSTEM)
+
+    text = page_text(browse("member").get(f"{FLAG}revert?event={event}"))
+    assert "Segment eu had other conditions then. A revert leaves segments as they are." in text
+    assert "Nothing to revert" in text
+
+    strategies.add_strategy("shop", "cart", "production", {"name": "default"}, caller=SYSTEM)
+    later = AuditEvent.objects.latest("id").pk
+    assert "had other conditions" not in page_text(browse("member").get(f"{FLAG}revert?event={later}"))

@@ -1,0 +1,81 @@
+"""Whom a change changed: links of the page of one change, and what that page loads once it is seen."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import urlencode
+
+from django.db.models import Max, Min, QuerySet
+from django.urls import reverse
+
+from flagadmin.audit.models import AuditEvent
+from projects.console import flag_url
+from projects.drafts import environments_in_order
+from projects.history.back import TYPES
+from projects.history.changes import Row
+from projects.models import Flag, ProjectEnvironment
+
+
+def with_versions(rows: Iterable[Row], change: QuerySet[AuditEvent]) -> list[Row]:
+    """Rows of one change. The last one of each flag gets the URL of what says whom its version changed. Two queries.
+
+    Flags that have been archived, deleted or moved since have none.
+    """
+    rows = list(rows)
+    events = [row.event for row in rows]
+    last = _last_events(change, {event.feature for event in events if event.feature and event.type in TYPES})
+    return [
+        replace(row, whom_url=f"{flag_url(event.project, event.feature, 'flag-versions')}?event={event.pk}")
+        if (event := row.event).pk in last and event.project and event.feature
+        else row
+        for row in rows
+    ]
+
+
+def _last_events(change: QuerySet[AuditEvent], names: set[str]) -> set[int]:
+    """The last event of each of these flags that are still where they were."""
+    if not names:
+        return set()
+    of_flags = change.filter(type__in=TYPES, feature__in=names).order_by()
+    last = {
+        (project, feature): pk
+        for project, feature, pk in of_flags.values_list("project", "feature").annotate(Max("pk"))
+    }
+    there = Flag.objects.filter(name__in=names, archived_at=None).values_list("project_id", "name")
+    return {last[place] for place in there if place in last}
+
+
+def comparison_url(change: QuerySet[AuditEvent]) -> str:
+    """Of the page that compares the flags before a change with the flags after it. "" unless all are in one project.
+
+    Five queries at most.
+    """
+    of_flags = change.filter(type__in=TYPES).exclude(feature=None).order_by()
+    projects, flags = (
+        list(of_flags.values_list(name, flat=True).distinct()[:2]) for name in ("project", "feature")
+    )
+    if len(projects) != 1 or projects[0] is None:
+        return ""
+    times = of_flags.aggregate(first=Min("created_at"), last=Max("created_at"))
+    # Whole seconds, and no event of the change after them.
+    before, after = (
+        f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (times["first"], times["last"] + timedelta(seconds=1))
+    )
+    environment = _environment(of_flags, projects[0])
+    asked = {
+        "from": environment,
+        "from-at": before,
+        "to": environment,
+        "to-at": after,
+        "project": projects[0],
+    }
+    if len(flags) == 1:
+        asked["flag"] = flags[0]
+    return f"{reverse('who-changes')}?{urlencode(asked)}" if environment else ""
+
+
+def _environment(events: QuerySet[AuditEvent], project: str) -> str:
+    """Of the environments that the change names, or else of the project's, the first; production before others."""
+    named = set(events.exclude(environment=None).values_list("environment", flat=True).distinct())
+    used = set(ProjectEnvironment.objects.filter(project=project).values_list("environment_id", flat=True))
+    return next((name for name in environments_in_order() if name in (named & used or used)), "")

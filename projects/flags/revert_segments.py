@@ -1,0 +1,29 @@
+"""Segments that a flag would use after a revert: they stay as they are, also where they were something else then."""
+
+from typing import Any
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.models import AuditEvent
+from projects.flags.revert_plan import RevertPlan, Target, restored
+from projects.models import Segment
+
+
+def changed_segments(plan: RevertPlan, target: Target) -> list[str]:
+    """The names of those whose conditions are not those of then. Two queries, none without segments."""
+    version = restored(plan.before, [planned.part for planned in plan.parts])
+    used = {
+        segment
+        for place in version["environments"]
+        for strategy in place["strategies"]
+        for segment in strategy["segments"]
+    }
+    if not used:
+        return []
+    kind = EventType.SEGMENT_UPDATED.value
+    changes = AuditEvent.objects.filter(type=kind, before__id__in=sorted(used)).order_by("id")
+    since = changes.filter(pk__gt=target.event) if target.event else changes.filter(created_at__gt=target.at)
+    then: dict[int, Any] = {}
+    for key, constraints in since.values_list("before__id", "before__constraints"):
+        then.setdefault(key, constraints)
+    now = Segment.objects.filter(pk__in=then).order_by("name")
+    return [segment.name for segment in now if segment.constraints != then[segment.pk]]

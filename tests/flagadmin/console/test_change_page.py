@@ -1,0 +1,94 @@
+"""/activity/?change=ID: all events of one change, and whom it changed."""
+
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.console.change_versions import comparison_url
+from groups.access import Caller
+from projects.flags import archive, environments, move
+from projects.models import Project
+from tests.support.cast import make_project
+from tests.support.page_text import page_text
+from tests.support.playground import live_flag
+
+SYSTEM = Caller.system()
+ON = "/api/admin/projects/shop/bulk_features/environments/production/on"
+
+
+def last_event() -> AuditEvent:
+    return AuditEvent.objects.latest("pk")
+
+
+def page_of(browser: Any, event: AuditEvent) -> str:
+    return unescape(browser.get(f"/activity/?change={event.pk}").text)
+
+
+def loaded(text: str) -> list[str]:
+    return re.findall(r'hx-get="([^"]*/versions[^"]*)"', text)
+
+
+@pytest.fixture
+def turned_on(shop: Project, api: Any) -> AuditEvent:
+    """Two flags turned on at once."""
+    for name in ("cart", "search"):
+        live_flag(name, enabled=False)
+    assert api["member"].post(ON, {"features": ["cart", "search"]}).status_code == 200
+    return last_event()
+
+
+def test_each_flag_says_whom_the_change_changed(browse: Any, turned_on: AuditEvent) -> None:
+    browser = browse("reader")
+    text = page_of(browser, turned_on)
+    urls = loaded(text)
+    assert sorted(url.split("/")[4] for url in urls) == ["cart", "search"]
+    for url in urls:
+        part = browser.get(url)
+        assert f'id="who-{url.partition("event=")[2]}"' in part.text
+        assert f'id="who-{url.partition("event=")[2]}"' in text
+        assert "production: 1,000 of 1,000 sampled users off → on" in page_text(part)
+
+
+def test_the_whole_change_is_compared(browse: Any, turned_on: AuditEvent) -> None:
+    browser = browse("reader")
+    [url] = re.findall(r'href="(/playground/who-changes/[^"]*)"', page_of(browser, turned_on))
+    asked = parse_qs(urlsplit(url).query)
+    assert (asked["project"], asked["from"], asked["to"]) == (["shop"], ["production"], ["production"])
+    assert asked["from-at"] < asked["to-at"]
+    assert "flag" not in asked
+
+    environments.disable_flag("shop", "cart", "production", caller=SYSTEM)
+    alone = comparison_url(AuditEvent.objects.filter(pk=last_event().pk))
+    assert "flag=cart" in alone
+
+
+def test_flags_that_are_gone_say_nothing(browse: Any, turned_on: AuditEvent) -> None:
+    make_project("docs")
+    archive.archive_flags("shop", ["cart"], caller=SYSTEM)
+    archived = last_event()
+    move.move_flag("shop", "search", "docs", caller=SYSTEM)
+    browser = browse("viewer")
+    assert loaded(page_of(browser, turned_on)) == []
+    assert loaded(page_of(browser, archived)) == []
+
+
+def test_a_change_of_something_else_has_no_comparison(browse: Any, shop: Project, api: Any) -> None:
+    assert api["editor"].post("/api/admin/segments", {"name": "eu", "constraints": []}).status_code == 201
+    text = page_of(browse("viewer"), last_event())
+    assert "Whom it changed" not in text
+    assert loaded(text) == []
+
+
+def test_changes_are_linked_from_the_activity(browse: Any, turned_on: AuditEvent) -> None:
+    text = browse("reader").get("/activity/").text
+    assert f'<a class="when" href="/activity/?change={turned_on.pk}">' in text
+
+
+def test_nobody_sees_the_changes_of_projects_that_they_may_not_read(
+    browse: Any, turned_on: AuditEvent
+) -> None:
+    assert "cart" not in page_of(browse("outsider"), turned_on)
