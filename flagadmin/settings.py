@@ -185,6 +185,11 @@ INSTALLED_APPS = [
     "django_filters",
     "django_htmx",
     "pgtrigger",
+    # Without "allauth" itself, which has the templates: no page in its own look can be rendered.
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.mfa",
+    "allauth.usersessions",
     "flagadmin",
     "flagadmin.audit",
     "groups",
@@ -207,6 +212,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -246,6 +252,11 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "start"
 CSRF_FAILURE_VIEW = "groups.login.pages.csrf_failure"
+# allauth does what comes after the password: second factors and sessions. Accounts are ours.
+ACCOUNT_ADAPTER = "groups.login.adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
 # Language, time, static files ---------------------------------------------------------------------------

@@ -1,5 +1,9 @@
 """Registers the admin site's pages for users, groups, roles and logins."""
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.models import Group as DjangoGroup
 
@@ -10,5 +14,6 @@ from groups.roles import admin as roles
 
 __all__ = ["groups", "login", "people", "roles"]
 
-# Django's own groups are not used.
-admin.site.unregister(DjangoGroup)
+# Not used, or not to be changed without their audit events.
+UNUSED = (DjangoGroup, EmailAddress, SocialApp, SocialToken)
+admin.site.unregister([*UNUSED, Authenticator, SocialAccount, UserSession])

@@ -31,6 +31,7 @@ def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
 # fmt: off
 urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="login"),
+    path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.admin_login, name="admin-login"),

@@ -1,14 +1,12 @@
 """Pages for logging in with a password, a one-time link or the initial set-up link, and for logging out."""
 
 from django import forms
-from django.conf import settings
-from django.contrib.auth import login, logout
+from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.shortcuts import render, resolve_url
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.decorators import method_decorator
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
@@ -19,17 +17,16 @@ from flagadmin.console.lists import add_problems
 from flagadmin.errors import AppError, AuthenticationRequired, NoAccess, TooManyRequests
 from flagadmin.http.error_responses import error_response, is_api
 from groups.authentication import client_address
-from groups.login.actions import check_login, note_login
+from groups.login.actions import check_login
+from groups.login.flow import enter, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
-from groups.models import User
 
 SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
 STALE_FORM = (
     "Your session changed after this form was opened, or another site sent it. Nothing was saved. "
     "Go back, reload the page and submit the form again."
 )
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 guarded = method_decorator(
     [sensitive_post_parameters("password"), csrf_protect, never_cache], name="dispatch"
 )
@@ -205,20 +202,6 @@ def admin_login(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         raise NoAccess("Only users with the Admin role can open Data fixes.")
     return HttpResponseRedirect(f"{reverse('login')}?{request.META.get('QUERY_STRING', '')}")
-
-
-def enter(request: HttpRequest, user: User, next_url: str | None, *, how: str) -> HttpResponse:
-    """Starts a session with a new session key and redirects to ``next_url``."""
-    login(request, user, backend=BACKEND)
-    note_login(user, how=how)
-    return HttpResponseRedirect(safe_next(next_url))
-
-
-def safe_next(next_url: str | None) -> str:
-    """``next_url`` if it is a path of this installation, otherwise the start page."""
-    path = (next_url or "").strip()
-    is_ours = path.startswith("/") and url_has_allowed_host_and_scheme(path, allowed_hosts=None)
-    return path if is_ours else resolve_url(settings.LOGIN_REDIRECT_URL)
 
 
 def opened_by_hand(request: HttpRequest) -> bool:

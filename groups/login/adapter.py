@@ -1,0 +1,63 @@
+"""What allauth asks of us while somebody logs in: allauth has the stages, we have accounts, pages and events."""
+
+import ipaddress
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.signals import user_logged_in
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from flagadmin.errors import AuthenticationRequired
+from groups.authentication import client_address
+from groups.login.actions import WRONG, note_login
+from groups.login.flow import is_own_path, safe_next
+from groups.models import User
+
+UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Named in ``settings.ACCOUNT_ADAPTER``."""
+
+    def get_login_stages(self) -> list[str]:
+        return ["allauth.mfa.stages.AuthenticateStage"]
+
+    def post_login(
+        self,
+        request: HttpRequest,
+        user: AbstractBaseUser,
+        *,
+        signal_kwargs: dict[str, Any] | None,
+        redirect_url: str | None,
+        **kwargs: Any,
+    ) -> HttpResponse:
+        """Called when the session is there: records the login and redirects."""
+        assert isinstance(user, User)
+        response = HttpResponseRedirect(safe_next(redirect_url))
+        given = signal_kwargs or {}
+        user_logged_in.send(sender=User, request=request, response=response, user=user, **given)
+        note_login(user, how=given.get("how", "password"))
+        return response
+
+    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+        raise AuthenticationRequired(WRONG)
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def is_safe_url(self, url: str) -> bool:
+        return is_own_path(url)
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """For the list of sessions, which stores valid addresses only."""
+        try:
+            return str(ipaddress.ip_address(client_address(request).partition("%")[0]))
+        except ValueError:
+            return UNKNOWN_ADDRESS
+
+    def add_message(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: our pages say what was done, in their own words."""
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Nothing: flagadmin sends no mail."""
