@@ -44,8 +44,9 @@ The contexts are `synthetic` users with ids of their own and values that the rul
 and with `generated` also contexts that meet and miss each of these rules. The same request gives the same contexts.
 Flags times contexts are at most 1,000,000.
 
-The answer is that of `POST /api/admin/playground/compare`, `expectations` included; `flags` has those that change. A
-body that the import would refuse for its contents is refused with 400. Everybody may compare who can read the project.
+The answer is that of `POST /api/admin/playground/compare`, `expectations` included, among which `broken` also has those
+that the body brings with it and would not meet; `flags` has those that change. A body that the import would refuse for
+its contents is refused with 400. Everybody may compare who can read the project.
 """
 EXPORT_DESCRIPTION = """\
 Exports flags as they are in one environment, selected by `tag` (the value of a tag of any type), else by `features`

@@ -1,26 +1,22 @@
 """Who gets something else after an import: the flags as stored beside the flags as they would be."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from django.utils import timezone
 
 from flagadmin.errors import NotFound
 from groups.access import Caller
-from importer.plan.definitions import planned_changes
+from importer.expectations import changed_if_imported
 from importer.plan.import_plan import Plan
+from importer.states import Planned, planned_states
 from playground.comparison.answer import EXAMPLES, MOST_GENERATED, check_size, written
 from playground.comparison.compare import Comparison
 from playground.comparison.contexts import generated
 from playground.comparison.table import ContextTable
-from playground.comparison.who_changes import WhoChanges, compared, differing, sampled, users_for
-from playground.engine.compilation import recompile
+from playground.comparison.who_changes import WhoChanges, compared, sampled, users_for
 from playground.engine.context import Context
-from playground.engine.snapshot import Snapshot
-from playground.saved_contexts.effects import expectations_changed_by
 from playground.saved_contexts.report import changes_document
-from playground.snapshot_cache import snapshot
-from projects.definitions import Definitions, definitions
 
 MOST_FLAGS = 1_000
 """Changed flags that are compared, the first by name."""
@@ -28,31 +24,6 @@ MOST_RULES = 200
 """Changed flags whose rules make the users: reading those of one takes a millisecond."""
 MOST_MADE = 3_000
 """Contexts made from the rules of flags that change for none of the users."""
-
-
-class Planned(NamedTuple):
-    """Both states, and the flags that are not the same in them, by name."""
-
-    before: Snapshot
-    after: Snapshot
-    names: list[str]
-    plan: Plan
-    changed: set[str]
-    planned: Definitions
-
-    def documents(self, names: Iterable[str]) -> Sequence[Definitions]:
-        """Some flags with their parents, in both states."""
-        read = _with_parents(names, (self.before, self.after))
-        return list(_states(self.plan, self.planned, self.changed, read))
-
-
-def planned_states(plan: Plan) -> Planned:
-    """The flags that the import changes, and their children, now and afterwards."""
-    before = snapshot([plan.project], plan.environment).snapshot
-    changed, planned = planned_changes(plan)
-    after = _compiled(before, changed, planned, plan.project)
-    names = differing(before, after)
-    return Planned(before, after, names, plan, changed, planned)
 
 
 def who_changes(plan: Plan, *, flag: str = "", states: Planned | None = None) -> WhoChanges:
@@ -87,32 +58,5 @@ def comparison_document(
     )
     table = ContextTable([*contexts.users, *contexts.made])
     answer = written(Comparison(states.before, states.after, table), states.names, limit=limit)
-    changed = expectations_changed_by(caller, states.before, states.after, states.names)
+    changed = changed_if_imported(states, caller=caller)
     return answer | {"expectations": changes_document(changed)}
-
-
-def _compiled(before: Snapshot, changed: set[str], planned: Definitions, project: str) -> Snapshot:
-    """The flags after the import. What it leaves as it is, both states share."""
-    known = {segment.id for segment in before.segments}
-    return recompile(
-        planned.flags,
-        {key: segment for key, segment in planned.segments.items() if str(key) not in known},
-        environment=before.environment,
-        earlier=before.without(changed),
-        unchanged={project},
-    ).snapshot
-
-
-def _with_parents(names: Iterable[str], snapshots: Iterable[Snapshot]) -> set[str]:
-    names = set(names)
-    flags = [s.flags[s.positions[name]] for s in snapshots for name in names if name in s.positions]
-    return names | {parent.name for flag in flags for parent in flag.parents}
-
-
-def _states(plan: Plan, planned: Definitions, changed: set[str], names: set[str]) -> Iterable[Definitions]:
-    """The documents of these flags now and after the import."""
-    stored = definitions([plan.project], plan.environment, flags=names)
-    yield stored
-    flags = [flag for flag in stored.flags if flag["name"] not in changed]
-    flags += [flag for flag in planned.flags if flag["name"] in names]
-    yield Definitions(flags, stored.segments | planned.segments)

@@ -15,17 +15,21 @@ from flagadmin.errors import Conflict
 from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from importer.apply.execute import changed_since
+from importer.expectations import brought_and_not_met, kept_contexts
 from importer.isolation import bulk_work, run_isolated
 from importer.models import ImportRun
 from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
-from importer.who_changes import planned_states, who_changes
+from importer.states import planned_states
+from importer.who_changes import who_changes
 from playground.pages.changes import Changes, context_pairs
 from playground.pages.effects_view import EffectsView
 from playground.saved_contexts.effects import broken_by
 
 IN_PREVIEW = 5
 """Flags that the preview lists."""
+MOST_NOT_MET = 20
+"""Expectations of the file that the page names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,16 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
     if given.get("format") == "csv":
         return IfImported(header=changes.csv_header(), rows=list(changes.csv_rows()))
     assert run.checked_at is not None
+    both, not_met = (states.before, states.after), brought_and_not_met(states, caller=caller)
     name = "importer/who_changes_summary.html" if part else "includes/changes.html"
     context = {
         "changes": changes,
         "listing": changes.listing,
         "link": link,
         "url": reverse("import-who-changes", args=[run.id]),
-        "saved": EffectsView(broken_by(caller, states.before, states.after, flags=states.names)),
+        "saved": EffectsView(broken_by(caller, *both, flags=states.names, instead=kept_contexts(plan))),
+        "not_met": not_met[:MOST_NOT_MET],
+        "more_not_met": len(not_met[MOST_NOT_MET:]),
     }
     return IfImported(
         render_to_string(name, context),

@@ -1,6 +1,6 @@
 """Requests to check expectations: which, and against what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
@@ -9,6 +9,7 @@ from flagadmin.errors import check_problems
 from groups.access import Caller
 from playground.comparison.request import read_state
 from playground.comparison.states import snapshots
+from playground.models import SavedContext
 from playground.queries import project_problems
 from playground.saved_contexts.expectations import (
     Checked,
@@ -23,10 +24,17 @@ from projects.access import environment_problems
 from projects.revision import revisions, revisions_and_environments
 
 
-def chosen_expectations(caller: Caller, given: Mapping[str, Any]) -> list[Expectation]:
+def chosen_expectations(
+    caller: Caller,
+    given: Mapping[str, Any],
+    *,
+    among: Sequence[SavedContext] | None = None,
+    planned: Mapping[str, str] | None = None,
+) -> list[Expectation]:
     """Those of the `projects`, `environments` (that of `asIf`, if given) and `contexts` given.
 
-    Raises ValidationError for unknown ones.
+    Optionally `among` what these saved contexts expect, also of `planned` flags, which do not exist yet: their projects
+    by name. Raises ValidationError for unknown ones.
     """
     projects, environments = given.get("projects"), given.get("environments")
     current, known = revisions_and_environments(caller.readable_projects if projects is None else projects)
@@ -35,8 +43,10 @@ def chosen_expectations(caller: Caller, given: Mapping[str, Any]) -> list[Expect
         environments = [state["environment"]]
         places = {"asIf.environment": state["environment"]}
     check_problems([*project_problems(caller, projects, current), *environment_problems(places, known)])
-    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else None
-    return expectations_of(caller, projects=projects, environments=environments, contexts=contexts)
+    contexts = named_contexts(caller, given["contexts"], "contexts") if "contexts" in given else among
+    return expectations_of(
+        caller, projects=projects, environments=environments, contexts=contexts, planned=planned
+    )
 
 
 def checked_for(caller: Caller, given: Mapping[str, Any]) -> list[Checked]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,6 +22,9 @@ from playground.saved_contexts.queries import visible_contexts
 from projects.drafts import FlagEdit, NewFlagEdit
 from projects.revision import revisions
 
+Instead = Mapping[str, SavedContext]
+"""Saved contexts as they would be, by name: they count in place of the stored ones."""
+NOTHING: Instead = {}
 MOST_CONTEXTS = 1_000
 MOST_NAMED = 10
 MOST_DRAFTS = 20
@@ -79,7 +82,12 @@ def _united(some: Iterable[Checked], others: Iterable[Checked]) -> tuple[Checked
 
 
 def broken_by(
-    caller: Caller, before: Snapshot, after: Snapshot, *, flags: Collection[str] | None = None
+    caller: Caller,
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    flags: Collection[str] | None = None,
+    instead: Instead = NOTHING,
 ) -> SavedEffects:
     """What saved contexts that the caller may read get in another state of an environment.
 
@@ -87,7 +95,7 @@ def broken_by(
     most, one if there are no saved contexts.
     """
     projects = {project for state in (before, after) for project in state.sizes}
-    return _effects(caller, list(_contexts(caller, projects)), before, after, flags)
+    return _effects(caller, list(_contexts(caller, projects, instead)), before, after, flags)
 
 
 def effects_of(caller: Caller, edits: Iterable[FlagEdit | NewFlagEdit]) -> SavedEffects:
@@ -159,10 +167,13 @@ def _effects(
     )
 
 
-def _contexts(caller: Caller, projects: Collection[str]) -> Iterator[SavedContext]:
+def _contexts(
+    caller: Caller, projects: Collection[str], instead: Instead = NOTHING
+) -> Iterator[SavedContext]:
     """Those of the projects and of none, the ones with expectations first."""
     found = visible_contexts(caller).filter(Q(project=None) | Q(project_id__in=projects))
-    yield from found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]
+    for saved in found.alias(expects=~Q(expectations=[])).order_by("-expects", "name")[:MOST_CONTEXTS]:
+        yield instead.get(saved.name, saved)
 
 
 def expected_flags(caller: Caller) -> set[str]:
@@ -178,6 +189,7 @@ def expectations_changed_by(
     flags: Collection[str],
     *,
     projects: Collection[str] = (),
+    instead: Instead = NOTHING,
 ) -> list[ChangedExpectation]:
     """What saved contexts that the caller may read expect of these flags in the states' environment.
 
@@ -187,7 +199,7 @@ def expectations_changed_by(
     if before.environment != after.environment:
         return []
     projects = {*projects, *before.sizes, *after.sizes}
-    return _changed(caller, list(_contexts(caller, projects)), before, after, set(flags))
+    return _changed(caller, list(_contexts(caller, projects, instead)), before, after, set(flags))
 
 
 def _changed(

@@ -93,10 +93,12 @@ def expectations_of(
     environments: Collection[str] | None = None,
     contexts: Sequence[SavedContext] | None = None,
     flags: Collection[str] | None = None,
+    planned: Mapping[str, str] | None = None,
 ) -> list[Expectation]:
     """What saved contexts expect of flags that the caller may read, by context. Two or three queries.
 
     Optionally only of these flags or flags of these projects, in these environments, or what these contexts expect.
+    ``planned`` are projects of flags that do not exist yet.
     """
     saved = list(visible_contexts(caller).exclude(expectations=[])) if contexts is None else contexts
     visible = {
@@ -110,6 +112,7 @@ def expectations_of(
     }
     named = {one["flag"] for listed in visible.values() for one in listed}
     owners = dict(Flag.objects.filter(name__in=named).values_list("name", "project_id")) if named else {}
+    owners = {**(planned or {}), **owners}
     found = [
         Expectation(saved=each, project=owners.get(one["flag"], each.project_id or ""), **one)
         for each in saved

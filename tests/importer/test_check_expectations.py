@@ -1,6 +1,7 @@
 """`manage.py check_expectations`: as stored, and as if a file had been imported."""
 
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -136,6 +137,65 @@ def test_a_flag_that_the_import_creates(shop, file):
     persona("Ada", "42", enabled=True)
     assert status() == 1
     assert status("--as-if-imported", str(file)) == 0
+
+
+@pytest.fixture
+def bringing(file):
+    """Adds saved contexts to the file."""
+
+    def bring(*saved):
+        sent = json.loads(file.read_text())
+        sent["data"]["savedContexts"] = list(saved)
+        file.write_text(json.dumps(sent))
+        return str(file)
+
+    return bring
+
+
+def brought(name, user, **members):
+    return {"name": name, "context": {"userId": user}, "expectations": [{"flag": "lounge"} | members]}
+
+
+def test_what_the_file_expects_is_checked_too(flag, bringing, capsys):
+    """A new saved context, and a stored one that changes its mind."""
+    persona("Ada", "42", enabled=False)
+    persona("Other", "42", enabled=True)
+    met = bringing(brought("Ada", "42", enabled=True), brought("New", "7", enabled=False))
+    assert status("--as-if-imported", met) == 0
+    assert capsys.readouterr().out.count("\nok ") + 1 == 3
+    not_met = bringing(brought("New", "7", enabled=True))
+    assert status("--as-if-imported", not_met) == 1
+    failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")]
+    assert [line.split()[3] for line in failed] == ["Ada", "New"]
+    assert SavedContext.objects.count() == 2  # nothing was written
+
+
+def test_what_the_file_expects_of_new_flags_is_of_its_project(shop, bringing):
+    file = bringing(brought("New", "42", enabled=True), brought("Bea", "7", enabled=True))
+    assert status("--as-if-imported", file, "--project", "shop") == 1
+    assert status("--as-if-imported", file, "--project", "default") == 0
+    assert status("--as-if-imported", file, "--environment", "development") == 0
+
+
+def test_the_api_says_what_the_file_would_not_meet(api, flag, bringing):
+    """`lounge` is on for user 7 now, and for user 42 after the import."""
+    persona("Bea", "7", enabled=True)
+    persona("Carl", "7", enabled=True)
+    file = bringing(
+        brought("Bea", "7", enabled=False),
+        brought("New", "7", enabled=True),
+        brought("Eve", "42", enabled=True),
+    )
+    sent = json.loads(Path(file).read_text())
+    answer = api["admin"].post("/api/admin/features-batch/compare", sent).json()["expectations"]
+    assert [(one["savedContext"], one["project"]) for one in answer["broken"]] == [
+        ("Carl", "shop"),
+        ("New", "shop"),
+    ]
+    assert answer["met"] == []
+    by_name = {one["savedContext"]: one for one in answer["broken"]}
+    assert by_name["New"]["before"]["results"][0]["isEnabled"] is True
+    assert by_name["New"]["after"]["results"][0]["isEnabled"] is False
 
 
 def test_no_json(flag, tmp_path):

@@ -226,6 +226,20 @@ def test_a_file_of_saved_contexts_alone(browse, shop):
     assert "Undo this import" in page_text(admin.get(url))
 
 
+def test_the_preview_names_what_the_file_would_not_meet(browse, shop):
+    """What the file replaces is not told to break, and neither is what it brings."""
+    imported(entry("Ada", expects("cart")), entry("Bea", expects("cart")))
+    admin = browse("admin")
+    sent = given(entry("Ada", expects("cart", enabled=False)), entry("New", expects("cart")), on=False)
+    file = {"text": json.dumps(sent), "project": "shop", "environment": "production"}
+    url = admin.post("/import/", file)["Location"]
+    text = page_text(admin.get(f"{url}who-changes/", headers={"HX-Target": "who-changes"}))
+    first, second = "Expectations of the file that are not met after the import", "Breaks 1 expectation"
+    assert f"{first} cart is off in production for New, expected on" in text
+    assert f"{second} cart is off in production for Bea, expected on" in text
+    assert "for Ada" not in text
+
+
 def test_a_preview_is_outdated_when_one_changes(shop):
     first = plan_import(read_body(given(entry("Ada"))), caller=WHO).fingerprint
     SavedContext.objects.create(name="Ada", context={"userId": "7"})

@@ -1,6 +1,7 @@
 """Checks what saved contexts expect: ``manage.py check_expectations --environment production``."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from flagadmin.errors import AppError
 from groups.access import Caller
 from importer.body.schemas import parse_body
-from importer.expectations import checked_as_if_imported
+from importer.expectations import checked_if_imported
 from importer.management.commands.import_flags import read_bytes
 from importer.plan.build import plan_import
 from playground.saved_contexts.checks import chosen_expectations
-from playground.saved_contexts.expectations import Checked, Expectation, check_expectations
+from playground.saved_contexts.expectations import Checked, check_expectations
 from playground.saved_contexts.report import junit, summary, table
 
 NOT_MET, FAILED = 1, 2
@@ -60,16 +61,15 @@ class Command(BaseCommand):
     def _checked(self, options: dict[str, Any]) -> list[Checked]:
         caller = Caller.system()
         given = {"projects": options["project"], "environments": options["environment"]}
-        expectations = chosen_expectations(caller, given)
         file, into = options["as_if_imported"], options["into"]
         if file is None:
             if into is not None:
                 raise CommandError("--into needs --as-if-imported.", returncode=FAILED)
-            return check_expectations(caller, expectations)
-        return self._if_imported(file, into, expectations, caller)
+            return check_expectations(caller, chosen_expectations(caller, given))
+        return self._if_imported(file, into, given, caller)
 
     def _if_imported(
-        self, file: str, into: str | None, expectations: list[Expectation], caller: Caller
+        self, file: str, into: str | None, given: Mapping[str, Any], caller: Caller
     ) -> list[Checked]:
         project, slash, environment = (into or "").partition("/")
         if into is not None and not (project and slash and environment):
@@ -77,7 +77,7 @@ class Command(BaseCommand):
         body = parse_body(_read(file), project=project or None, environment=environment or None)
         plan = plan_import(body, caller=caller)
         plan.check()
-        return checked_as_if_imported(plan, expectations, caller=caller)
+        return checked_if_imported(plan, given, caller=caller)
 
 
 def _read(file: str) -> bytes:
