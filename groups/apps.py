@@ -12,6 +12,8 @@ class GroupsConfig(AppConfig):
     def ready(self) -> None:
         from groups import periodic_tasks as housekeeping
         from groups.seed import seed_roles
+        from groups.sessions import signals
 
         housekeeping.register()
+        signals.connect()
         post_migrate.connect(seed_roles, sender=self)

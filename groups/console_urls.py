@@ -9,6 +9,7 @@ from groups.login import pages as login
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
+from groups.sessions import pages as sessions
 
 
 def account_pages(prefix: str, kind: dict[str, Any]) -> list[URLPattern]:
@@ -41,9 +42,12 @@ urlpatterns = [
     path("account/tokens/new/", own_account_pages.NewTokenPage.as_view(), name="account-token-new"),
     path("account/tokens/<int:token_id>/revoke/", own_account_pages.RevokeTokenPage.as_view(), name="account-token-revoke"),
     path("account/log-out-everywhere/", own_account_pages.LogOutEverywherePage.as_view(), name="account-log-out"),
+    path("account/sessions/end-others", sessions.EndOtherSessions.as_view(), name="account-sessions-end-others"),
+    path("account/sessions/<int:session_id>/end", sessions.EndSession.as_view(), name="account-session-end"),
 
     *account_pages("access/people/", PEOPLE),
     path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
+    path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
     *account_pages("access/service-accounts/", SERVICE),
     path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(), name="service-account-token-new"),
     path("access/service-accounts/<int:user_id>/tokens/<int:token_id>/revoke/", service_token_pages.RevokeServiceToken.as_view(), name="service-account-token-revoke"),

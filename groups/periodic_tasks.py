@@ -3,12 +3,10 @@
 import logging
 from datetime import timedelta
 
-from django.contrib.sessions.models import Session
-from django.utils import timezone
-
 from flagadmin.server import background_tasks
 from groups.login.links import create_setup_link, forget_old_links
 from groups.login.throttle import forget_old_tries
+from groups.sessions.store import forget_ended_sessions
 
 log = logging.getLogger("flagadmin.setup")
 
@@ -31,4 +29,4 @@ def offer_setup_link() -> None:
 def forget_what_is_over() -> None:
     forget_old_tries()
     forget_old_links()
-    Session.objects.filter(expire_date__lt=timezone.now()).delete()
+    forget_ended_sessions()

@@ -80,6 +80,7 @@ class EventType(StrEnum):
     USER_LOGGED_IN = "user-logged-in"
     USER_LOGIN_FAILED = "user-login-failed"
     USER_LOGGED_OUT_EVERYWHERE = "user-logged-out-everywhere"
+    USER_SESSION_ENDED = "user-session-ended"
     USER_PASSWORD_CHANGED = "user-password-changed"
     SERVICE_ACCOUNT_CREATED = "service-account-created"
     SERVICE_ACCOUNT_UPDATED = "service-account-updated"

@@ -52,6 +52,7 @@ _SENTENCES: dict[str, str] = {
     E.USER_LOGGED_IN: "logged in",
     E.USER_LOGIN_FAILED: "rejected a login as {subject}",
     E.USER_LOGGED_OUT_EVERYWHERE: "logged {subject} out everywhere",
+    E.USER_SESSION_ENDED: "ended a session of {subject}",
     E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
     E.PROJECT_ACCESS_ADDED: "granted {subject} access to project {project}",
     E.PROJECT_ACCESS_UPDATED: "changed the access of {subject} to project {project}",

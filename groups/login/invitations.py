@@ -12,6 +12,7 @@ from groups.login.passwords import end_links
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
+from groups.sessions.store import delete_sessions
 
 NEXT = reverse_lazy("account-password")
 
@@ -34,6 +35,7 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     user.set_unusable_password()
     user.save(update_fields=["password"])
     end_links(user)
+    delete_sessions(user)
     delete_personal_tokens(user, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
     return create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)

@@ -21,6 +21,7 @@ from groups.login.throttle import Try, count_try, forget_tries
 from groups.models import LoginLink, User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
+from groups.sessions.store import delete_sessions
 
 
 def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
@@ -59,6 +60,7 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     locked.password = user.password
     locked.save(update_fields=["password"])
     end_links(locked)
+    delete_sessions(locked)
     if caller.id != user.pk:
         delete_personal_tokens(locked, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=locked.username), actor=caller)
@@ -86,4 +88,5 @@ def log_out_everywhere(user: User, *, caller: Caller) -> None:
     if not User.objects.filter(pk=user.pk).update(session_generation=F("session_generation") + 1):
         raise AuthenticationRequired
     user.refresh_from_db(fields=["session_generation"])
+    delete_sessions(user)
     record(Event(type=EventType.USER_LOGGED_OUT_EVERYWHERE, subject=user.username), actor=caller)

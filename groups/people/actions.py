@@ -19,6 +19,7 @@ from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
 from groups.permissions import Permission
 from groups.roles.root_roles import root_role_id
+from groups.sessions.store import delete_sessions
 
 _EVENTS = {
     False: (EventType.USER_CREATED, EventType.USER_UPDATED, EventType.USER_DELETED),
@@ -101,6 +102,8 @@ def update_account(
         check_expected(expected, before)
         _apply(user, changes)
         user.save()
+        if not user.is_active:
+            delete_sessions(user)
     after = document(user)
     if after != before:
         _, updated, _ = _EVENTS[is_service]
@@ -124,6 +127,7 @@ def delete_account(user_id: int, *, is_service: bool, expected: Expected = None,
             "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
             "grants": list(user.grants.order_by("project_id").values("project_id", "role_id")),
         }
+        delete_sessions(user)
         user.delete()
     _, _, deleted = _EVENTS[is_service]
     record(Event(type=deleted, subject=before["username"], before=before), actor=caller)

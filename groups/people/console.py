@@ -1,9 +1,10 @@
-"""The base class of pages about one account: a user or a service account."""
+"""The base classes of pages about one account: a user, a service account, or the visitor's own."""
 
 from typing import Any
 
 from django.urls import reverse
 
+from flagadmin.errors import NotFound
 from groups.console import ConsolePage, Crumbs
 from groups.models import User
 from groups.people import actions
@@ -57,3 +58,16 @@ class OneAccount(Kind, ConsolePage):
 
     def crumbs(self) -> Crumbs:
         return ((self.plural, self.home), (self.account().display_name, self.url))
+
+
+class OwnPage(ConsolePage):
+    """A page about the logged-in user."""
+
+    @property
+    def user(self) -> User:
+        if self.caller.user is None:  # narrows the type: a session always has a user
+            raise NotFound
+        return self.caller.user
+
+    def crumbs(self) -> Crumbs:
+        return (("Your account", reverse("account")),)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth import logout, update_session_auth_hash
+from django.contrib.auth import logout
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -13,26 +13,15 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.console.lists import Listing, curl_for
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.errors import ValidationError
 from groups.authentication import client_address
-from groups.console import ConsolePage, FormPage
+from groups.console import FormPage
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
 from groups.models import Grant, User
 from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.console import OwnPage
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
-
-
-class OwnPage(ConsolePage):
-    """A page about the logged-in user."""
-
-    @property
-    def user(self) -> User:
-        if self.caller.user is None:  # narrows the type: a session always has a user
-            raise NotFound
-        return self.caller.user
-
-    def crumbs(self) -> list[tuple[str, str]]:
-        return [("Your account", reverse("account"))]
+from groups.sessions.store import keep_this_session, sessions_of
 
 
 class AccountPage(OwnPage):
@@ -50,11 +39,12 @@ class AccountPage(OwnPage):
 
 
 def access_lists(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
-    """``user_groups``, ``grants`` and ``tokens`` of an account, each paged separately."""
+    """``user_groups``, ``grants``, ``tokens`` and ``sessions`` of an account, each paged separately."""
     rows: dict[str, Any] = {
         "user_groups": user.groups.select_related("root_role").order_by("name"),
         "grants": grants_of(user),
         "tokens": personal_tokens(user),
+        "sessions": sessions_of(user),
     }
     return {name: Listing(given, found, columns=(), page_name=f"{name}-page") for name, found in rows.items()}
 
@@ -113,7 +103,7 @@ class PasswordPage(OwnPage, FormPage):
             address = client_address(self.request)
             check_own_password(self.user, data["currentPassword"], path="currentPassword", address=address)
         change_password(self.user, data["password"], caller=self.caller)
-        update_session_auth_hash(self.request, self.user)
+        keep_this_session(self.request, self.user)
         messages.success(self.request, "Password changed. You are logged out everywhere else.")
         return reverse("account")
 

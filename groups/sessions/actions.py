@@ -1,0 +1,29 @@
+"""Ending sessions: one, or all of an account."""
+
+from allauth.usersessions.models import UserSession
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NotFound
+from groups.access import Caller
+from groups.models import User
+from groups.permissions import Permission
+from groups.sessions.store import delete_session
+
+
+@transactional
+def end_session(user: User, session_id: int, *, caller: Caller) -> UserSession:
+    """Ends one session of the account, for all workers at once. Returns what it was.
+
+    Raises NoAccess, NotFound.
+    """
+    if caller.id != user.pk:
+        caller.check(Permission.ADMIN)
+    session = UserSession.objects.filter(user=user, pk=session_id).first()
+    if session is None:
+        raise NotFound("This session has ended already.")
+    delete_session(session)
+    before = {"address": session.ip, "userAgent": session.user_agent}
+    record(Event(type=EventType.USER_SESSION_ENDED, subject=user.username, before=before), actor=caller)
+    return session
