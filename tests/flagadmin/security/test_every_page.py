@@ -23,7 +23,11 @@ OPEN = {
     "/theme/",
 }
 # What a viewer's empty form may do: it concerns the viewer alone.
-OWN = {"/account/log-out-everywhere/", "/projects/<str:project_id>/favourite"}
+OWN = {
+    "/account/log-out-everywhere/",
+    "/account/sessions/end-others",
+    "/projects/<str:project_id>/favourite",
+}
 
 
 def pages() -> list[Route]:

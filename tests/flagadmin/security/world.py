@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
 from groups.models import ApiToken, Group, Role
@@ -55,6 +56,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"tags/<\w+>/$", "tag value"),
     (r"api-tokens/$", "token"),
     (r"(user|account)/tokens/$", "personal token"),
+    (r"account/sessions/$", "session"),
     (r"token/$", "service account token"),
     (r"groups/$", "group"),
     (r"projects/<\w+>/role/$", "role"),
@@ -187,6 +189,7 @@ def build(shop: Any) -> dict[str, Any]:
         "group": Group.objects.create(name="Team").pk,
         "role": Role.objects.create(name="Custom", type="custom").pk,
         "service account": robot.pk,
+        "session": UserSession.objects.create(user=person, ip="192.0.2.1", session_key="of somebody").pk,
         "person": person.pk,
         "import": ImportRun.objects.create(
             project=shop.id, environment="production", state="done", source="api", caller_name="robot"
