@@ -124,6 +124,9 @@ _POOL: dict[str, Any] = {
     # Seconds to wait for a connection before responding 503.
     "timeout": environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1),
     "max_lifetime": 3600,
+    # Seconds of attempts to connect, with longer and longer pauses. The next request begins anew: with the default of
+    # five minutes, it would wait for a pause that is as long as the outage before it.
+    "reconnect_timeout": 3,
     # Seconds after which an idle connection is closed, so that connections opened in a burst are soon released for
     # other users of the database server.
     "max_idle": 1,

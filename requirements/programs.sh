@@ -6,6 +6,7 @@ has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; }
 
 missing=
 has nginx || missing="$missing nginx-light"
+has pgbouncer || missing="$missing pgbouncer"
 has openssl || missing="$missing openssl"
 has promtool || missing="$missing prometheus"
 has systemd-analyze || missing="$missing systemd"

@@ -60,6 +60,7 @@ class BackupError(Exception):
 
 def backup(path: Path) -> None:
     """Writes the database to ``path``, with mode 0600 as it contains password hashes. Raises BackupError."""
+    _check_direct()
     program = tool("pg_dump")
     _check_version(program)
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -74,6 +75,7 @@ def backup(path: Path) -> None:
 def restore(path: Path) -> None:
     """Replaces everything in the database with the backup in ``path``. Raises BackupError."""
     check_archive(path)
+    _check_direct()
     last = _last_revision()
     script = [_CLEAR.encode(), _sql_of(path), _RENEW.format(last=last, audited=AUDITED).encode()]
     connection.close()
@@ -142,6 +144,17 @@ def _check_version(program: str) -> None:
             f"{program} is version {major} and cannot back up a server of version {server_version()}. "
             f"Install PostgreSQL's client programs {server_version()}."
         )
+
+
+def _check_direct() -> None:
+    """Raises BackupError behind a pooler: settings that PostgreSQL's programs make would stay for other sessions."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        # A pooler tells its clients process ids of its own.
+        if cursor.fetchone()[0] != connection.connection.info.backend_pid:
+            raise BackupError(
+                "DATABASE_URL leads to a connection pooler. For backups, give the URL of PostgreSQL itself."
+            )
 
 
 def _last_revision() -> int:

@@ -1,4 +1,4 @@
-"""Database transactions that are retried after conflicts, and reads from one database snapshot."""
+"""Database transactions that are retried after conflicts, reads from one database snapshot, and large results."""
 
 import random
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connection, connections, transaction
 
@@ -104,3 +104,12 @@ def consistent_reads(using: str = DEFAULT_DB_ALIAS, *, read_only: bool = True) -
                 mode = ", READ ONLY" if read_only else ""
                 cursor.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ{mode}")
         yield
+
+
+def streamed(rows: Any, chunk: int = 2_000) -> Iterator[Any]:
+    """The rows of a queryset with a cursor of the database, ``chunk`` at a time, for results too large for memory.
+
+    In a transaction, outside of which a cursor would be lost behind a pooler.
+    """
+    with transaction.atomic(rows.db):
+        yield from rows.iterator(chunk)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import close_old_connections, connection
+from django.db import close_old_connections
 
+from flagadmin.db.locks import Lock, held_if_free
 from flagadmin.metrics import Counter, Gauge, Histogram
 from flagadmin.metrics.instruments import sample
 
@@ -29,8 +30,6 @@ LAST_SUCCESS = Gauge(
     "task",
 )
 
-# An arbitrary key for a PostgreSQL advisory lock.
-MAINTENANCE_LOCK = 7_325_001
 MAX_PAUSE = 60.0  # seconds
 
 
@@ -105,13 +104,9 @@ def run_due_tasks(now: float) -> None:
 
 def _run_alone(task: Task) -> None:
     """Skips the task if another server is running tasks at the moment."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [MAINTENANCE_LOCK])
-        if cursor.fetchone() == (True,):
-            try:
-                task()
-            finally:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [MAINTENANCE_LOCK])
+    with held_if_free(Lock.MAINTENANCE) as is_free:
+        if is_free:
+            task()
 
 
 def _name(task: Task) -> str:

@@ -3,7 +3,7 @@
 from typing import Protocol
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 
@@ -65,9 +65,8 @@ def mark_running(run_id: UUID) -> None:
 
 
 def is_running(run_id: UUID) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock_shared(hashtextextended(%s, 0))", [str(run_id)])
+    # In a transaction, because only its locks work behind a pooler.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%s, 0))", [str(run_id)])
         [free] = cursor.fetchone()
-        if free:
-            cursor.execute("SELECT pg_advisory_unlock_shared(hashtextextended(%s, 0))", [str(run_id)])
     return not free

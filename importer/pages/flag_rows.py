@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from flagadmin.console.lists import Column, Filter, Listing
+from flagadmin.db.transactions import streamed
 from importer.models import FlagReport, ImportRun
 from projects.history.diff import Change
 
@@ -78,5 +79,4 @@ def listing_of(run: ImportRun, given: QueryDict) -> Listing[FlagReport]:
 
 
 def csv_rows(listing: Listing[FlagReport], run: ImportRun) -> Iterator[list[Any]]:
-    reports: Any = listing.all_rows
-    return (FlagRow(report, run).cells() for report in reports.iterator())
+    return (FlagRow(report, run).cells() for report in streamed(listing.all_rows))

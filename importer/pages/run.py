@@ -11,6 +11,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from flagadmin.console.lists import csv_response, curl_for
+from flagadmin.db.transactions import streamed
 from flagadmin.errors import AppError, NotFound
 from groups.console import ConsolePage, Crumbs
 from groups.permissions import Permission
@@ -64,7 +65,7 @@ class RunPage(ConsolePage):
         head = self.run.preview if self.run.state == State.PENDING else run_document(self.run)
         yield orjson.dumps(head)[:-1] + b',"flags":['
         comma = b"\n"
-        for report in self.run.reports.order_by("id").iterator():
+        for report in streamed(self.run.reports.order_by("id")):
             yield comma + orjson.dumps(report.document())
             comma = b",\n"
         yield b"]}"

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from flagadmin.db.transactions import transactional
+from flagadmin.db.transactions import streamed, transactional
 from flagadmin.errors import Conflict, NotFound, ValidationError
 from groups.access import Caller
 from playground.engine.context import TOP_LEVEL
@@ -62,7 +62,7 @@ def result_parts(run: UserRun) -> Iterator[bytes]:
     """The result as a gzip file. Raises Conflict if the run is not done."""
     if run.state != State.DONE:
         raise Conflict(f"This run is {run.get_state_display().lower()}: it has no result.")
-    return (bytes(data) for data in run.parts.order_by("id").values_list("data", flat=True).iterator(1))
+    return map(bytes, streamed(run.parts.order_by("id").values_list("data", flat=True), 1))
 
 
 # Changing -------------------------------------------------------------------------------------------------

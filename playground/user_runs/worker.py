@@ -1,20 +1,17 @@
 """Evaluates waiting runs one after the other, in a process beside the workers, and deletes old ones."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from flagadmin.db.locks import Lock, held_if_free
 from flagadmin.server.worker_processes import start_process
 from playground.models import UserRun
 from playground.user_runs.write import evaluate_run, unfinished
 
 KEPT = timedelta(days=7)
-# An arbitrary key for a PostgreSQL advisory lock. A killed process releases it with its connection.
-WORKING_LOCK = 7_325_003
 
 
 def start() -> None:
@@ -24,7 +21,7 @@ def start() -> None:
 
 def work() -> None:
     while unfinished().exists():
-        with alone() as is_alone:
+        with held_if_free(Lock.USER_RUNS) as is_alone:
             if not is_alone:
                 return
             while run := unfinished().first():
@@ -34,7 +31,7 @@ def work() -> None:
 def resume() -> None:
     """Starts a process for runs that were interrupted by the end of theirs."""
     if unfinished().exists():
-        with alone() as is_free:
+        with held_if_free(Lock.USER_RUNS) as is_free:
             pass
         if is_free:
             start()
@@ -49,17 +46,3 @@ def remove(runs: QuerySet[UserRun]) -> None:
     """Deletes runs with their results. Locks them first, so that none gets another part meanwhile."""
     ids = list(runs.select_for_update().order_by("id").values_list("id", flat=True))
     UserRun.objects.filter(id__in=ids).only("id").delete()
-
-
-@contextmanager
-def alone() -> Iterator[bool]:
-    """Whether no other process evaluates runs, until the end of the context."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [WORKING_LOCK])
-        is_alone = cursor.fetchone() == (True,)
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [WORKING_LOCK])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import orjson
 
+from flagadmin.db.transactions import streamed
 from projects.applications.impact_metrics import HISTOGRAM
 from projects.models import ImpactSeries
 
@@ -19,7 +20,7 @@ def impact_metrics_text() -> str:
 
 def _lines() -> Iterator[str]:
     before = ""
-    for row in ImpactSeries.objects.order_by("name", "labels").iterator():
+    for row in streamed(ImpactSeries.objects.order_by("name", "labels")):
         name = _name(row.name)
         if name != before:
             yield f"# HELP {name} {_escaped(row.help)}"

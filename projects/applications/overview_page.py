@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from flagadmin.console.lists import Column, Filter, curl_for
+from flagadmin.db.transactions import streamed
 from groups.console import ListPage
 from projects.access import readable_projects
 from projects.applications.details import overview_documents, readable_applications
@@ -52,7 +53,7 @@ class AllApplicationsPage(ListPage):
         return found.annotate(last_seen=Subquery(seen))
 
     def csv_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
-        applications = rows.iterator(CSV_ROWS)
+        applications = streamed(rows, CSV_ROWS)
         while part := list(islice(applications, CSV_ROWS)):
             for row, document in zip(part, overview_documents(self.caller, part), strict=True):
                 projects = ", ".join(place["project"] for place in document["usage"])

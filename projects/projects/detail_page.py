@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from flagadmin.console.filter_chips import FreeChip, free_chips, joint_chip, set_chips
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
+from flagadmin.db.transactions import streamed
 from groups.console import Crumbs, ListPage
 from projects.access import access_project
 from projects.console import PROJECTS, api_path
@@ -86,7 +87,7 @@ class ProjectPage(ListPage):
         return self._active_lines(rows)
 
     def _active_lines(self, rows: Any) -> Iterator[Sequence[Any]]:
-        flags = rows.iterator(CSV_FLAGS)
+        flags = streamed(rows, CSV_FLAGS)
         while part := list(islice(flags, CSV_FLAGS)):
             for row in flag_cells(part):
                 flag, texts = row.flag, [cell.text for cell in row.cells]

@@ -23,7 +23,7 @@ MAY_SKIP = {
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
     "flagadmin/db/bundled/test_secrets.py": "root, who runs the server under another account",
     "flagadmin/db/bundled/test_server.py": "root, who runs the server under another account",
-    "support/programs.py": "nginx, promtool, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
+    "support/programs.py": "nginx, promtool, pgbouncer, systemd-analyze and node, which FLAGADMIN_PROGRAMS=required asks for",
 }
 
 

@@ -23,6 +23,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from flagadmin.db import commits
+from flagadmin.db.locks import Lock, held
 from flagadmin.db.versions import newer_migrations_of_database
 from flagadmin.metrics import instruments as metrics
 from flagadmin.server import background_tasks
@@ -30,8 +31,6 @@ from flagadmin.server.open_files import OTHERS, raise_limit
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
 
-# An arbitrary key for an advisory lock: servers that start together migrate one after the other.
-MIGRATION_LOCK = 7_325_002
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
@@ -132,18 +131,17 @@ def check_database() -> None:
 
 
 def migrate() -> None:
-    """Raises CommandError if a newer version has migrated the database: this one may not know what it must write."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
-        try:
-            if newer := newer_migrations_of_database():
-                raise CommandError(
-                    f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
-                    "or restore a backup made before the upgrade."
-                )
-            call_command("migrate", interactive=False, verbosity=0)
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
+    """Servers that start together migrate one after the other.
+
+    Raises CommandError if a newer version has migrated the database: this one may not know what it must write.
+    """
+    with held(Lock.MIGRATION):
+        if newer := newer_migrations_of_database():
+            raise CommandError(
+                f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
+                "or restore a backup made before the upgrade."
+            )
+        call_command("migrate", interactive=False, verbosity=0)
 
 
 class Wakeup:

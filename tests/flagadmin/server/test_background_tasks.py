@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from flagadmin.db.locks import Lock
 from flagadmin.server import background_tasks
 from tests.support.metrics import Values
 
@@ -43,9 +44,9 @@ def test_leaves_it_to_another_server_that_is_at_it() -> None:
     elsewhere = connection.copy()
     try:
         with elsewhere.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", [background_tasks.MAINTENANCE_LOCK])
+            cursor.execute("SELECT pg_advisory_lock(%s)", [Lock.MAINTENANCE])
             background_tasks.run_due_tasks(100)
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [background_tasks.MAINTENANCE_LOCK])
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [Lock.MAINTENANCE])
     finally:
         elsewhere.close()
     background_tasks.run_due_tasks(110)
