@@ -36,9 +36,10 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 async def until(condition: Callable[[], Any]) -> Any:
-    """Waits until the condition returns a true value, and returns that."""
-    while not (found := condition()):
-        await asyncio.sleep(0.005)
+    """Waits until the condition returns a true value, and returns that. Raises TimeoutError after a minute."""
+    async with asyncio.timeout(60):
+        while not (found := condition()):
+            await asyncio.sleep(0.005)
     return found
 
 

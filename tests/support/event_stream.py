@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
@@ -61,15 +62,21 @@ class Listener:
         return None
 
     def next(self) -> Event:
-        """The next event."""
+        """The next event. Comments keep a stream alive, but nobody waits for ever."""
+        deadline = time.monotonic() + PATIENCE
         while (block := self.next_block()) is not None:
             if block.name:
                 return block
+            assert time.monotonic() < deadline, "nothing but comments"
         raise AssertionError("the stream has ended")
 
     def rest(self) -> list[Event]:
-        """All that comes until the end, comments aside."""
-        return [block for block in iter(self.next_block, None) if block.fields]
+        """All that comes until the end, comments aside. Fails if there is none."""
+        deadline, blocks = time.monotonic() + PATIENCE, []
+        while (block := self.next_block()) is not None:
+            blocks.append(block)
+            assert time.monotonic() < deadline, "the stream does not end"
+        return [block for block in blocks if block.fields]
 
 
 @contextmanager

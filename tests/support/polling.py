@@ -35,18 +35,24 @@ class Server:
         self.from_memory = False
 
     async def ask(
-        self, path: str, *headers: tuple[str, str], method: str = "GET", scheme: str = "http"
+        self,
+        path: str,
+        *headers: tuple[str, str],
+        method: str = "GET",
+        scheme: str = "http",
+        certain: bool = True,
     ) -> Any:
+        """The answer, when the watcher is certain: it then comes from memory if it may."""
+        if certain:
+            await self.be_certain()
         request = scope(method, path, headers, scheme)
         shortcut = loop_routes.shortcuts.get(request.path)
         self.from_memory = bool(method == "GET" and shortcut and shortcut.answer(request))
         return await event_loop.ask(self.application, request)
 
     async def be_certain(self) -> None:
-        """Waits for the watcher's next read, if the latest one was too long ago on a machine that stalled."""
-        async with asyncio.timeout(60):
-            while self.watcher.state is None:
-                await asyncio.sleep(0.01)
+        """Waits for the watcher's next read if it has been notified, or was kept from reading on a busy machine."""
+        await until(lambda: self.watcher.state)
 
     async def ask_django(self, *request: Any, **more: Any) -> Any:
         kept, loop_routes.shortcuts = loop_routes.shortcuts, {}
@@ -68,8 +74,7 @@ class Server:
         """Waits until the watcher has read the change."""
         before = self.watcher._state
         await in_thread(work)
-        async with asyncio.timeout(60):
-            await until(lambda: self.watcher._state is not before)
+        await until(lambda: self.watcher._state is not before)
 
 
 @asynccontextmanager

@@ -1,9 +1,9 @@
 """Polls answered in the event loop: as Django answers them, and only while that is certain."""
 
-import asyncio
 import gc
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -61,17 +61,18 @@ def test_what_has_changed_is_not_answered_from_memory(
     with_server(work)
 
 
-def test_a_token_expires_between_two_reads(polled_secret: str) -> None:
-    expires_at = timezone.now() + timedelta(seconds=2)
+def test_a_token_expires_between_two_reads(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expires_at = timezone.now() + timedelta(hours=1)
     ApiToken.objects.update(expires_at=expires_at)
 
     async def work(server: Server) -> None:
         headers = (HOST, ("Authorization", polled_secret), SPEC)
         await server.warm_up(*headers)
         state = server.watcher._state
-        while timezone.now() < expires_at:
-            await asyncio.sleep(0.01)
-        assert (await server.ask(FEATURES, *headers))[0] == 401
+        monkeypatch.setattr(timezone, "now", lambda: expires_at)
+        monkeypatch.setattr(ready_answers, "time", SimpleNamespace(time=expires_at.timestamp))
+        answer = await server.ask(FEATURES, *headers)
+        assert (answer[0], server.from_memory) == (401, False)
         assert server.watcher._state is state
 
     with_server(work)
@@ -96,11 +97,13 @@ def test_a_change_while_django_answers(polled_secret: str) -> None:
         await server.warm_up(*headers)
         for read_first in (True, False):
             server.shortcut._known.clear()
+            await server.be_certain()
             learn = server.shortcut.learn(scope("GET", FEATURES, headers))
             assert learn
             answered = await in_thread(lambda: django_answers(headers)) if read_first else None
             await server.changes(lambda stale=read_first: Flag.objects.update(stale=stale))
             learn(*(answered or await in_thread(lambda: django_answers(headers))))
+            await server.be_certain()
             assert server.shortcut.answer(scope("GET", FEATURES, headers)) is None
 
     def django_answers(headers: Pairs) -> tuple[Ready, Any]:
@@ -130,7 +133,7 @@ def test_nothing_is_certain_without_the_watcher(polled_secret: str) -> None:
         headers = (HOST, ("Authorization", polled_secret), SPEC)
         await server.warm_up(*headers)
         server.watcher._read_at = float("-inf")
-        await server.ask(FEATURES, *headers)
+        await server.ask(FEATURES, *headers, certain=False)
         return server.from_memory
 
     assert not with_server(work)

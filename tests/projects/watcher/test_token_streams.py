@@ -1,6 +1,5 @@
 """Streams of tokens: which are told, and which are ended when their token is no longer what it was."""
 
-import asyncio
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -14,7 +13,7 @@ from projects.watcher import token_streams as module
 from projects.watcher.state import State, TokenState
 from projects.watcher.token_streams import Listener, Subscription, TokenStreams
 from projects.watcher.watcher import Watcher
-from tests.support.event_loop import run
+from tests.support.event_loop import run, until
 
 TOKEN = TokenState("backend", "development", True, "hash", None, ())
 EVERYTHING = Scope("development", None)
@@ -66,18 +65,21 @@ class World:
 
     async def changes(self, **changed: Any) -> list[Scope]:
         """The scopes that were told after this change of the state."""
-        await asyncio.sleep(0.01)
+        await self.all_told()
         self.told.scopes.clear()
         assert self.watcher._state
         self.see(replace(self.watcher._state, **changed))
-        await asyncio.sleep(0.01)
+        await self.all_told()
         return self.told.scopes
+
+    async def all_told(self) -> None:
+        await until(lambda: not self.streams._updating)
 
 
 def test_who_is_told() -> None:
     async def work() -> None:
         world = World()
-        await asyncio.sleep(0.01)
+        await world.all_told()
         assert set(world.told.scopes) == {EVERYTHING, SHOP}  # opened: something may have changed meanwhile
         assert set(await world.changes(revisions={"shop": 2, "docs": 1})) == {EVERYTHING, SHOP}
         assert await world.changes(revisions={"shop": 2, "docs": 5}) == [EVERYTHING]
@@ -134,12 +136,12 @@ def test_a_token_that_was_revoked_before_the_stream_was_opened() -> None:
 
 def test_a_token_expires() -> None:
     async def work() -> None:
-        world, stream = World(), Stream()
-        soon = datetime.now(UTC) + timedelta(seconds=0.05)
-        world.streams.opened(Subscription(3, "backend", "hash", soon, SHOP), stream)
+        world, stream, expired = World(), Stream(), Stream()
+        now = datetime.now(UTC)
+        world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(hours=1), SHOP), stream)
+        world.streams.opened(Subscription(3, "backend", "hash", now + timedelta(seconds=0.05), SHOP), expired)
+        await until(lambda: expired.ended)
         assert stream.ended == []
-        while not stream.ended:
-            await asyncio.sleep(0.01)
 
     run(work)
 
@@ -159,10 +161,9 @@ def test_what_could_not_be_told_is_told_later(monkeypatch: pytest.MonkeyPatch) -
 
     async def work() -> None:
         world = World()
-        await asyncio.sleep(0.01)
+        await world.all_told()
         world.told.failures = 3
-        await world.changes(revisions={"shop": 1, "docs": 2})
-        while world.told.scopes != [EVERYTHING]:
-            await asyncio.sleep(0.01)
+        assert await world.changes(revisions={"shop": 1, "docs": 2}) == [EVERYTHING]
+        assert world.told.failures == 0
 
     run(work)
