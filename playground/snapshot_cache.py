@@ -15,8 +15,8 @@ from flagadmin.db.transactions import consistent_reads
 from flagadmin.metrics import Counter, Histogram, sampled
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
-from playground.response.snapshot import ResponseSnapshot, compile_playground
-from projects.definitions import definitions
+from playground.response.snapshot import ResponseSnapshot, compile_batches
+from projects.definitions import definition_batches
 from projects.revision import revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
@@ -108,10 +108,13 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
             if compiled is not None:
                 return compiled
             earlier, unchanged = cache.nearest(key)
-            read = definitions([name for name in projects if name not in unchanged], environment)
-        compiled = compile_playground(
-            read.flags, read.segments, environment=environment, earlier=earlier, unchanged=unchanged
-        )
+            read = definition_batches([name for name in projects if name not in unchanged], environment)
+            compiled = compile_batches(
+                ((batch.flags, batch.segments) for batch in read),
+                environment=environment,
+                earlier=earlier,
+                unchanged=unchanged,
+            )
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         COMPILE_SECONDS.observe(perf_counter() - begun)
         return compiled

@@ -20,16 +20,23 @@ DIGEST = 16  # bytes
 MISSING = bytes(DIGEST)  # in place of the digest of a segment that does not exist
 
 
+class Added(NamedTuple):
+    """The flags and segments that were not reused from an earlier snapshot, with their documents."""
+
+    flags: list[tuple[Document, CompiledFlag]]
+    segments: list[tuple[Document, CompiledSegment]]
+
+
 class Compiled(NamedTuple):
-    """A new snapshot, with the documents of the flags and segments that were not reused from an earlier one.
+    """A new snapshot, and what of it was not reused from an earlier one.
 
     `same_strategies`: all flags have the earlier ones' strategies, position by position, as after a switch.
     """
 
     snapshot: Snapshot
+    same_strategies: bool
     flags: list[tuple[Document, CompiledFlag]]
     segments: list[tuple[Document, CompiledSegment]]
-    same_strategies: bool
 
 
 def compile_snapshot(
@@ -56,7 +63,9 @@ def recompile(
     these use have changed. Of other projects, flags whose document is as it was are taken over too, and of other flags
     their strategies if these are as they were.
     """
-    return _Compilation(earlier).run(flags, segments, environment, unchanged)
+    compilation = Compilation(environment, earlier, unchanged)
+    added = compilation.add(flags, segments)
+    return Compiled(*compilation.finished(), *added)
 
 
 class Digests(NamedTuple):
@@ -66,47 +75,45 @@ class Digests(NamedTuple):
     strategies: bytes
 
 
-class _Compilation:
-    def __init__(self, earlier: Snapshot | None) -> None:
+class Compilation:
+    """Compiles in steps what ``recompile`` compiles at once, so that not all documents need to be in memory."""
+
+    def __init__(
+        self, environment: str, earlier: Snapshot | None = None, unchanged: Collection[str] = ()
+    ) -> None:
+        self.environment = environment
         self.earlier = earlier
         self.compiler = Constraints(earlier.columns if earlier else None)
         self.segments = list(earlier.segments) if earlier else []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
+        known = earlier.flags if earlier else ()
+        self.flags = [flag for flag in known if flag.project in unchanged]
+        self.by_name = {flag.name: flag for flag in known if flag.project not in unchanged}
 
-    def run(
-        self,
-        documents: Iterable[Document],
-        segments: Mapping[int, Document],
-        environment: str,
-        unchanged: Collection[str],
-    ) -> Compiled:
+    def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
+        """Adds flags, and the segments they use: all that were not given before."""
         new_segments = self._add_segments(segments)
         new: list[tuple[Document, CompiledFlag]] = []
-        flags, by_name = self._taken_over(unchanged)
         # Sorted before compiling: what is evaluated together then lies together in memory.
         for document in sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name"))):
             digests = self._digests(document)
-            flag = by_name.get(text_of(document.get("name")))
+            flag = self.by_name.get(text_of(document.get("name")))
             if flag is None or not digests.flag or flag.digest != digests.flag:
                 flag = self._flag(document, digests, flag)
                 new.append((document, flag))
-            flags.append(flag)
-        flags.sort(key=lambda flag: flag.name)
+            self.flags.append(flag)
+        return Added(new, new_segments)
+
+    def finished(self) -> tuple[Snapshot, bool]:
+        """The snapshot, and whether all flags have the strategies of the earlier one."""
         snapshot = Snapshot(
-            tuple(flags),
+            tuple(sorted(self.flags, key=lambda flag: flag.name)),
             tuple(self.segments),
             self.compiler.columns,
-            environment=environment,
+            environment=self.environment,
             compiled_entries=self.earlier.compiled_entries if self.earlier else None,
         )
-        same_strategies = self.earlier is not None and snapshot.take_over_batch(self.earlier)
-        return Compiled(snapshot, new, new_segments, same_strategies)
-
-    def _taken_over(self, unchanged: Collection[str]) -> tuple[list[CompiledFlag], dict[str, CompiledFlag]]:
-        """The earlier flags of unchanged projects, and the others by name."""
-        flags = self.earlier.flags if self.earlier else ()
-        kept = [flag for flag in flags if flag.project in unchanged]
-        return kept, {flag.name: flag for flag in flags if flag.project not in unchanged}
+        return snapshot, self.earlier is not None and snapshot.take_over_batch(self.earlier)
 
     def _add_segments(self, documents: Mapping[int, Document]) -> list[tuple[Document, CompiledSegment]]:
         """A segment that was there takes its old place: the flags that refer to it are compiled again."""

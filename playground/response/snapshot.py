@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from playground.engine.compilation import recompile
+from playground.engine.compilation import Compilation
 from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
 from playground.response.fragments import FlagFragments, SegmentFragments, flag_fragments, segment_fragments
@@ -80,31 +80,39 @@ def compile_playground(
 
     See `playground.engine.compilation.recompile`. `environment` stands in links as it is given here.
     """
-    compiled = recompile(
-        flags,
-        segments,
-        environment=environment,
-        earlier=earlier.snapshot if earlier else None,
-        unchanged=unchanged,
-    )
+    return compile_batches([(flags, segments)], environment=environment, earlier=earlier, unchanged=unchanged)
+
+
+def compile_batches(
+    batches: Iterable[tuple[Iterable[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]],
+    *,
+    environment: str,
+    earlier: ResponseSnapshot | None = None,
+    unchanged: Collection[str] = (),
+) -> ResponseSnapshot:
+    """Like ``compile_playground``, of batches of flags and segments, none of which is kept."""
+    compilation = Compilation(environment, earlier.snapshot if earlier else None, unchanged)
     known_flags: dict[int, FlagFragments] = {}
     known_segments: dict[int, SegmentFragments] = {}
     if earlier is not None:  # by identity: what was taken over is the same object
         known_flags.update(zip(map(id, earlier.snapshot.flags), earlier.flags, strict=True))
         known_segments.update(zip(map(id, earlier.snapshot.segments), earlier.segments, strict=True))
-    for document, flag in compiled.flags:
-        known_flags[id(flag)] = flag_fragments(document, flag, environment)
-    for document, segment in compiled.segments:
-        known_segments[id(segment)] = segment_fragments(document, segment)
-    fragments = tuple(known_flags[id(flag)] for flag in compiled.snapshot.flags)
+    for flags, segments in batches:
+        added = compilation.add(flags, segments)
+        for document, flag in added.flags:
+            known_flags[id(flag)] = flag_fragments(document, flag, environment)
+        for document, segment in added.segments:
+            known_segments[id(segment)] = segment_fragments(document, segment)
+    snapshot, same_strategies = compilation.finished()
+    fragments = tuple(known_flags[id(flag)] for flag in snapshot.flags)
     known = earlier.pieces if earlier is not None else {}
     response = ResponseSnapshot(
-        compiled.snapshot,
+        snapshot,
         fragments,
-        tuple(known_segments[id(segment)] for segment in compiled.snapshot.segments),
-        _sizes(compiled.snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
+        tuple(known_segments[id(segment)] for segment in snapshot.segments),
+        _sizes(snapshot, fragments) | {name: known[name] for name in unchanged if name in known},
     )
-    if earlier is not None and compiled.same_strategies and "layout" in earlier.__dict__:
+    if earlier is not None and same_strategies and "layout" in earlier.__dict__:
         response.layout = earlier.layout.with_flags(_changed(earlier, response))
     return response
 

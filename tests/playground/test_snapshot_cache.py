@@ -4,6 +4,7 @@ import pytest
 from django.utils import timezone
 
 import playground.snapshot_cache
+import projects.definitions
 from playground.snapshot_cache import cache
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import revisions
@@ -30,13 +31,13 @@ def filled(shop):
 def read(monkeypatch):
     """The projects that were read, one list for each time."""
     asked = []
-    original = playground.snapshot_cache.definitions
+    original = playground.snapshot_cache.definition_batches
 
     def noted(projects, environment):
         asked.append(list(projects))
         return original(asked[-1], environment)
 
-    monkeypatch.setattr(playground.snapshot_cache, "definitions", noted)
+    monkeypatch.setattr(playground.snapshot_cache, "definition_batches", noted)
     return asked
 
 
@@ -84,6 +85,16 @@ def test_a_project_is_taken_from_the_whole(api, filled, read):
     cache.clear()
     ask(api, projects=["docs"])
     assert ask(api).content == whole
+
+
+def test_batches_make_the_same_snapshot(api, filled, monkeypatch):
+    whole = ask(api).content
+    first = cache.nbytes
+    for size in (1, 2, 3):
+        cache.clear()
+        monkeypatch.setattr(projects.definitions, "BATCH", size)
+        assert ask(api).content == whole
+        assert cache.nbytes == first
 
 
 def test_of_two_as_good_the_smaller_is_taken(api, filled):
