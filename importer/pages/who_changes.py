@@ -1,9 +1,8 @@
 """/import/ID/who-changes/: how many sampled users get something else after the import, who, and why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase, QueryDict
@@ -22,7 +21,7 @@ from importer.plan.build import plan_import
 from importer.runs import access_run, body_of
 from importer.states import planned_states
 from importer.who_changes import who_changes
-from playground.pages.changes import Changes, context_pairs
+from playground.pages.changes import Changes, explained_by
 from playground.pages.effects_view import EffectsView
 from playground.saved_contexts.effects import broken_by
 
@@ -77,12 +76,7 @@ def if_imported(run_id: UUID, given: QueryDict, link: str, *, part: bool, caller
     """Compares both states. ``given``, ``link``: query and URL of the page. Raises NotFound, Conflict."""
     run = access_run(caller, run_id)
     plan = plan_import(body_of(run), caller=caller)
-    evaluate = reverse("import-evaluate", args=[run.id])
-
-    def explain(flag: str, context: Mapping[str, str]) -> str:
-        pairs = context_pairs(context)
-        return f"{evaluate}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
-
+    explain = explained_by(reverse("import-evaluate", args=[run.id]))
     states = planned_states(plan)
     found = who_changes(plan, flag=given.get("only", ""), states=states)
     changes = Changes(found, given, explain=explain, per_page=IN_PREVIEW if part else 0)

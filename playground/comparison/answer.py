@@ -14,7 +14,8 @@ from groups.access import Caller
 from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
 from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.past import notes_on, readable_past
-from playground.comparison.request import explicit_contexts, read_state
+from playground.comparison.planned import PlannedImport
+from playground.comparison.request import check_planned, explicit_contexts, read_planned, read_state
 from playground.comparison.shares import Answer
 from playground.comparison.states import documents, flags_states, snapshots
 from playground.comparison.table import ContextTable
@@ -53,6 +54,12 @@ class Asked(NamedTuple):
     notes: list[str]
     read: Read
     projects: frozenset[str]
+    planned: Mapping[str, PlannedImport]
+
+    @property
+    def saved_contexts(self) -> Mapping[str, SavedContext]:
+        """Those that the later state changes, as they would be, by name."""
+        return self.planned["to"].saved_contexts if "to" in self.planned else {}
 
 
 def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Collection[str]]) -> Asked:
@@ -60,15 +67,21 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
 
     If the body names a flag, and a moment, the states have only that flag, those `beside` it, and their parents.
     """
-    places = {f"{place}.environment": body[place]["environment"] for place in ("from", "to")}
+    planned = read_planned(caller, body)
+    places = {
+        f"{place}.environment": planned[place].environment if place in planned else body[place]["environment"]
+        for place in ("from", "to")
+    }
     times = {f"{place}.environment": body[place]["at"] for place in ("from", "to") if "at" in body[place]}
     current, moments = readable_past(caller, body.get("projects"), places, times)
+    check_planned(planned, current)
     states = [
-        read_state(body[place], place, current, moments.get(f"{place}.environment"))
+        read_state(body[place], place, current, moments.get(f"{place}.environment"), planned.get(place))
         for place in ("from", "to")
     ]
     flag = body.get("flag")
-    few = [flag, *beside()] if flag and moments and not any(state.draft for state in states) else []
+    are_stored = not any(state.draft or state.planned for state in states)
+    few = [flag, *beside()] if flag and moments and are_stored else []
     if 0 < len(few) <= MOST_READ_ALONE:
         (before, after), known = flags_states(current, states, few)
     else:
@@ -82,7 +95,9 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
 
     contexts = _contexts(body["contexts"], saved, names, read)
     notes = [note for moment in moments.values() for note in notes_on(moment)]
-    return Asked(before, after, names, contexts, saved, list(dict.fromkeys(notes)), read, frozenset(current))
+    notes += [note for found in planned.values() for note in found.notes]
+    notes = list(dict.fromkeys(notes))
+    return Asked(before, after, names, contexts, saved, notes, read, frozenset(current), planned)
 
 
 @gc_paused
@@ -93,7 +108,10 @@ def compared(caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
     limit = body.get("limit", EXAMPLES)
     answer = written(comparison, given.names, saved=given.saved, unchanged="flag" in body, limit=limit)
     flags = with_children(given.names, (given.before, given.after))
-    changed = expectations_changed_by(caller, given.before, given.after, flags, projects=given.projects)
+    states = (given.before, given.after)
+    changed = expectations_changed_by(
+        caller, *states, flags, projects=given.projects, instead=given.saved_contexts
+    )
     answer["expectations"] = changes_document(changed)
     return answer | ({"notes": given.notes} if given.notes else {})
 

@@ -10,9 +10,11 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from flagadmin.errors import Problem, ValidationError, check_problems
+from flagadmin.errors import Conflict, NotFound, Problem, ValidationError, check_problems
 from flagadmin.http.fields import ListOf
+from groups.access import Caller
 from playground.comparison.past import Moment
+from playground.comparison.planned import PlannedImport, planned_import
 from playground.comparison.states import State
 from playground.engine.context import Context, PointInTime
 from playground.request import FUTURE, kind_of, read_context
@@ -58,13 +60,20 @@ class DraftBody(StrictSerializer):
 
 
 class StateBody(StrictSerializer):
-    environment = serializers.CharField()
+    environment = serializers.CharField(required=False, help_text="Required, except with `import`.")
     at = serializers.DateTimeField(
         required=False, help_text="A moment in the past. Without an offset, it is in UTC."
     )
     draft = DraftBody(
         required=False, help_text="An edit that is not saved. Members not given stay as stored."
     )
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        planned = serializers.UUIDField(
+            required=False,
+            help_text="The id of an import of your own that is not applied yet: the flags as it would leave them.",
+        )
+        return {**super().get_fields(), "import": planned}  # a keyword cannot be an attribute
 
     def validate_at(self, at: datetime) -> datetime:
         if at > timezone.now():
@@ -74,6 +83,14 @@ class StateBody(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "at" in attrs and "draft" in attrs:
             raise serializers.ValidationError({"draft": "cannot be saved in the past: leave out at"})
+        if "import" not in attrs:
+            if "environment" not in attrs:
+                required = self.fields["environment"].error_messages["required"]
+                raise serializers.ValidationError({"environment": required})
+            return attrs
+        others = [name for name in ("environment", "at", "draft") if name in attrs]
+        if others:
+            raise serializers.ValidationError(dict.fromkeys(others, "must be left out with import"))
         return attrs
 
 
@@ -140,10 +157,37 @@ def explicit_contexts(given: Any, now: PointInTime) -> list[Context]:
     return [Context(context).at(now) for context in read]
 
 
+def read_planned(caller: Caller, body: Mapping[str, Any]) -> dict[str, PlannedImport]:
+    """The imports that the states of a body name, by place. Raises ValidationError for one that is not pending."""
+    found = {}
+    for place in ("from", "to"):
+        if "import" in body[place]:
+            try:
+                found[place] = planned_import(caller, body[place]["import"])
+            except (NotFound, Conflict) as error:
+                raise ValidationError.at(f"{place}.import", error.message) from None
+    return found
+
+
+def check_planned(planned: Mapping[str, PlannedImport], projects: Mapping[str, int]) -> None:
+    """Raises ValidationError if the project of an import is not among those that are compared."""
+    check_problems(
+        Problem(f"{place}.import", f"is into project {found.project}, which is not among the projects")
+        for place, found in planned.items()
+        if found.project not in projects
+    )
+
+
 def read_state(
-    given: Mapping[str, Any], path: str, projects: Mapping[str, int], at: Moment | None = None
+    given: Mapping[str, Any],
+    path: str,
+    projects: Mapping[str, int],
+    at: Moment | None = None,
+    planned: PlannedImport | None = None,
 ) -> State:
     """A state of flags in these projects. Raises ValidationError with every problem of its draft."""
+    if planned is not None:
+        return State(planned.environment, planned=planned)
     environment, draft = given["environment"], given.get("draft")
     if draft is None:
         return State(environment, at=at)

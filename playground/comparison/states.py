@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from flagadmin.db.transactions import consistent_reads
 from playground.comparison.past import Moment, past_state, users_of
+from playground.comparison.planned import PlannedImport
 from playground.engine.compilation import recompile
 from playground.engine.snapshot import Snapshot
 from playground.snapshot_cache import snapshot_at
@@ -14,11 +15,13 @@ from projects.drafts import Draft
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is stored in an environment now, what was at a moment, or what would be once a draft is saved."""
+    """What is stored in an environment now, what was at a moment, or what would be once a draft is saved, or a file
+    imported."""
 
     environment: str
     draft: Draft | None = None
     at: Moment | None = None
+    planned: PlannedImport | None = None
 
 
 def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snapshot]:
@@ -31,9 +34,9 @@ def snapshots(current: Mapping[str, int], states: Sequence[State]) -> list[Snaps
         for environment in dict.fromkeys(state.environment for state in states if state.at is None)
     }
     return [
-        _drafted(*stored[state.environment], state.draft)
-        if state.at is None
-        else past_state(current, state.environment, state.at)
+        past_state(current, state.environment, state.at)
+        if state.at is not None
+        else _planned(_drafted(*stored[state.environment], state.draft), state.planned)
         for state in states
     ]
 
@@ -42,6 +45,7 @@ def documents(
     current: Mapping[str, int], states: Iterable[State], names: Iterable[str]
 ) -> Iterator[Definitions]:
     """The documents of flags in these states, with the segments they use."""
+    names = list(names)
     for state in states:
         draft = state.draft
         used = () if draft is None else tuple(draft.used_segments())
@@ -50,6 +54,8 @@ def documents(
             read = state.at.changed(state.environment).applied(read, set(names))
         if draft is not None:
             read = draft.applied(read)
+        if state.planned is not None:
+            read = state.planned.applied(read, set(names))
         yield read
 
 
@@ -105,6 +111,10 @@ def _drafted(snapshot: Snapshot, read: Definitions, draft: Draft | None) -> Snap
     flags = [flag for flag in read.flags if flag["name"] in names]
     changed = {key: read.segments[key] for key in draft.segments if key in read.segments}
     return _with(snapshot, names, draft.applied(Definitions(flags, changed)))
+
+
+def _planned(snapshot: Snapshot, planned: PlannedImport | None) -> Snapshot:
+    return snapshot if planned is None else _with(snapshot, set(planned.names), planned.documents)
 
 
 def _touched(snapshot: Snapshot, draft: Draft) -> set[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
+from urllib.parse import urlencode
 
 from django.http import QueryDict
 
@@ -262,3 +263,13 @@ def _slices(flag: ChangedFlag, users: int) -> list[Slice]:
             slices.append(Slice(colour, round(x, 2), round(width, 2)))
             x += width
     return slices
+
+
+def explained_by(page: str) -> Callable[[str, Mapping[str, str]], str]:
+    """URLs of the page that evaluates a context before and after an import."""
+
+    def url(flag: str, context: Mapping[str, str]) -> str:
+        pairs = context_pairs(context)
+        return f"{page}?{urlencode([*pairs, ('q', flag), ('show', 'all')])}" if pairs else ""
+
+    return url

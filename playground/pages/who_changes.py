@@ -17,15 +17,16 @@ from flagadmin.server.gc_control import gc_paused
 from groups.console import ConsolePage
 from playground.comparison.answer import MOST_GENERATED, asked
 from playground.comparison.contexts import generated
+from playground.comparison.planned import PlannedImport, import_choices
 from playground.comparison.request import CompareBody
 from playground.comparison.who_changes import Contexts, compared, users_for
 from playground.engine.context import Context
-from playground.pages.changes import Changes, context_pairs
+from playground.pages.changes import Changes, context_pairs, explained_by
 from playground.pages.form import ContextForm, FormOptions, make_form, read_form_options
 from playground.pages.kept_contexts import with_kept
 from playground.pages.query import PlaygroundQuery
 from playground.pages.saved import MOST_OFFERED
-from playground.pages.who_form import USERS, WhoForm
+from playground.pages.who_form import IMPORT, USERS, WhoForm
 from playground.saved_contexts.queries import visible_contexts
 from projects.console import flag_url
 from projects.models import Flag
@@ -62,6 +63,7 @@ class WhoChangesPage(ConsolePage):
             self.get_context_data(
                 form=self.form,
                 environments=options.environments,
+                imports=[(f"{IMPORT}{pk}", label) for pk, label in import_choices(self.caller)],
                 project_form=self.project_form(options),
                 saved=[(name, name in self.form.saved) for name in saved],
                 swap=f"?{urlencode(self.form.pairs(swapped=True))}",
@@ -113,7 +115,7 @@ class WhoChangesPage(ConsolePage):
             self.request.GET,
             noun="user" if self.form.kind == USERS else "context",
             names=[each.name for each in given.saved],
-            explain=self.explain(),
+            explain=self.explain(given.planned),
         )
 
     def project_form(self, options: FormOptions) -> ContextForm:
@@ -132,8 +134,10 @@ class WhoChangesPage(ConsolePage):
         projects = self.form.projects or [project for project, _ in options.projects]
         return users_for(Flag.objects.filter(archived_at=None, project_id__in=projects).count())
 
-    def explain(self) -> Callable[[str, Mapping[str, str]], str]:
+    def explain(self, planned: Mapping[str, PlannedImport]) -> Callable[[str, Mapping[str, str]], str]:
         form = self.form
+        if planned:
+            return explained_by(list(planned.values())[-1].url)
         if form.before_at or form.after_at:
             return self.side_by_side
         environments = [("environment", name) for name in dict.fromkeys((form.before, form.after))]

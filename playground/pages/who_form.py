@@ -21,7 +21,11 @@ KINDS = {
 }
 LONGEST_SHOWN = 50_000
 """Characters of JSON that the form shows again. What is longer is kept, and replaced by pasting."""
+IMPORT = "import:"
+"""The beginning of what a side has in place of an environment: the rest is the id of an import that is not applied."""
 PLACES = {
+    "from.import": "From",
+    "to.import": "To",
     "from.environment": "From",
     "to.environment": "To",
     "from.at": "From, at",
@@ -34,7 +38,10 @@ PLACES = {
 
 @dataclass(slots=True)
 class WhoForm:
-    """What was asked. ``users``, ``seed`` and the moments are as entered, "" if not; no moment is now."""
+    """What was asked. ``users``, ``seed`` and the moments are as entered, "" if not; no moment is now.
+
+    ``before`` and ``after`` are environments, or imports that are not applied.
+    """
 
     before: str
     after: str
@@ -142,6 +149,8 @@ class WhoForm:
 
 
 def _state(environment: str, at: str) -> dict[str, str]:
+    if environment.startswith(IMPORT):
+        return {"import": environment.removeprefix(IMPORT), **({"at": at} if at else {})}
     return {"environment": environment, **({"at": at} if at else {})}
 
 

@@ -44,6 +44,7 @@ def turned_on(shop: Project, api: Any) -> AuditEvent:
 def test_each_flag_says_whom_the_change_changed(browse: Any, turned_on: AuditEvent) -> None:
     browser = browse("reader")
     text = page_of(browser, turned_on)
+    assert "events of one change, by <b>member</b>" in text
     urls = loaded(text)
     assert sorted(url.split("/")[4] for url in urls) == ["cart", "search"]
     for url in urls:
