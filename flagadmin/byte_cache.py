@@ -5,9 +5,9 @@ from collections.abc import Hashable, Mapping
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from flagadmin.metrics import Gauge
+from prometheus_client import Gauge
 
-CACHE_BYTES = Gauge("flagadmin_cache_bytes", "Memory that a cache of a process takes.", "cache")
+CACHE_BYTES = Gauge("flagadmin_cache_bytes", "Memory that a cache of a process takes.", ["cache", "process"])
 
 
 class Sized(Protocol):

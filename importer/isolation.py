@@ -8,10 +8,10 @@ from time import perf_counter
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
+from prometheus_client import Counter, Histogram
 
 from flagadmin.change_checks import call_overriding, override_by
 from flagadmin.errors import AppError
-from flagadmin.metrics import Counter, Histogram
 from flagadmin.server.gc_control import gc_paused
 from flagadmin.server.worker_processes import run_in_process
 
@@ -50,9 +50,9 @@ class _BulkWork(ContextDecorator):
 bulk_work = _BulkWork()
 
 RUNS = Counter(
-    "flagadmin_imports_total", "Work on import bodies, by what it was and how it ended.", "work", "result"
+    "flagadmin_imports_total", "Work on import bodies, by what it was and how it ended.", ["work", "result"]
 )
-SECONDS = Histogram("flagadmin_import_seconds", "Work on import bodies.", "work")
+SECONDS = Histogram("flagadmin_import_seconds", "Work on import bodies.", ["work"])
 
 
 def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,8 +67,8 @@ def run_isolated(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwa
             result = "refused"
         raise
     finally:
-        RUNS.inc(work.__name__, result)
-        SECONDS.observe(perf_counter() - begun, work.__name__)
+        RUNS.labels(work.__name__, result).inc()
+        SECONDS.labels(work.__name__).observe(perf_counter() - begun)
 
 
 def _run(size: int, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

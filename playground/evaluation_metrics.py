@@ -1,5 +1,5 @@
 """How much is evaluated for the APIs that answer what a context gets."""
 
-from flagadmin.metrics import Counter
+from prometheus_client import Counter
 
-EVALUATIONS = Counter("flagadmin_evaluations_total", "Flags evaluated for a context, by API.", "api")
+EVALUATIONS = Counter("flagadmin_evaluations_total", "Flags evaluated for a context, by API.", ["api"])

@@ -124,7 +124,7 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
         now=timezone.now(),
         random=random.random,
     )
-    EVALUATIONS.inc("frontend", by=len(compiled.flags))
+    EVALUATIONS.labels("frontend").inc(len(compiled.flags))
     body = render_toggles(compiled, evaluation)
     etag = f'W/"{hashlib.blake2b(body, digest_size=8).hexdigest()}"'
     known = request.method == "GET" and is_known(request, etag.removeprefix("W/"))

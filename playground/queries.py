@@ -69,7 +69,7 @@ def playground_answer(compiled: ResponseSnapshot, query: PlaygroundRequest, rest
     before = b'{"input":%b,"features":' % orjson.dumps(query.echo)
     context = Context(query.context)
     evaluation = evaluate(compiled.snapshot, context, now=query.at or timezone.now(), random=random.random)
-    EVALUATIONS.inc("playground", by=len(compiled.flags))
+    EVALUATIONS.labels("playground").inc(len(compiled.flags))
     return render_features(compiled, evaluation, before=before, behind=rest + b"}")
 
 
@@ -91,7 +91,7 @@ def advanced_features(
         contexts=combinations.count_contexts(fields),
         limit=settings.PLAYGROUND_MAX_EVALUATIONS,
     )
-    EVALUATIONS.inc("playground", by=flags * len(environments) * combinations.count_contexts(fields))
+    EVALUATIONS.labels("playground").inc(flags * len(environments) * combinations.count_contexts(fields))
     now = at or timezone.now()
     found: dict[tuple[str, str], dict[str, list[bytes]]] = {}
     for environment in environments:

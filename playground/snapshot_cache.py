@@ -9,10 +9,12 @@ from threading import Lock
 from time import perf_counter
 
 from django.conf import settings
+from prometheus_client import Counter, Histogram
 
 from flagadmin.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.db.transactions import consistent_reads
-from flagadmin.metrics import Counter, Histogram, sampled
+from flagadmin.metrics.processes import process_name
+from flagadmin.metrics.sampling import sampled
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import ResponseSnapshot, compile_batches
@@ -68,14 +70,14 @@ _compiling = Lock()
 LOOKUPS = Counter(
     "flagadmin_snapshot_lookups_total",
     "Snapshots asked for: found in the cache (hit) or not (miss).",
-    "result",
+    ["result"],
 )
 COMPILE_SECONDS = Histogram("flagadmin_snapshot_compile_seconds", "Reading and compiling what has changed.")
 
 
 @sampled
 def _sample() -> None:
-    CACHE_BYTES.set(cache.nbytes, "snapshots")
+    CACHE_BYTES.labels("snapshots", process_name()).set(cache.nbytes)
 
 
 def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapshot:
@@ -89,7 +91,7 @@ def snapshot(projects: Iterable[str] | None, environment: str) -> ResponseSnapsh
 def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapshot:
     """The compiled flags of projects whose revisions were just read (``projects.revision.revisions``)."""
     found = cache.get(_key(current, environment))
-    LOOKUPS.inc("hit" if found else "miss")
+    LOOKUPS.labels("hit" if found else "miss").inc()
     return found or _compile(list(current), environment)
 
 

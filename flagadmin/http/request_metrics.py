@@ -10,29 +10,40 @@ from time import perf_counter
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
+from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
-from flagadmin.metrics import Counter, Histogram
-from flagadmin.metrics.instruments import DIRECTORY, sample
-from flagadmin.metrics.text import CONTENT_TYPE, Exposition
+from flagadmin.metrics.collector import AllProcesses
+from flagadmin.metrics.processes import DIRECTORY
+from flagadmin.metrics.sampling import sample
 
 BEGUN = "flagadmin.begun"  # in the WSGI environment: when the request had arrived, of perf_counter()
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-REQUESTS = Counter("flagadmin_requests_total", "Requests answered.", "route", "method", "status")
+disable_created_metrics()  # as in multiprocess mode
+
+REQUESTS = Counter("flagadmin_requests_total", "Requests answered.", ["route", "method", "status"])
 SECONDS = Histogram(
     "flagadmin_request_seconds",
     "Time from the arrival of a whole request to its answer, waiting for a thread included.",
-    "route",
-    "method",
+    ["route"],
+    buckets=(0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
 )
 
 
 def count_request(route: str, method: str, status: int, seconds: float) -> None:
     """``route`` is a URL pattern without the first slash: there are only so many of them."""
-    if method not in METHODS:
-        method = "other"
-    REQUESTS.inc(route, method, str(status))
-    SECONDS.observe(seconds, route, method)
+    if settings.METRICS_TOKEN:
+        requests, times = _children(route, method if method in METHODS else "other", status)
+        requests.inc()
+        times.observe(seconds)
+
+
+@cache
+def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]:
+    """What ``labels()`` takes three times as long to find."""
+    return REQUESTS.labels(route, method, status), SECONDS.labels(route)
 
 
 class RequestMetricsMiddleware:
@@ -56,15 +67,22 @@ def _route_of(request: HttpRequest) -> str:
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What all processes have counted. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
-    if not settings.METRICS_TOKEN or DIRECTORY not in os.environ:
+    """What all processes of `serve` have counted. 404 without FLAGADMIN_METRICS_TOKEN, 401 without that token."""
+    if not settings.METRICS_TOKEN:
         raise Http404
     expected = f"Bearer {settings.METRICS_TOKEN}".encode()
     if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), expected):
         return HttpResponse(status=401, headers={"WWW-Authenticate": "Bearer"})
     sample()
-    text = _exposition(Path(os.environ[DIRECTORY])).text()
-    return HttpResponse(text, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
+    return HttpResponse(
+        generate_latest(_collector()),
+        content_type=CONTENT_TYPE_PLAIN_0_0_4,
+        headers={"Cache-Control": "no-store"},
+    )
 
 
-_exposition = cache(Exposition)
+@cache
+def _collector() -> Collector:
+    """Of this process alone if it was not started by `serve`."""
+    directory = os.environ.get(DIRECTORY)
+    return AllProcesses(Path(directory)) if directory else REGISTRY

@@ -1,11 +1,8 @@
-"""What the server counts, for Prometheus. An instrument is declared beside the code that counts:
+"""What the server counts, for Prometheus. Instruments are prometheus_client's, declared beside the code that counts:
 
-    IMPORTS = Counter("flagadmin_imports_total", "Imports.", "result")
-    IMPORTS.inc("refused")
+    IMPORTS = Counter("flagadmin_imports_total", "Imports.", ["result"])
+    IMPORTS.labels("refused").inc()
 
-It does nothing unless FLAGADMIN_METRICS_TOKEN is set: then `serve` and its workers attach themselves.
+The values of labels must be few: each combination is kept for good. A gauge has a label `process`, as each process has
+its own (`docs/decisions/metrics.md`).
 """
-
-from flagadmin.metrics.instruments import Counter, Gauge, Histogram, sampled
-
-__all__ = ["Counter", "Gauge", "Histogram", "sampled"]

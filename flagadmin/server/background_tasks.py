@@ -13,21 +13,22 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import close_old_connections
+from prometheus_client import Counter, Gauge, Histogram
 
 from flagadmin.db.locks import Lock, held_if_free
-from flagadmin.metrics import Counter, Gauge, Histogram
-from flagadmin.metrics.instruments import sample
+from flagadmin.metrics.processes import process_name
+from flagadmin.metrics.sampling import sample
 
 log = logging.getLogger("flagadmin.runtime")
 
 Task = Callable[[], object]
 
-SECONDS = Histogram("flagadmin_background_task_seconds", "Runs of periodic tasks.", "task")
-FAILURES = Counter("flagadmin_background_task_failures_total", "Periodic tasks that failed.", "task")
+SECONDS = Histogram("flagadmin_background_task_seconds", "Runs of periodic tasks.", ["task"])
+FAILURES = Counter("flagadmin_background_task_failures_total", "Periodic tasks that failed.", ["task"])
 LAST_SUCCESS = Gauge(
     "flagadmin_background_task_last_success_timestamp_seconds",
     "When a periodic task last succeeded, or another server was running it.",
-    "task",
+    ["task", "process"],
 )
 
 MAX_PAUSE = 60.0  # seconds
@@ -93,11 +94,11 @@ def run_due_tasks(now: float) -> None:
             begun = time.perf_counter()
             try:
                 _run_alone(periodic.task)
-                LAST_SUCCESS.set(time.time(), name)
+                LAST_SUCCESS.labels(name, process_name()).set_to_current_time()
             except Exception:
                 log.exception("Periodic task failed: %s", name)
-                FAILURES.inc(name)
-            SECONDS.observe(time.perf_counter() - begun, name)
+                FAILURES.labels(name).inc()
+            SECONDS.labels(name).observe(time.perf_counter() - begun)
     sample()
     close_old_connections()
 

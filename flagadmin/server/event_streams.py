@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
+from prometheus_client import Counter, Gauge
 
 from flagadmin.errors import TooManyRequests
-from flagadmin.metrics import Counter, Gauge, sampled
+from flagadmin.metrics.processes import process_name
+from flagadmin.metrics.sampling import sampled
 from flagadmin.server.loop_routes import StreamRequest
 from flagadmin.server.open_files import left_for_streams
 from flagadmin.server.sockets import end_slow_readers
@@ -30,7 +32,7 @@ CHECKED_BYTES = 1_000_000
 RETRY_AFTER = 30  # seconds, for clients that are refused
 GONE = (RuntimeError, ConnectionError)  # of Granian: RSGIProtocolClosed
 
-OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.")
+OPEN = Gauge("flagadmin_streams_open", "Streams that a process keeps open.", ["process"])
 EVENTS = Counter("flagadmin_stream_events_total", "Events sent to streams.")
 
 
@@ -195,4 +197,4 @@ streams = EventStreams()
 
 @sampled
 def _sample() -> None:
-    OPEN.set(len(streams))
+    OPEN.labels(process_name()).set(len(streams))

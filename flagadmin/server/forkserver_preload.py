@@ -1,8 +1,12 @@
 """Loads the application into multiprocessing's fork server, so that forked processes start quickly."""
 
+import os
 import signal
 
 # Stopping a service sends SIGTERM to all its processes. This one ends with the last worker.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+# What these processes do is counted by those that start them.
+os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 import flagadmin.wsgi  # noqa: E402, F401 - the whole application

@@ -99,7 +99,7 @@ def render_flag(
         environment = compiled.snapshot.environment
         raise FlagNotFound(f"Active flag {name} not found in {environment} with this token's projects.")
     evaluation = evaluate(compiled.snapshot.only(name), context, now=now, random=random.random)
-    EVALUATIONS.inc("ofrep")
+    EVALUATIONS.labels("ofrep").inc()
     resolver = Resolver(evaluation, browser=browser)
     return orjson.dumps(resolver.flag(*evaluation.pair(name), compiled.flags[position]))
 
@@ -111,7 +111,7 @@ def render_flags(
 ) -> bytes:
     """``{"flags": [...]}`` and ``more``: every flag by name, each an evaluationSuccess or an evaluationFailure."""
     evaluation = evaluate(compiled.snapshot, context, now=now, random=random.random)
-    EVALUATIONS.inc("ofrep", by=len(compiled.flags))
+    EVALUATIONS.labels("ofrep").inc(len(compiled.flags))
     resolver = Resolver(evaluation, browser=browser)
     flags = []
     for (flag, outcome), fragments in zip(evaluation.pairs(), compiled.flags, strict=True):

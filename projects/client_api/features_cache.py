@@ -10,10 +10,12 @@ from typing import Any
 
 import orjson
 from django.conf import settings
+from prometheus_client import Histogram
 
 from flagadmin.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.db.transactions import consistent_reads
-from flagadmin.metrics import Histogram, sampled
+from flagadmin.metrics.processes import process_name
+from flagadmin.metrics.sampling import sampled
 from groups.models import ApiToken
 from projects.client_api.features_answer import FeaturesAnswer, Place, flag_chunks, segments_chunk
 from projects.client_api.pieces import Piece, read_pieces
@@ -81,7 +83,7 @@ _ETAG = re.compile(r'(?:W/)?"([0-9a-f]{8}):([0-9]{1,19}):v1"')
 
 @sampled
 def _sample() -> None:
-    CACHE_BYTES.set(cache.nbytes, "sdk answers")
+    CACHE_BYTES.labels("sdk answers", process_name()).set(cache.nbytes)
 
 
 def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[bytes, str]:

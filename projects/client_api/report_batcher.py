@@ -18,10 +18,12 @@ from threading import BoundedSemaphore, Lock
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
+from prometheus_client import Counter, Gauge
 
 from flagadmin.db.transactions import LOCK_NOT_AVAILABLE, sqlstate
 from flagadmin.errors import NotFound, ServiceUnavailable
-from flagadmin.metrics import Counter, Gauge, sampled
+from flagadmin.metrics.processes import process_name
+from flagadmin.metrics.sampling import sampled
 from projects.applications.store_report import FlagsLocked, store_report
 from projects.applications.usage_report import UsageReport
 
@@ -36,9 +38,11 @@ _OF_THE_DATABASE = ("08", "53", "57", "58")
 REPORTS = Counter(
     "flagadmin_reports_total",
     "Usage reports: stored (accepted) or answered with an error (refused).",
-    "result",
+    ["result"],
 )
-WAITING = Gauge("flagadmin_reports_waiting", "Usage reports of a process that wait for the next batch.")
+WAITING = Gauge(
+    "flagadmin_reports_waiting", "Usage reports of a process that wait for the next batch.", ["process"]
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -65,9 +69,9 @@ class ReportBatcher:
         try:
             self._submit(report, token)
         except Exception:
-            REPORTS.inc("refused")
+            REPORTS.labels("refused").inc()
             raise
-        REPORTS.inc("accepted")
+        REPORTS.labels("accepted").inc()
 
     @property
     def waiting(self) -> int:
@@ -192,4 +196,4 @@ report_batcher = ReportBatcher()
 
 @sampled
 def _sample() -> None:
-    WAITING.set(report_batcher.waiting)
+    WAITING.labels(process_name()).set(report_batcher.waiting)

@@ -15,6 +15,8 @@ BOUNDED = {
     "flagadmin/console/navigation.py: all_sections": "takes no argument",
     "flagadmin/db/bundled/binaries.py: wheel_root": "takes no argument",
     "flagadmin/db/commits.py: _file": "takes no argument",
+    "flagadmin/http/request_metrics.py: _children": "URL patterns, seven methods and other, statuses",
+    "flagadmin/http/request_metrics.py: _collector": "takes no argument",
     "groups/tokens.py: _lookup": "takes a boolean",
     "playground/comparison/rules.py: _searched": "identifiers of 20 fields",
     "playground/engine/literals.py: _address": "texts of at most 45 characters",

@@ -1,32 +1,30 @@
-"""Counting in tests, which otherwise count nothing."""
+"""Counting in tests, which otherwise count no requests."""
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-
-from flagadmin.metrics.instruments import DIRECTORY, Instrument
-from flagadmin.metrics.store import Store
-from flagadmin.metrics.text import Exposition
+from prometheus_client import REGISTRY, generate_latest
 
 Values = dict[str, float]
 
 
 @pytest.fixture
-def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Values]]:
-    """``counted()`` is what this process has counted since the test began."""
-    folder = tmp_path / "metrics"
-    folder.mkdir()
-    store = Store(folder, "worker")
-    monkeypatch.setenv(DIRECTORY, str(folder))
-    monkeypatch.setattr(Instrument, "store", store)
-    exposition = Exposition(folder)
-    yield lambda: values_of(exposition.text())
-    monkeypatch.undo()
-    store.close()
+def counted(settings) -> Callable[[], Values]:
+    """``counted()`` is what this process has counted since the test began, and the gauges as they are."""
+    settings.METRICS_TOKEN = "a-token-for-prometheus"
+    before = now()
+    return lambda: {
+        name: value - (0 if "process=" in name else before.get(name, 0))
+        for name, value in now().items()
+        if "process=" in name or value != before.get(name, 0)
+    }
+
+
+def now() -> Values:
+    return values_of(generate_latest(REGISTRY).decode())
 
 
 def values_of(text: str) -> Values:
     """The numbers of an exposition by their names and labels."""
-    return {name: float(value) for name, value in re.findall(r"^([^#\s].*) (\S+)$", text, re.MULTILINE)}
+    return {name: float(value) for name, value in re.findall(r"^(flagadmin_.*) (\S+)$", text, re.MULTILINE)}

@@ -25,7 +25,7 @@ from granian.log import LogLevels
 from flagadmin.db import commits
 from flagadmin.db.locks import Lock, held
 from flagadmin.db.versions import newer_migrations_of_database
-from flagadmin.metrics import instruments as metrics
+from flagadmin.metrics import processes
 from flagadmin.server import background_tasks
 from flagadmin.server.open_files import OTHERS, raise_limit
 from flagadmin.server.static_files import collect_static_files
@@ -96,7 +96,7 @@ class Command(BaseCommand):
 def begin_metrics(directory: Path) -> None:
     """Raises CommandError, on a full disk for example."""
     try:
-        metrics.begin(directory)
+        processes.begin(directory)
     except OSError as error:
         raise CommandError(f"Metrics cannot be kept in {directory}: {error.strerror}.") from error
 
@@ -195,7 +195,7 @@ def server(host: str, port: int, workers: int) -> Any:
         os.environ.setdefault(name, value)
     raise_limit(settings.STREAMS_LIMIT + OTHERS)
     granian = Granian(
-        "flagadmin.server.rsgi:application",
+        "flagadmin.server.worker:application",
         address=host,
         port=port,
         interface=Interfaces.RSGI,

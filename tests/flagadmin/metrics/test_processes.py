@@ -23,8 +23,8 @@ pytestmark = pytest.mark.processes
 
 RULES = ROOT / "deploy" / "prometheus-alerts.yml"
 TOKEN = "a-token-for-prometheus"
-ALIVE = 'flagadmin_requests_total{route="healthz",method="GET",status="200"}'
-REFUSED = 'flagadmin_requests_total{route="api/client/features",method="GET",status="401"}'
+ALIVE = 'flagadmin_requests_total{method="GET",route="healthz",status="200"}'
+REFUSED = 'flagadmin_requests_total{method="GET",route="api/client/features",status="401"}'
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flagadmin.errors import ServiceUnavailable
-from flagadmin.metrics.instruments import sample
+from flagadmin.metrics.sampling import sample
 from playground import snapshot_cache
 from projects.client_api import report_batcher
 from projects.client_api.features_cache import cache as answers
@@ -38,7 +38,7 @@ def test_evaluations_and_snapshots(api: Any, counted: Callable[[], Values]) -> N
     assert values['flagadmin_snapshot_lookups_total{result="miss"}'] == 2
     assert values['flagadmin_snapshot_lookups_total{result="hit"}'] == 4
     assert values["flagadmin_snapshot_compile_seconds_count"] == 2
-    size = values['flagadmin_cache_bytes{cache="snapshots",process="worker-1"}']
+    size = values['flagadmin_cache_bytes{cache="snapshots",process="main-1"}']
     assert size == snapshot_cache.cache.nbytes > 0
 
 
@@ -49,7 +49,7 @@ def test_sdk_answers(sdk: Sdk, counted: Callable[[], Values]) -> None:
     sample()
     values = counted()
     assert values["flagadmin_sdk_answer_build_seconds_count"] == 1
-    assert values['flagadmin_cache_bytes{cache="sdk answers",process="worker-1"}'] == answers.nbytes > 0
+    assert values['flagadmin_cache_bytes{cache="sdk answers",process="main-1"}'] == answers.nbytes > 0
 
 
 def test_reports(sdk: Sdk, counted: Callable[[], Values], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_reports(sdk: Sdk, counted: Callable[[], Values], monkeypatch: pytest.Mo
     values = counted()
     assert values['flagadmin_reports_total{result="accepted"}'] == 1
     assert values['flagadmin_reports_total{result="refused"}'] == 1
-    assert values['flagadmin_reports_waiting{process="worker-1"}'] == 0
+    assert values['flagadmin_reports_waiting{process="main-1"}'] == 0
 
 
 def test_imports(api: Any, counted: Callable[[], Values]) -> None:
@@ -72,6 +72,6 @@ def test_imports(api: Any, counted: Callable[[], Values]) -> None:
     assert api["admin"].post(IMPORT, body).status_code == 200
     assert api["admin"].post(IMPORT, body | {"project": "unknown"}).status_code == 400
     values = counted()
-    assert values['flagadmin_imports_total{work="import_bytes",result="done"}'] == 1
-    assert values['flagadmin_imports_total{work="import_bytes",result="refused"}'] == 1
+    assert values['flagadmin_imports_total{result="done",work="import_bytes"}'] == 1
+    assert values['flagadmin_imports_total{result="refused",work="import_bytes"}'] == 1
     assert values['flagadmin_import_seconds_count{work="import_bytes"}'] == 2

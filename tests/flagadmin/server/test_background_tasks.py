@@ -67,9 +67,9 @@ def test_runs_are_counted(counted: Callable[[], Values]) -> None:
 
     def value(name: str, task: Callable[[], None], more: str = "") -> float | None:
         label = f'task="{task.__module__}.{task.__qualname__}"'
-        return values.get(f"flagadmin_background_task_{name}{{{label}{more}}}")
+        return values.get(f"flagadmin_background_task_{name}{{{more}{label}}}")
 
-    process = ',process="worker-1"'
+    process = 'process="main-1",'
     assert (value("failures_total", good), value("failures_total", bad)) == (None, 1)
     assert (value("seconds_count", good), value("seconds_count", bad)) == (1, 1)
     assert value("last_success_timestamp_seconds", good, process) > 1.7e9

@@ -1,0 +1,16 @@
+"""Gauges whose values somebody must read."""
+
+from collections.abc import Callable
+
+_samplers: list[Callable[[], None]] = []
+
+
+def sampled(sampler: Callable[[], None]) -> Callable[[], None]:
+    """A decorator: ``sampler`` sets gauges, every few seconds in each process that serves."""
+    _samplers.append(sampler)
+    return sampler
+
+
+def sample() -> None:
+    for sampler in _samplers:
+        sampler()
