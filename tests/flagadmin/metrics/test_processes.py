@@ -23,6 +23,7 @@ pytestmark = pytest.mark.processes
 
 RULES = ROOT / "deploy" / "prometheus-alerts.yml"
 TOKEN = "a-token-for-prometheus"
+ADMIN = "*:*.admin-long-secret-0001"
 ALIVE = 'flagadmin_requests_total{method="GET",route="healthz",status="200"}'
 REFUSED = 'flagadmin_requests_total{method="GET",route="api/client/features",status="401"}'
 
@@ -34,10 +35,13 @@ def server(
     """The port and the process id of a server with two workers."""
     folder = tmp_path_factory.mktemp("metrics")
     install(folder)
-    with (
-        reserved_port() as port,
-        serve(folder, port, FLAGADMIN_METRICS_TOKEN=TOKEN, FLAGADMIN_LOG_LEVEL="ERROR") as process,
-    ):
+    settings = {
+        "FLAGADMIN_METRICS_TOKEN": TOKEN,
+        "FLAGADMIN_LOG_LEVEL": "ERROR",
+        "FLAGADMIN_IMPORT_PROCESS_BYTES": "0",
+        "INIT_ADMIN_API_TOKENS": ADMIN,
+    }
+    with reserved_port() as port, serve(folder, port, **settings) as process:
         wait_until_it_answers(port, process)
         yield port, process.pid
 
@@ -73,6 +77,21 @@ def test_all_processes_count_together_and_nothing_is_lost_with_a_worker(server: 
     wait_until(lambda: worker not in descendants(b"spawn_main"))
     wait_until(lambda: processes(after_a_kill(port)) == {"main-1", "worker-1", "worker-2"})
     assert after_a_kill(port)[REFUSED] == 40
+
+
+def test_processes_that_help_a_worker_leave_no_files(
+    server: tuple[int, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port, _ = server
+    with closing(Client(port, ADMIN)) as client:
+        body = {
+            "project": "default",
+            "environment": "development",
+            "data": {"features": [{"name": "f"}], "featureStrategies": [], "tagTypes": []},
+        }
+        assert client.call("POST", "/api/admin/features-batch/import", body)[0] == 200
+    [folder] = tmp_path_factory.getbasetemp().glob(f"metrics[0-9]*/metrics/{port}")
+    assert {path.stem.rpartition("_")[2] for path in folder.iterdir()} == {"main-1", "worker-1", "worker-2"}
 
 
 def after_a_kill(port: int) -> Values:
