@@ -38,6 +38,9 @@ try:
 except (OSError, ValueError) as error:
     raise ImproperlyConfigured(str(error)) from error
 
+# Earlier keys: what was signed or encrypted with them stays valid.
+SECRET_KEY_FALLBACKS = environment.names("SECRET_KEY_FALLBACKS")
+
 # Hosts and URLs -----------------------------------------------------------------------------------------
 
 # The base URL of links in pages and logs, without a trailing slash. If empty, links use the request's host.
@@ -261,6 +264,11 @@ ACCOUNT_ADAPTER = "groups.login.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
+    False  # ours counts in the database, for all workers (groups/login/throttle.py)
+)
+MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
 # Language, time, static files ---------------------------------------------------------------------------

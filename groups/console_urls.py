@@ -9,6 +9,9 @@ from groups.login import pages as login
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
+from groups.second_factor import admin_pages as second_factor_admin
+from groups.second_factor import login_pages as second_factor_login
+from groups.second_factor import pages as second_factor
 from groups.sessions import pages as sessions
 
 
@@ -34,6 +37,7 @@ urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="login"),
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
+    path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.admin_login, name="admin-login"),
 
@@ -42,11 +46,17 @@ urlpatterns = [
     path("account/tokens/new/", own_account_pages.NewTokenPage.as_view(), name="account-token-new"),
     path("account/tokens/<int:token_id>/revoke/", own_account_pages.RevokeTokenPage.as_view(), name="account-token-revoke"),
     path("account/log-out-everywhere/", own_account_pages.LogOutEverywherePage.as_view(), name="account-log-out"),
+    path("account/confirm/", second_factor.ConfirmIdentityPage.as_view(), name="account-confirm"),
+    path("account/two-step/", second_factor.OverviewPage.as_view(), name="two-step"),
+    path("account/two-step/app/", second_factor.AddAppPage.as_view(), name="two-step-app"),
+    path("account/two-step/recovery-codes/", second_factor.RecoveryCodesPage.as_view(), name="two-step-codes"),
+    path("account/two-step/<int:factor_id>/remove/", second_factor.RemoveFactorPage.as_view(), name="two-step-remove"),
     path("account/sessions/end-others", sessions.EndOtherSessions.as_view(), name="account-sessions-end-others"),
     path("account/sessions/<int:session_id>/end", sessions.EndSession.as_view(), name="account-session-end"),
 
     *account_pages("access/people/", PEOPLE),
     path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
+    path("access/people/<int:user_id>/two-step/remove/", second_factor_admin.RemoveFactorsOf.as_view(**PEOPLE), name="person-two-step-remove"),
     path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
     *account_pages("access/service-accounts/", SERVICE),
     path("access/service-accounts/<int:user_id>/tokens/new/", service_token_pages.NewServiceToken.as_view(), name="service-account-token-new"),

@@ -21,7 +21,7 @@ class AccountAdapter(DefaultAccountAdapter):
     """Named in ``settings.ACCOUNT_ADAPTER``."""
 
     def get_login_stages(self) -> list[str]:
-        return ["allauth.mfa.stages.AuthenticateStage"]
+        return ["groups.second_factor.stage.SecondFactorStage"]
 
     def post_login(
         self,

@@ -37,6 +37,11 @@ class Try:
         typed = hashlib.sha256(typed_name.strip().casefold().encode()).hexdigest()
         return cls(account=f"user {user.pk}" if user else f"unknown {typed}", address=_network(address))
 
+    @classmethod
+    def with_code(cls, user: User, address: str) -> "Try":
+        """Of a second factor. Counted apart: the right password must not make its attempts forgotten."""
+        return cls(account=f"second factor of user {user.pk}", address=_network(address))
+
 
 def count_try(attempt: Try, *, now: datetime | None = None) -> None:
     """Counts a failed attempt unless `forget_tries` follows. Raises TooManyRequests naming the wait."""

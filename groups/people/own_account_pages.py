@@ -21,6 +21,7 @@ from groups.models import Grant, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
+from groups.second_factor.queries import second_factors
 from groups.sessions.store import keep_this_session, sessions_of
 
 
@@ -32,7 +33,8 @@ class AccountPage(OwnPage):
         return []
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs, user=self.user, **access_lists(self.user, self.request.GET))
+        lists = access_lists(self.user, self.request.GET)
+        return super().get_context_data(**kwargs, user=self.user, factors=second_factors(self.user), **lists)
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/user")

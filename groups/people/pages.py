@@ -13,6 +13,7 @@ from groups.people.choices import root_role_choices
 from groups.people.console import Kind, OneAccount
 from groups.people.own_account_pages import access_lists
 from groups.permissions import Permission
+from groups.second_factor.queries import factor_names, with_second_factor
 
 VERBS = ("edit", "grant", "active", "delete")
 
@@ -25,10 +26,11 @@ class AccountsPage(Kind, ListPage):
         Column("root_role", "Root role", by=("root_role__name", "username")),
         Column("groups", "Groups", by=("group_count",), numeric=True),
         Column("projects", "Projects", by=("project_count",), numeric=True),
+        Column("two_step", "Two-step verification", by=("has_second_factor", "username")),
         Column("seen", "Last seen", by=("last_seen",)),
     )
     service_columns = (
-        *columns[:-1],
+        *columns[:-2],
         Column("tokens", "Tokens", by=("token_count",), numeric=True),
         Column("seen", "Last used", by=("last_seen",)),
         Column("expires", "Next expiry", by=("next_expiry",)),
@@ -71,7 +73,7 @@ class AccountsPage(Kind, ListPage):
             project_count=Count("grants__project", distinct=True),
         )
         if not self.is_service:
-            return users.annotate(last_seen=F("seen_at"))
+            return with_second_factor(users).annotate(last_seen=F("seen_at"))
         return users.annotate(
             token_count=Count("tokens", distinct=True),
             last_seen=Max("tokens__seen_at"),
@@ -83,7 +85,7 @@ class AccountsPage(Kind, ListPage):
         cells = (row.username, role, row.group_count, row.project_count)
         if self.is_service:
             return (*cells, row.token_count, row.last_seen, row.next_expiry)
-        return (*cells, row.last_seen)
+        return (*cells, "on" if row.has_second_factor else "off", row.last_seen)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
@@ -108,6 +110,7 @@ class AccountPage(OneAccount):
                 "user": user,
                 "url": self.url,
                 **access_lists(user, self.request.GET),
+                "factors": factor_names(user),
                 "oneself": user.pk == self.caller.id,
                 "urls": {verb: reverse(f"{self.url_name}-{verb}", args=[user.pk]) for verb in VERBS},
                 **kwargs,

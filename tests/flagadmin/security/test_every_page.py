@@ -18,6 +18,7 @@ OPEN = {
     "/readyz",
     "/edge/validate",
     "/login/",
+    "/login/code/",
     "/login/link/<str:token>/",
     "/logout/",
     "/theme/",

@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
@@ -57,6 +58,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"api-tokens/$", "token"),
     (r"(user|account)/tokens/$", "personal token"),
     (r"account/sessions/$", "session"),
+    (r"account/two-step/$", "second factor"),
     (r"token/$", "service account token"),
     (r"groups/$", "group"),
     (r"projects/<\w+>/role/$", "role"),
@@ -189,6 +191,7 @@ def build(shop: Any) -> dict[str, Any]:
         "group": Group.objects.create(name="Team").pk,
         "role": Role.objects.create(name="Custom", type="custom").pk,
         "service account": robot.pk,
+        "second factor": Authenticator.objects.create(user=person, type="totp", data={}).pk,
         "session": UserSession.objects.create(user=person, ip="192.0.2.1", session_key="of somebody").pk,
         "person": person.pk,
         "import": ImportRun.objects.create(

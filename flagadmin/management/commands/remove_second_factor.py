@@ -1,0 +1,28 @@
+"""`manage.py remove_second_factor NAME`: for an admin who has lost it, when no other admin can help."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from flagadmin.errors import AppError
+from groups.access import Caller
+from groups.models import User
+from groups.second_factor.actions import remove_all_factors
+
+
+class Command(BaseCommand):
+    help = "Remove the second factors of an account: its authenticator app, passkeys and recovery codes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", help="user name or email address")
+
+    def handle(self, *, username: str, **options: Any) -> None:
+        user = User.objects.named(username)
+        if user is None:
+            raise CommandError(f"No person is named {username}.")
+        try:
+            remove_all_factors(user.pk, caller=Caller.system())
+        except AppError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(f"{user} logs in with the password alone now.")

@@ -1,0 +1,124 @@
+"""Adding and removing second factors, and making recovery codes."""
+
+import logging
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from django.utils import timezone
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, NoAccess, NotFound, ValidationError
+from groups.access import Caller
+from groups.models import User
+from groups.permissions import Permission
+from groups.second_factor.codes import WRONG_CODE, app_data, matching_period
+from groups.second_factor.queries import TYPES, factor_names, name_of
+
+Type = Authenticator.Type
+log = logging.getLogger("flagadmin.login")
+
+
+@transactional
+def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
+    """Adds an authenticator app that has the secret, which the code proves.
+
+    Returns recovery codes if these are the first, otherwise none. Raises NoAccess, ValidationError,
+    InvalidOperation (there is one already).
+    """
+    _lock_own(user, caller)
+    if Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
+        raise InvalidOperation("Your account has an authenticator app. Remove it first.")
+    period = matching_period(secret, code, after=0, now=timezone.now())
+    if period is None:
+        raise ValidationError.at("code", WRONG_CODE)
+    factor = Authenticator.objects.create(user=user, type=Type.TOTP, data=app_data(secret, period))
+    return _added(factor, user, caller)
+
+
+@transactional
+def make_recovery_codes(user: User, *, caller: Caller) -> list[str]:
+    """Replaces the recovery codes. Raises NoAccess, InvalidOperation (without a second factor)."""
+    _lock_own(user, caller)
+    if not Authenticator.objects.filter(user=user, type__in=TYPES).exists():
+        raise InvalidOperation("Recovery codes stand in for a second factor. Set one up first.")
+    return _new_codes(user, caller)
+
+
+@transactional
+def remove_factor(user: User, factor_id: int, *, caller: Caller) -> str:
+    """Removes an authenticator app or a passkey, with the last one the recovery codes too. Returns what it was.
+
+    Raises NoAccess, NotFound.
+    """
+    _lock_own(user, caller)
+    factor = own_factor(user, factor_id)
+    name = name_of(factor)
+    factor.delete()
+    if not Authenticator.objects.filter(user=user, type__in=TYPES).exists():
+        Authenticator.objects.filter(user=user).delete()
+    _record(EventType.USER_SECOND_FACTOR_REMOVED, user, caller, before={"factors": [name]})
+    return name
+
+
+@transactional
+def remove_all_factors(user_id: int, *, caller: Caller) -> User:
+    """Removes the second factors of somebody who has lost them.
+
+    Raises NoAccess, NotFound, InvalidOperation (there are none, or the caller's own).
+    """
+    caller.check(Permission.ADMIN)
+    user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
+    if user is None:
+        raise NotFound(f"Person with id {user_id} not found.")
+    if user.pk == caller.id:
+        raise InvalidOperation("Change your own second factors on your account's page.")
+    names = factor_names(user)
+    if not names:
+        raise InvalidOperation(f"{user} has no second factor.")
+    Authenticator.objects.filter(user=user).delete()
+    _record(EventType.USER_SECOND_FACTOR_REMOVED, user, caller, before={"factors": names})
+    return user
+
+
+@transactional
+def note_wrong_code(user: User, *, address: str) -> None:
+    """Records a login that had the right password. Attempts rejected by the throttle are not recorded."""
+    log.warning("Login failed from %s: wrong second factor of %s", address, user)
+    after = {"address": address, "wrong": "second factor"}
+    _record(EventType.USER_LOGIN_FAILED, user, Caller.system(), after=after)
+
+
+def own_factor(user: User, factor_id: int) -> Authenticator:
+    """The user's authenticator app or passkey. Raises NotFound."""
+    factor = Authenticator.objects.filter(user=user, pk=factor_id, type__in=TYPES).first()
+    if factor is None:
+        raise NotFound("This second factor has been removed already.")
+    return factor
+
+
+def _added(factor: Authenticator, user: User, caller: Caller) -> list[str]:
+    _record(EventType.USER_SECOND_FACTOR_ADDED, user, caller, after={"factors": [name_of(factor)]})
+    if Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).exists():
+        return []
+    return _new_codes(user, caller)
+
+
+def _new_codes(user: User, caller: Caller) -> list[str]:
+    Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
+    codes = RecoveryCodes.activate(user).generate_codes()
+    _record(EventType.USER_RECOVERY_CODES_CREATED, user, caller, after={"count": len(codes)})
+    return [f"{code[:4]}-{code[4:]}" for code in codes]
+
+
+def _lock_own(user: User, caller: Caller) -> None:
+    """Changes of one account happen one after the other. Raises NoAccess for the account of somebody else."""
+    if caller.id != user.pk:
+        raise NoAccess("Only its owner can change an account's second factors.")
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
+def _record(kind: EventType, user: User, caller: Caller, **states: Any) -> None:
+    record(Event(type=kind, subject=user.username, **states), actor=caller)

@@ -1,0 +1,28 @@
+"""/access/people/ID/two-step/remove/: for somebody who has lost their phone."""
+
+from typing import Any
+
+from groups.console import ConfirmPage
+from groups.people.console import OneAccount
+from groups.second_factor.actions import remove_all_factors
+from groups.second_factor.queries import factor_names
+
+
+class RemoveFactorsOf(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        own = "Change your own second factors on your account's page." if user.pk == self.caller.id else ""
+        names = factor_names(user)
+        return {
+            "title": f"Remove the second factors of {user}",
+            "lead": "Make sure that it is really they who ask for it: their password alone logs them in then.",
+            "removed_items": names,
+            "kept": "Their sessions and tokens keep working.",
+            "button": "Remove second factors",
+            "cancel": self.url,
+            "blocked": own or ("" if names else f"{user} has no second factor."),
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = remove_all_factors(self.user_id, caller=self.caller)
+        return f"The second factors of {user} are removed.", self.url

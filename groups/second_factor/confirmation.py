@@ -1,0 +1,39 @@
+"""Asks again who somebody is before they change how they log in: a session may be in the wrong hands."""
+
+import time
+from datetime import timedelta
+
+from allauth.account.internal.flows.login import get_authentication_records, record_authentication
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
+
+from groups.console import ConsolePage
+from groups.models import User
+from groups.second_factor.queries import has_second_factor
+
+LASTS = timedelta(minutes=10)
+
+
+def is_confirmed(request: HttpRequest, user: User) -> bool:
+    """Whether the user has logged in, or confirmed it, in the last minutes.
+
+    Also true for an account without a password and second factor, which has nothing to confirm it with.
+    """
+    now = time.time()
+    if any(now - each["at"] < LASTS.total_seconds() for each in get_authentication_records(request, user)):
+        return True
+    return not (user.has_usable_password() or has_second_factor(user))
+
+
+def confirm(request: HttpRequest, user: User, *, how: str) -> None:
+    record_authentication(request, user, method=how, reauthenticated=True)
+
+
+class NeedsConfirmation(ConsolePage):
+    """A mixin for pages that are opened, and forms that are accepted, only shortly after a confirmation."""
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        if request.user.is_authenticated and not is_confirmed(request, request.user):
+            return redirect_to_login(request.path, reverse("account-confirm"))
+        return super().dispatch(request, *args, **kwargs)

@@ -1,0 +1,117 @@
+"""/login/code/: asks for the second factor after the password. It is a stage of allauth's login."""
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.internal.decorators import login_stage_required
+from allauth.mfa.internal.constants import LoginStageKey
+from allauth.mfa.models import Authenticator
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.debug import sensitive_post_parameters
+
+from flagadmin.console.lists import add_problems
+from flagadmin.errors import AppError, TooManyRequests, ValidationError
+from groups.authentication import client_address
+from groups.models import User
+from groups.second_factor.actions import note_wrong_code
+from groups.second_factor.codes import check_code
+from groups.second_factor.queries import name_of, second_factors
+
+if TYPE_CHECKING:
+    from groups.second_factor.stage import (
+        SecondFactorStage,  # has to do with passkeys, which take time to import
+    )
+
+
+class CodeForm(forms.Form):
+    code = forms.CharField(
+        max_length=100,
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "one-time-code",
+                "autocapitalize": "none",
+                "spellcheck": "false",
+                "autofocus": True,
+            }
+        ),
+    )
+
+
+@method_decorator(
+    [
+        sensitive_post_parameters("code"),
+        csrf_protect,
+        never_cache,
+        login_stage_required(stage=LoginStageKey.MFA_AUTHENTICATE.value, redirect_urlname="login"),
+    ],
+    name="dispatch",
+)
+class SecondFactorPage(View):
+    """Whoever is here knows the password, and is not logged in yet."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if self.stage.is_over() or not second_factors(self.user):
+            response: HttpResponse = self.stage.abort()
+            return response
+        return super().dispatch(request, *args, **kwargs)
+
+    @property
+    def stage(self) -> "SecondFactorStage":
+        return self.request._login_stage  # type: ignore[attr-defined]
+
+    @property
+    def user(self) -> User:
+        assert isinstance(self.stage.login.user, User)
+        return self.stage.login.user
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.answer(CodeForm())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form, address = CodeForm(request.POST), client_address(request)
+        if not form.is_valid():
+            return self.answer(form, status=400)
+        try:
+            factor = check_code(self.user, form.cleaned_data["code"], address=address)
+        except ValidationError as error:
+            note_wrong_code(self.user, address=address)
+            add_problems(form, error)
+            return self.answer(form, status=401)
+        except TooManyRequests as error:
+            return self.wait(form, error)
+        return self.enter(factor)
+
+    def enter(self, factor: Authenticator) -> HttpResponse:
+        """Goes on with the login, which ends with a session and a redirect to ``next``."""
+        factor.record_usage()
+        kinds = name_of(factor)
+        if factor.type == Authenticator.Type.RECOVERY_CODES:
+            left = second_factors(self.user).codes_left
+            messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
+            kinds = "recovery code"
+        login = self.stage.login
+        login.signal_kwargs = {"how": f"{(login.signal_kwargs or {}).get('how', 'password')}, {kinds}"}
+        response: HttpResponse = self.stage.exit()
+        return response
+
+    def wait(self, form: forms.Form, error: AppError) -> HttpResponse:
+        seconds = error.headers["Retry-After"]
+        response = self.answer(form, status=429, wait=error.message, seconds=seconds)
+        response["Retry-After"] = seconds
+        return response
+
+    def answer(self, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
+        context = {
+            "title": "Two-step verification",
+            "form": form,
+            "factors": second_factors(self.user),
+            "messages": (),  # they are for the page after the login
+            **more,
+        }
+        return render(self.request, "second_factor/login.html", context, status=status)

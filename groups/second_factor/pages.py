@@ -1,0 +1,174 @@
+"""/account/two-step/: setting up, listing and removing one's second factors."""
+
+import base64
+from typing import Any
+
+from allauth.mfa.adapter import get_adapter
+from allauth.mfa.totp.internal.auth import generate_totp_secret
+from allauth.mfa.utils import decrypt, encrypt
+from django import forms
+from django.http import HttpResponseBase
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
+
+from flagadmin.errors import ValidationError
+from groups.authentication import client_address
+from groups.console import ConfirmPage, Crumbs, FormPage, next_page
+from groups.login.passwords import check_own_password
+from groups.one_time_secrets import ShowsSecretOnce
+from groups.people.console import OwnPage
+from groups.second_factor.actions import add_app, make_recovery_codes, own_factor, remove_factor
+from groups.second_factor.codes import SecretKeyChanged, check_code
+from groups.second_factor.confirmation import NeedsConfirmation, confirm
+from groups.second_factor.queries import name_of, second_factors
+
+CODE = forms.TextInput(
+    attrs={"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false", "size": 12}
+)
+
+
+class TwoStepPage(OwnPage):
+    """A page below /account/two-step/."""
+
+    def crumbs(self) -> Crumbs:
+        return (*super().crumbs(), ("Two-step verification", reverse("two-step")))
+
+
+class OverviewPage(OwnPage):
+    template_name = "second_factor/overview.html"
+    title = "Two-step verification"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(factors=second_factors(self.user), **kwargs)
+
+
+class ShowsCodesOnce(ShowsSecretOnce):
+    """A page whose form makes recovery codes."""
+
+    def show_codes(self, codes: list[str]) -> None:
+        if codes:
+            self.created = {"title": "Recovery codes", "secret": "\n".join(codes)}
+
+    def show_secret(self, created: dict[str, str]) -> HttpResponseBase:
+        self.template_name = "second_factor/codes.html"
+        return super().show_secret(created)
+
+
+class AppForm(forms.Form):
+    setup = forms.CharField(widget=forms.HiddenInput)
+    code = forms.CharField(label="Code", max_length=100, widget=CODE)
+
+
+@method_decorator(sensitive_post_parameters("setup", "code"), name="dispatch")
+class AddAppPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, FormPage):
+    """Shows a new key, encrypted in the form too, until a code proves that an app has it. Nothing is stored before."""
+
+    template_name = "second_factor/app.html"
+    title = "Set up an authenticator app"
+    form_class = AppForm
+
+    def get_initial(self) -> dict[str, Any]:
+        return {"setup": encrypt(f"{self.user.pk} {generate_totp_secret()}")}
+
+    def secret(self, form: Any) -> str:
+        """The key in the form. Raises ValidationError if the form is of somebody else, or older than SECRET_KEY."""
+        try:
+            owner, _, secret = decrypt(form["setup"].value() or "").partition(" ")
+        except SecretKeyChanged:
+            owner = secret = ""
+        if owner != str(self.user.pk):
+            raise ValidationError("This form is out of date. Open the page again.")
+        return secret
+
+    def submit(self, form: Any) -> str:
+        self.show_codes(add_app(self.user, self.secret(form), form.cleaned_data["code"], caller=self.caller))
+        return reverse("two-step")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if "form" in kwargs:
+            secret, adapter = self.secret(kwargs["form"]), get_adapter()
+            url = adapter.build_totp_url(self.user, secret)
+            svg = base64.b64encode(adapter.build_totp_svg(url).encode()).decode()
+            kwargs |= {"key": " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))}
+            kwargs |= {"url": url, "picture": f"data:image/svg+xml;base64,{svg}"}
+        return super().get_context_data(**kwargs)
+
+
+class RecoveryCodesPage(NeedsConfirmation, ShowsCodesOnce, TwoStepPage, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        left = second_factors(self.user).codes_left
+        return {
+            "title": "New recovery codes",
+            "lead": "You get ten codes. Each logs you in once in place of your second factor.",
+            "removed_items": [f"your recovery codes, of which {left} are left"] if left else [],
+            "button": "Make recovery codes",
+            "cancel": reverse("two-step"),
+        }
+
+    def act(self) -> tuple[str, str]:
+        self.show_codes(make_recovery_codes(self.user, caller=self.caller))
+        return "Your old recovery codes do not work any more.", reverse("two-step")
+
+
+class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        name = name_of(own_factor(self.user, self.kwargs["factor_id"]))
+        factors = second_factors(self.user)
+        is_last = bool(factors.app) + len(factors.passkeys) == 1
+        return {
+            "title": f"Remove {name}",
+            "removed_items": [name, *(["your recovery codes"] if is_last else [])],
+            "kept": "Your password alone logs you in then." if is_last else "",
+            "button": "Remove",
+            "cancel": reverse("two-step"),
+        }
+
+    def act(self) -> tuple[str, str]:
+        name = remove_factor(self.user, self.kwargs["factor_id"], caller=self.caller)
+        return f"Removed: {name}.", reverse("two-step")
+
+
+class ConfirmForm(forms.Form):
+    password = forms.CharField(
+        max_length=1000,
+        strip=False,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
+    code = forms.CharField(
+        max_length=100, required=False, label="Or a code of your second factor", widget=CODE
+    )
+
+
+@method_decorator(sensitive_post_parameters("password", "code"), name="dispatch")
+class ConfirmIdentityPage(OwnPage, FormPage):
+    """/account/confirm/?next=/path/"""
+
+    template_name = "second_factor/confirm.html"
+    title = "Confirm that it is you"
+    form_class = ConfirmForm
+
+    def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
+        form, factors = super().get_form(form_class), second_factors(self.user)
+        if not self.user.has_usable_password():
+            del form.fields["password"]
+            form.fields["code"].label = "Code of your second factor"
+        if factors.codes_left is None:
+            del form.fields["code"]
+        return form
+
+    def submit(self, form: Any) -> str:
+        address = client_address(self.request)
+        if code := form.cleaned_data.get("code"):
+            check_code(self.user, code, address=address)
+            confirm(self.request, self.user, how="mfa")
+        else:
+            check_own_password(
+                self.user, form.cleaned_data.get("password", ""), path="password", address=address
+            )
+            confirm(self.request, self.user, how="password")
+        return next_page(self.request) or reverse("account")
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(next=next_page(self.request), **kwargs)

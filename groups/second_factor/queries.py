@@ -1,0 +1,59 @@
+"""Which second factors an account has."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from allauth.mfa import app_settings
+from allauth.mfa.models import Authenticator
+from django.db.models import Exists, OuterRef, QuerySet
+
+from groups.models import User
+
+TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)  # recovery codes only stand in for these
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactors:
+    """``codes_left``: None without recovery codes."""
+
+    app: Authenticator | None
+    passkeys: list[Authenticator]
+    codes_left: int | None
+
+    def __bool__(self) -> bool:
+        return self.app is not None or bool(self.passkeys)
+
+
+def second_factors(user: User) -> SecondFactors:
+    found = list(Authenticator.objects.filter(user=user).order_by("pk"))
+    of = {kind: [one for one in found if one.type == kind] for kind in Authenticator.Type}
+    apps, codes = of[Authenticator.Type.TOTP], of[Authenticator.Type.RECOVERY_CODES]
+    return SecondFactors(
+        app=apps[0] if apps else None,
+        passkeys=of[Authenticator.Type.WEBAUTHN],
+        codes_left=app_settings.RECOVERY_CODE_COUNT - codes[0].data["used_mask"].bit_count()
+        if codes
+        else None,
+    )
+
+
+def factor_names(user: User) -> list[str]:
+    """Of all its second factors and recovery codes."""
+    return [name_of(factor) for factor in Authenticator.objects.filter(user=user).order_by("pk")]
+
+
+def has_second_factor(user: User) -> bool:
+    return Authenticator.objects.filter(user=user, type__in=TYPES).exists()
+
+
+def with_second_factor(users: QuerySet[Any]) -> QuerySet[Any]:
+    """Adds ``has_second_factor`` to each account."""
+    own = Authenticator.objects.filter(user=OuterRef("pk"), type__in=TYPES)
+    return users.annotate(has_second_factor=Exists(own))
+
+
+def name_of(factor: Authenticator) -> str:
+    """``authenticator app``, ``passkey Phone``, ``recovery codes``."""
+    if factor.type == Authenticator.Type.WEBAUTHN:
+        return f"passkey {factor.data['name']}"
+    return "authenticator app" if factor.type == Authenticator.Type.TOTP else "recovery codes"

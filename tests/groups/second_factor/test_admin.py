@@ -1,0 +1,108 @@
+"""Admins see who has a second factor, and remove what somebody has lost; so does a command."""
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from flagadmin.audit.models import AuditEvent
+from groups.permissions import BuiltIn
+from tests.support.cast import client, make_token, make_user
+from tests.support.page_text import page_text
+from tests.support.second_factor import SECRET
+
+
+def browser_of(user):
+    browser = Client()
+    browser.force_login(user)
+    return browser
+
+
+@pytest.fixture
+def admin(bert):
+    bert.root_role_id = BuiltIn.ADMIN
+    bert.save()
+    return browser_of(bert)
+
+
+def test_the_list_says_who_has_one(admin, anna):
+    text = page_text(admin.get("/access/people/?sort=two_step"))
+    assert text.index("bert") < text.index("anna")
+    lines = b"".join(admin.get("/access/people/?format=csv").streaming_content).decode().splitlines()
+    assert [line.split(",")[0:5:4] for line in lines] == [
+        ["Name", "Two-step verification"],
+        ["anna", "on"],
+        ["bert", "off"],
+    ]
+
+
+def test_an_admin_removes_the_factors_of_somebody_else(admin, anna):
+    page = f"/access/people/{anna.pk}/"
+    assert "on authenticator app, recovery codes" in page_text(admin.get(page))
+    assert "authenticator app" in page_text(admin.get(f"{page}two-step/remove/"))
+
+    answer = admin.post(f"{page}two-step/remove/", follow=True)
+
+    assert "The second factors of anna are removed." in page_text(answer)
+    assert not Authenticator.objects.exists()
+    event = AuditEvent.objects.get(type="user-second-factor-removed")
+    assert (event.actor_name, event.subject) == ("bert", "anna")
+    assert event.before == {"factors": ["authenticator app", "recovery codes"]}
+
+
+def test_but_not_ones_own_and_not_twice(admin, anna, bert):
+    assert admin.post(f"/access/people/{bert.pk}/two-step/remove/").status_code == 403
+    admin.post(f"/access/people/{anna.pk}/two-step/remove/")
+    answer = admin.post(f"/access/people/{anna.pk}/two-step/remove/")
+    assert answer.status_code == 403
+    assert "anna has no second factor." in answer.text
+
+
+def test_nobody_else_does(bert, anna):
+    assert browser_of(bert).post(f"/access/people/{anna.pk}/two-step/remove/").status_code == 403
+    assert Authenticator.objects.count() == 2
+
+
+def test_a_service_account_has_none(admin):
+    robot = make_user("robot", is_service=True)
+    assert admin.post(f"/access/people/{robot.pk}/two-step/remove/").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["anna", "Anna"])
+def test_the_command(anna, capsys, name):
+    call_command("remove_second_factor", name)
+    assert "anna logs in with the password alone now." in capsys.readouterr().out
+    assert not Authenticator.objects.exists()
+    assert AuditEvent.objects.get(type="user-second-factor-removed").actor_name == "flagadmin"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("nobody", "No person is named nobody."), ("bert", "bert has no second factor.")]
+)
+def test_the_command_refuses(bert, name, reason):
+    with pytest.raises(CommandError, match=reason):
+        call_command("remove_second_factor", name)
+
+
+def test_factors_go_with_the_account(admin, anna):
+    assert admin.post(f"/access/people/{anna.pk}/delete/").status_code == 302
+    assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize("where", ["api", "admin site"])
+def test_no_secret_is_in_an_answer(anna, admin, where):
+    stored = [str(value) for factor in Authenticator.objects.all() for value in factor.data.values()]
+    secrets = [SECRET, *anna.recovery_codes, *(value for value in stored if len(value) > 20)]
+    assert len(secrets) == 13
+    if where == "api":
+        token = client(make_token("admin"))
+        paths = ["", f"/{anna.pk}"]
+        answers = [token.get(f"/api/admin/user-admin{path}") for path in paths]
+        answers.append(token.get("/api/admin/events"))
+        answers.append(client(make_token("personal", user=anna)).get("/api/admin/user"))
+    else:
+        answers = [admin.get("/admin/"), admin.get(f"/admin/groups/user/{anna.pk}/change/")]
+        assert admin.get("/admin/mfa/authenticator/").status_code == 404
+    for answer in answers:
+        assert answer.status_code == 200
+        assert not any(secret in answer.text for secret in secrets)
