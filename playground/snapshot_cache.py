@@ -95,6 +95,11 @@ def snapshot_at(current: Mapping[str, int], environment: str) -> ResponseSnapsho
     return found or _compile(list(current), environment)
 
 
+def cached_snapshot(current: Mapping[str, int], environment: str) -> ResponseSnapshot | None:
+    """The compiled flags of projects at these revisions, if this worker has them."""
+    return cache.get(_key(current, environment))
+
+
 def _key(current: Mapping[str, int], environment: str) -> Key:
     return environment, tuple(sorted(current.items()))
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from flagadmin.byte_cache import ByteCache
+from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.engine.compilation import compile_snapshot, recompile
@@ -16,9 +17,10 @@ from playground.engine.snapshot import Snapshot
 from playground.queries import known_revisions
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
-from playground.snapshot_cache import snapshot_at
-from projects.definitions import Definitions, Document, definitions
+from playground.snapshot_cache import cached_snapshot, snapshot_at
+from projects.definitions import Definitions, definitions
 from projects.history.past import Changed, changed_outside, changed_since, deleted_since, flags_then
+from projects.models import Flag
 from projects.revision import revisions
 
 
@@ -33,6 +35,9 @@ class Moment:
     def flags(self, names: Iterable[str], environment: str) -> Definitions:
         """A few flags with their parents: faster than all, if nothing else is asked for."""
         return flags_then(names, self.projects, environment, self.at)
+
+    def has_read(self, environment: str) -> bool:
+        return environment in self._changed
 
     def changed(self, environment: str) -> Changed:
         """What has changed since, read once."""
@@ -82,28 +87,19 @@ cache = ByteCache[Hashable, ResponseSnapshot]()
 """Of single moments, for those who look at one for a while."""
 
 
-class Then(NamedTuple):
-    """The documents of a moment that are not those of the present, and the names of the flags that they replace."""
-
-    flags: list[Document]
-    segments: dict[int, Document]
-    replaced: frozenset[str]
-
-
 @gc_paused
 def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) -> ResponseSnapshot:
     """The flags at a moment. All that has not changed since is shared with the present, read at `current` revisions."""
     key = (environment, moment.at, moment.projects, tuple(sorted(current.items())))
     found = cache.get(key)
     if found is None:
-        present = snapshot_at(current, environment)
-        then = _then(present.snapshot, current, environment, moment)
+        documents, present, then = _read(current, environment, moment)
         found = compile_playground(
-            then.flags,
-            then.segments,
+            documents.flags,
+            documents.segments,
             environment=environment,
-            earlier=present.without(then.replaced),
-            unchanged=present.snapshot.sizes,
+            earlier=present.without(then) if present else None,
+            unchanged=present.snapshot.sizes if present else (),
         )
         cache.put(key, found, limit=settings.SNAPSHOT_CACHE_BYTES // 8)
     return found
@@ -112,25 +108,46 @@ def past_snapshot(current: Mapping[str, int], environment: str, moment: Moment) 
 @gc_paused
 def past_state(current: Mapping[str, int], environment: str, moment: Moment) -> Snapshot:
     """The flags at a moment, as `past_snapshot` has them, to compare and not to write out."""
-    present = snapshot_at(current, environment).snapshot
-    then = _then(present, current, environment, moment)
+    documents, present, then = _read(current, environment, moment)
     return recompile(
-        then.flags,
-        then.segments,
+        documents.flags,
+        documents.segments,
         environment=environment,
-        earlier=present.without(then.replaced),
-        unchanged=present.sizes,
+        earlier=present.snapshot.without(then) if present else None,
+        unchanged=present.snapshot.sizes if present else (),
     ).snapshot
 
 
-def _then(present: Snapshot, current: Mapping[str, int], environment: str, moment: Moment) -> Then:
+class Then(NamedTuple):
+    """The ``documents`` of a moment. Without a ``present`` they are all, else those that ``replaced`` what is in it."""
+
+    documents: Definitions
+    present: ResponseSnapshot | None
+    replaced: frozenset[str] = frozenset()
+
+
+@consistent_reads()
+def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
+    """With the present if this worker has compiled it, or if it must: where little has changed, most is shared."""
+    present, is_first = cached_snapshot(current, environment), not moment.has_read(environment)
     changed = moment.changed(environment)
-    users = users_of(present, changed.changed_segments) - changed.names
+    if present is None and is_first:
+        rest = _unchanged(current, changed)
+        if len(rest) < len(changed.flags):
+            read = definitions(current, environment, flags=rest) if rest else Definitions([], {})
+            return Then(changed.applied(read), None)
+    present = present or snapshot_at(current, environment)
+    users = users_of(present.snapshot, changed.changed_segments) - changed.names
     if not users:
-        return Then(changed.flags, changed.segments, changed.names)
+        return Then(Definitions(changed.flags, changed.segments), present, changed.names)
     unchanged = definitions(current, environment, flags=users)
-    segments = unchanged.segments | changed.segments
-    return Then([*changed.flags, *unchanged.flags], segments, changed.names | users)
+    flags = [*changed.flags, *unchanged.flags]
+    return Then(Definitions(flags, unchanged.segments | changed.segments), present, changed.names | users)
+
+
+def _unchanged(current: Mapping[str, int], changed: Changed) -> list[str]:
+    names = Flag.objects.filter(project_id__in=list(current), archived_at=None).values_list("name", flat=True)
+    return [name for name in names if name not in changed.names]
 
 
 def users_of(snapshot: Snapshot, segments: Iterable[int]) -> set[str]:

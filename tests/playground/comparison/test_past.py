@@ -16,7 +16,7 @@ from playground.comparison.past import Moment
 from playground.comparison.states import State, documents, snapshots
 from playground.comparison.table import ContextTable
 from playground.models import SavedContext
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import cache, snapshot
 from projects.deletion.execute import delete_project
 from projects.environments.actions import create_environment, delete_environment
 from projects.flags import archive, dependencies, environments, move
@@ -62,21 +62,28 @@ def changes(response: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.exhaustive)])
-def test_results_of_the_past_are_those_of_then(shop: Any, seed: int) -> None:
-    """Compiled from the present, the past gives everybody what it gave then."""
+@pytest.mark.parametrize(("later", "present"), [(20, True), (20, False), (3, False)])
+def test_results_of_the_past_are_those_of_then(shop: Any, seed: int, later: int, present: bool) -> None:
+    """Compiled from the present, or on its own, the past gives everybody what it gave then."""
     make_project("docs")
     steps = RandomChanges(seed)
     for _ in range(30):
         steps.step()
     then, moment = snapshot(["shop", "docs"], "production").snapshot, timezone.now()
-    for _ in range(20):
+    for _ in range(later):
         steps.step()
     current = revisions(["shop", "docs"])
+    if present:
+        snapshot(["shop", "docs"], "production")
+    else:
+        cache.clear()
     state = State("production", at=Moment(moment, frozenset(["shop", "docs"])))
-    read = list(documents(current, [state], then.names))
     [past] = snapshots(current, [state])
+    is_compiled = bool(cache.entries())
+    read = list(documents(current, [state], then.names))
     comparison = Comparison(then, past, ContextTable(generated(read, now=moment, limit=200)))
     assert past.names == then.names
+    assert is_compiled or not present
     for name in then.names:
         assert not comparison.flag(name).changed
         assert all(old == new for old, new in comparison.flag(name).pairs)
@@ -188,3 +195,26 @@ def test_one_flag_is_compared_with_the_past_as_among_all(api: Any, shop: Any, mo
     assert ask(api, then, flag="f").json() == alone
     assert alone["counts"]["onToOff"] == 1
     assert [one["flag"] for one in alone["expectations"]["broken"]] == ["child"]
+
+
+def test_a_present_of_which_little_is_left_is_not_compiled(shop: Any) -> None:
+    for number in range(4):
+        flag(f"flag-{number}")
+    moment = timezone.now()
+    cache.clear()
+
+    def then() -> Any:
+        current = revisions(["shop"])
+        [past] = snapshots(current, [State("production", at=Moment(moment, frozenset(["shop"])))])
+        return past
+
+    environments.disable_flag("shop", "flag-0", "production", caller=WHO)
+    before = then()
+    assert cache.entries()
+    cache.clear()
+    for number in range(1, 4):
+        environments.disable_flag("shop", f"flag-{number}", "production", caller=WHO)
+    after = then()
+    assert not cache.entries()
+    assert before.names == after.names
+    assert Comparison(before, after, ContextTable([])).differing() == []
