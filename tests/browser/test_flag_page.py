@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import fits, make_narrow
+from tests.browser.conftest import fits, make_narrow, stop_clock
 from tests.browser.journeys import Clicks
 
 pytestmark = pytest.mark.usefixtures("scenery")
@@ -119,6 +119,7 @@ def test_open_menus_and_forms_are_accessible(visit, check_accessible, width):
 def test_the_name_is_copied_and_the_icon_stays(visit):
     page = visit("admin", FLAG)
     copy = page.locator("[data-copy-text=dark-theme]")
+    stop_clock(page)  # "Copied" stands there for a moment
     copy.click()
     expect(copy).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == "dark-theme"

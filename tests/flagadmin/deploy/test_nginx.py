@@ -126,8 +126,14 @@ def test_fifty_clients_ask_upstream_once(installed: Installation) -> None:
 
 def test_a_client_that_has_the_answer_gets_304_from_the_cache(installed: Installation) -> None:
     etag = installed.poll("default").headers["etag"]
-    again = installed.poll("default", **{"If-None-Match": etag})
-    assert (again.status, again.body, again.headers["x-cache-status"]) == (304, b"", "HIT")
+
+    def hit() -> Any:
+        """On a machine that stalls, an answer may no longer be fresh when it is asked for again."""
+        answer = installed.poll("default", **{"If-None-Match": etag})
+        assert (answer.status, answer.body) == (304, b"")
+        return answer.headers["x-cache-status"] == "HIT"
+
+    assert wait_until(hit)
 
 
 def test_each_token_has_answers_of_its_own(installed: Installation) -> None:
@@ -203,5 +209,4 @@ def test_while_the_server_is_down_all_but_refused_tokens_are_answered(installed:
     assert installed.poll("*:development.made-up").status == 502
     installed.start()
     installed.admin("POST", "projects/default/features", {"name": "afterwards"})
-    time.sleep(FRESH)
-    assert names(installed.poll("default")) == ["afterwards", "here"]
+    wait_until(lambda: names(installed.poll("default")) == ["afterwards", "here"])

@@ -117,7 +117,9 @@ def test_an_import_may_be_larger(path: str) -> None:
     assert len(received(Sender(b"a" * 1_000_001), 1_000_001, path)) == 1_000_001
 
 
-def test_large_bodies_have_few_places(no_time: None) -> None:
+def test_large_bodies_have_few_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiver_module, "SLOT_TIMEOUT", 0.01)
+
     async def receive() -> None:
         body_receiver = BodyReceiver(known)
 

@@ -81,7 +81,7 @@ def test_a_stream_runs_as_a_task_and_is_told_of_the_stop(application: rsgi.Appli
     seen = []
 
     async def stream(request: StreamRequest) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             application._stop()
             await request.stopping.wait()
         seen.append(application.running_requests)

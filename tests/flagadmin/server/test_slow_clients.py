@@ -13,8 +13,7 @@ import pytest
 
 from flagadmin.db.bundled.cluster import Cluster
 from flagadmin.server.sockets import drop_stalled_readers
-from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
-from tests.support.live_server import Client, held_sockets, reserved_port
+from tests.support.live_server import PATIENCE, Client, held_sockets, reserved_port
 from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
@@ -49,13 +48,17 @@ def server(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
 
 @pytest.mark.parametrize("half", HALVES)
 def test_others_are_answered(server: int, half: str) -> None:
-    # A client that waited for a thread would wait until the deadline of those who hold them is over.
-    with held_sockets(server, HELD, HALVES[half]) as held:
-        for _ in range(3):
-            with closing(Client(server, KEY)) as client:
-                assert client.call("GET", "/healthz")[0] == 200
-                assert client.call("POST", "/api/admin/playground", QUESTION)[0] == 200
-        assert not any(is_over(connection) for connection in held)
+    def answered_before_they_are_over() -> bool:
+        with held_sockets(server, HELD, HALVES[half]) as held:
+            for _ in range(3):
+                with closing(Client(server, KEY)) as client:
+                    assert client.call("GET", "/healthz")[0] == 200
+                    assert client.call("POST", "/api/admin/playground", QUESTION)[0] == 200
+            return not any(is_over(connection) for connection in held)
+
+    # A client that waited for a thread would always wait until the deadline of those who hold them is over; on a
+    # machine that stalls, it may pass meanwhile.
+    assert any(answered_before_they_are_over() for _ in range(5))
 
 
 def test_a_strangers_large_body_is_not_waited_for(server: int) -> None:
@@ -86,7 +89,7 @@ def test_stops_while_connections_are_held(tmp_path: Path, install: Callable[[Pat
             for half in HALVES.values():
                 stack.enter_context(held_sockets(port, 20, half))
             process.send_signal(signal.SIGTERM)
-            said, _ = process.communicate(timeout=SHUTDOWN_TIMEOUT)
+            said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert "still running" not in said
     Cluster(data_dir, durable=False).stop()

@@ -43,5 +43,5 @@ def test_over_texts_of_1_mb() -> None:
             assert len(render_features(snapshot, evaluate(snapshot.snapshot, context, now=NOW, random=random.random))) < 100 * SIZE
         """,
         megabytes=1_200,
-        seconds=120,
+        seconds=300,
     )
