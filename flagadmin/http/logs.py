@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,8 @@ import orjson
 
 # Set by RequestIdMiddleware. Defined here because logging is configured before other modules can be imported.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
+trace_id: Callable[[], str] = str
+"""The trace of the present request, or "". Set by what traces it."""
 
 _STANDARD = set(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "request"}
 
@@ -38,7 +41,7 @@ def without_secrets(text: str) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"time", "level", "logger", "message", "requestId"?, "exception"?}` and the keys of `extra`."""
+    """`{"time", "level", "logger", "message", "requestId"?, "trace_id"?, "exception"?}` and the keys of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -49,6 +52,8 @@ class JsonFormatter(logging.Formatter):
         }
         if current := request_id.get():
             line["requestId"] = current
+        if trace := trace_id():
+            line["trace_id"] = trace  # OpenTelemetry's name in logs
         line |= {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

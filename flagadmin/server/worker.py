@@ -1,8 +1,11 @@
 """What Granian loads in each worker."""
 
 from flagadmin.metrics.processes import attach
+from flagadmin.server import tracing
 
-attach("worker")  # before the application declares its instruments
+# Before the application is loaded: it declares instruments, and Django's middleware is fixed then.
+attach("worker")
+tracing.begin()
 
 from flagadmin.server.rsgi import application  # noqa: E402
 

@@ -1,5 +1,6 @@
 """`manage.py serve`: migrates the database, then serves until SIGTERM or Ctrl+C."""
 
+import logging
 import multiprocessing
 import os
 import socket
@@ -26,10 +27,12 @@ from flagadmin.db import commits
 from flagadmin.db.locks import Lock, held
 from flagadmin.db.versions import newer_migrations_of_database
 from flagadmin.metrics import processes
-from flagadmin.server import background_tasks
+from flagadmin.server import background_tasks, tracing
 from flagadmin.server.open_files import OTHERS, raise_limit
 from flagadmin.server.static_files import collect_static_files
 from flagadmin.server.worker_processes import SHUTDOWN_TIMEOUT
+
+log = logging.getLogger("flagadmin.runtime")
 
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
@@ -72,6 +75,10 @@ class Command(BaseCommand):
         connections.close_all()
         if settings.METRICS_TOKEN:
             begin_metrics(settings.DATA_DIR / "metrics" / str(port))
+        if tracing.is_wanted() and not tracing.is_installed():
+            log.warning(
+                "There are no traces: their packages are not installed (pip install 'flagadmin[tracing]')."
+            )
         self.serve(server(host, port, workers))
 
     def serve(self, granian: Any) -> None:
