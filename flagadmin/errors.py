@@ -192,6 +192,13 @@ class UnknownError(AppError):
     """500: an unexpected error. The record has only an id; the log line with this id has the traceback."""
 
 
+class BadGateway(AppError):
+    """502: the identity provider answered with something that is not valid."""
+
+    status = 502
+    name = "BadGateway"
+
+
 class ServiceUnavailable(AppError):
     status = 503
     name = "ServiceUnavailableError"

@@ -12,6 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from flagadmin import __version__
 from flagadmin import env as environment
 from flagadmin.db import data_dir as datadir
+from flagadmin.oidc_settings import oidc_settings, password_login
 
 PACKAGE = Path(__file__).resolve().parent
 IN_CHECKOUT = (PACKAGE.parent / "manage.py").exists()  # otherwise installed as a package
@@ -269,6 +270,9 @@ ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
 )
 MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
+OIDC = oidc_settings()
+PASSWORD_LOGIN = password_login(OIDC)
 SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
 
 # Language, time, static files ---------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from groups.groups import pages as groups
 from groups.login import pages as login
+from groups.login.sign_on import pages as sign_on
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
 from groups.roles import pages as roles
@@ -38,6 +39,8 @@ urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
+    path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
+    path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.admin_login, name="admin-login"),
 
@@ -45,6 +48,8 @@ urlpatterns = [
     path("account/password/", own_account_pages.PasswordPage.as_view(), name="account-password"),
     path("account/tokens/new/", own_account_pages.NewTokenPage.as_view(), name="account-token-new"),
     path("account/tokens/<int:token_id>/revoke/", own_account_pages.RevokeTokenPage.as_view(), name="account-token-revoke"),
+    path("account/sign-on/link/", sign_on.LinkPage.as_view(), name="sign-on-link"),
+    path("account/sign-on/unlink/", sign_on.UnlinkPage.as_view(), name="sign-on-unlink"),
     path("account/log-out-everywhere/", own_account_pages.LogOutEverywherePage.as_view(), name="account-log-out"),
     path("account/confirm/", second_factor.ConfirmIdentityPage.as_view(), name="account-confirm"),
     path("account/two-step/", second_factor.OverviewPage.as_view(), name="two-step"),

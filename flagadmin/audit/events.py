@@ -85,6 +85,8 @@ class EventType(StrEnum):
     USER_SECOND_FACTOR_REMOVED = "user-second-factor-removed"
     USER_RECOVERY_CODES_CREATED = "user-recovery-codes-created"
     USER_PASSWORD_CHANGED = "user-password-changed"
+    USER_IDENTITY_LINKED = "user-identity-linked"
+    USER_IDENTITY_UNLINKED = "user-identity-unlinked"
     SERVICE_ACCOUNT_CREATED = "service-account-created"
     SERVICE_ACCOUNT_UPDATED = "service-account-updated"
     SERVICE_ACCOUNT_DELETED = "service-account-deleted"

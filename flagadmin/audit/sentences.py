@@ -57,6 +57,8 @@ _SENTENCES: dict[str, str] = {
     E.USER_SECOND_FACTOR_REMOVED: "removed a second factor of {subject}",
     E.USER_RECOVERY_CODES_CREATED: "made recovery codes for {subject}",
     E.USER_PASSWORD_CHANGED: "changed the password of {subject}",
+    E.USER_IDENTITY_LINKED: "linked {subject} with the identity provider",
+    E.USER_IDENTITY_UNLINKED: "unlinked {subject} from the identity provider",
     E.PROJECT_ACCESS_ADDED: "granted {subject} access to project {project}",
     E.PROJECT_ACCESS_UPDATED: "changed the access of {subject} to project {project}",
     E.PROJECT_ACCESS_REMOVED: "revoked the access of {subject} to project {project}",

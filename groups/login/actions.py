@@ -50,8 +50,16 @@ def _note_failure(user: User | None, address: str) -> None:
 
 
 @transactional
+def note_refusal(label: str, reason: str, *, address: str) -> None:
+    """Records that somebody whom the identity provider knows was not let in."""
+    log.warning("Login through the identity provider refused from %s: %s: %s", address, label, reason)
+    after = {"address": address, "how": "provider", "reason": reason}
+    record(Event(type=EventType.USER_LOGIN_FAILED, subject=label, after=after), actor=Caller.system())
+
+
+@transactional
 def note_login(user: User, *, how: str) -> None:
-    """Records a login. ``how`` is password, link or set-up."""
+    """Records a login. ``how`` is password, link, set-up or provider."""
     User.objects.filter(pk=user.pk).update(seen_at=timezone.now())
     record(
         Event(type=EventType.USER_LOGGED_IN, subject=user.username, after={"how": how}),

@@ -23,6 +23,19 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_login_stages(self) -> list[str]:
         return ["groups.second_factor.stage.SecondFactorStage"]
 
+    def pre_login(
+        self,
+        request: HttpRequest,
+        user: AbstractBaseUser,
+        *,
+        signal_kwargs: dict[str, Any] | None,
+        **kwargs: Any,
+    ) -> HttpResponse | None:
+        """Called when the identity is proven. For one proven by the provider, allauth itself does not say how."""
+        if signal_kwargs is not None:
+            signal_kwargs.setdefault("how", "provider")
+        return super().pre_login(request, user, signal_kwargs=signal_kwargs, **kwargs)
+
     def post_login(
         self,
         request: HttpRequest,
@@ -37,7 +50,8 @@ class AccountAdapter(DefaultAccountAdapter):
         response = HttpResponseRedirect(safe_next(redirect_url))
         given = signal_kwargs or {}
         user_logged_in.send(sender=User, request=request, response=response, user=user, **given)
-        note_login(user, how=given.get("how", "password"))
+        note_login(user, how=given["how"])
+        request.session.set_expiry(None)  # the session of an unfinished login would end soon
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:

@@ -1,6 +1,7 @@
 """Pages for logging in with a password, a one-time link or the initial set-up link, and for logging out."""
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -93,8 +94,8 @@ class LoginPage(View):
     ) -> HttpResponse:
         """Renders the login form.
 
-        ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, and ``entered``: the input
-        of another form.
+        ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, ``entered``: the input
+        of another form, and ``refusal``: why the identity provider's login failed.
         """
         context = {
             "title": "Log in",
@@ -102,6 +103,8 @@ class LoginPage(View):
             "next": next_url or "",
             "unclaimed": not there_are_people(),
             "entered": request.POST.get("entered", ""),
+            "oidc": settings.OIDC,
+            "password_login": settings.PASSWORD_LOGIN,
             **more,
         }
         return render(request, "login/login.html", context, status=status)

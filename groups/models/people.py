@@ -136,6 +136,12 @@ class GroupMembership(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     joined_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
+    by_provider = models.BooleanField(
+        default=False,
+        db_default=False,
+        editable=False,
+        help_text="Given, and taken back, by the groups claim of the identity provider.",
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["group", "user"], name="group_membership_once")]

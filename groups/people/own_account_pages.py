@@ -17,6 +17,7 @@ from flagadmin.errors import ValidationError
 from groups.authentication import client_address
 from groups.console import FormPage
 from groups.login.passwords import change_password, check_own_password, log_out_everywhere
+from groups.login.sign_on.linking import own_link
 from groups.models import Grant, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
@@ -34,7 +35,13 @@ class AccountPage(OwnPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         lists = access_lists(self.user, self.request.GET)
-        return super().get_context_data(**kwargs, user=self.user, factors=second_factors(self.user), **lists)
+        return super().get_context_data(
+            **kwargs,
+            user=self.user,
+            factors=second_factors(self.user),
+            sign_on=own_link(self.request, self.user),
+            **lists,
+        )
 
     def curl(self) -> str:
         return curl_for(self.request, "GET", "/api/admin/user")

@@ -15,7 +15,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from groups.access import Caller
-from groups.models import ApiToken, ApiTokenProject, Grant, User
+from groups.models import ApiToken, ApiTokenProject, Grant, Group, GroupMembership, User
 from groups.permissions import BuiltIn
 from groups.tokens import hash_secret, new_secret, visible_prefix
 from projects.models import Environment, Project, ProjectEnvironment
@@ -28,6 +28,12 @@ def make_user(
     username: str, *, root_role: int | None = None, is_service: bool = False, **fields: Any
 ) -> User:
     return User.objects.create(username=username, root_role_id=root_role, is_service=is_service, **fields)
+
+
+def make_group(name: str, *members: User, root_role: int | None = None) -> Group:
+    group = Group.objects.create(name=name, root_role_id=root_role)
+    GroupMembership.objects.bulk_create(GroupMembership(group=group, user=user) for user in members)
+    return group
 
 
 def make_token(

@@ -20,6 +20,8 @@ OPEN = {
     "/login/",
     "/login/code/",
     "/login/link/<str:token>/",
+    "/login/sso/",
+    "/login/sso/callback/",
     "/logout/",
     "/theme/",
 }

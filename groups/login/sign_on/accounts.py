@@ -1,0 +1,57 @@
+"""The account of a person whom the provider names: found, linked or made, with the groups of its claims."""
+
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import NameExists, NoAccess
+from flagadmin.oidc_settings import OidcSettings
+from groups.access import Caller
+from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities
+from groups.login.sign_on.synchronise import synchronise
+from groups.models import User
+from groups.people.actions import NewAccount, create_account
+
+
+@transactional
+def sign_on(identity: Identity) -> User:
+    """The account that logs in, after its memberships and root role have been made what the claims say.
+
+    Raises NoAccess, ValidationError (names that no account can have), ServiceUnavailable (wrong settings).
+    """
+    oidc = configured()
+    check_domain(identity, oidc)
+    link = find_link(identity) or add_link(_by_email(identity, oidc) or _created(identity, oidc), identity)
+    user = link.user
+    if not user.is_active or user.is_service:
+        raise NoAccess(f"The account {user} is disabled. Ask an administrator.")
+    if identity.groups is not None:
+        synchronise(user, link, identity.groups, oidc)
+        user.refresh_from_db()
+    return user
+
+
+def _by_email(identity: Identity, oidc: OidcSettings) -> User | None:
+    """The account with this email address, if it may be linked: whoever controls the address gets the account."""
+    if not (oidc.link_by_email and identity.email and identity.email_is_verified):
+        return None
+    user = User.objects.filter(email__iexact=identity.email, is_service=False).first()
+    return None if user is None or linked_identities(user).exists() else user
+
+
+def _created(identity: Identity, oidc: OidcSettings) -> User:
+    if not oidc.create_accounts:
+        raise NoAccess(
+            f"There is no account here for {identity.label}. Ask an administrator for one, or log in to yours with "
+            "its password and link this login on your account page."
+        )
+    new = NewAccount(
+        username=identity.username or identity.subject,
+        name=identity.name,
+        email=identity.email if identity.email_is_verified else None,
+        root_role=oidc.root_role or None,
+    )
+    try:
+        return create_account(new, caller=Caller.system())
+    except NameExists as error:
+        raise NoAccess(
+            f"{error.message} If it is yours, log in with its password and link this login on your account page."
+        ) from error

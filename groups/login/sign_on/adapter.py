@@ -1,0 +1,85 @@
+"""What allauth asks of us while somebody logs in through the provider."""
+
+import logging
+from typing import Any
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
+from django.contrib import messages
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
+
+from flagadmin.errors import BadGateway, NoAccess, ValidationError
+from groups.login.sign_on.accounts import sign_on
+from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.linking import link_identity
+from groups.login.sign_on.provider import Provider
+from groups.login.sign_on.provider import provider as make_provider
+from groups.models import User
+
+log = logging.getLogger("flagadmin.login")
+
+EXPIRED = "This login was begun in another browser or more than ten minutes ago. Begin again."
+
+
+class SocialAccountAdapter(DefaultSocialAccountAdapter):
+    """Named in ``settings.SOCIALACCOUNT_ADAPTER``. Its errors are AppErrors, which the pages show."""
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Provider:
+        return make_provider(request)
+
+    def list_apps(self, request: HttpRequest, *args: Any, **kwargs: Any) -> list[SocialApp]:
+        return []  # the provider is in the settings, not in the database
+
+    def authenticate_by_email(self, login: SocialLogin) -> None:
+        return None  # accounts.py decides
+
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
+        assert isinstance(sociallogin.user, User)
+        return sociallogin.user  # accounts.py fills in new accounts
+
+    def serialize_instance(self, instance: Model) -> dict[str, Any]:
+        """For the session, while a second factor is asked for. It needs no password, not even hashed."""
+        fields: dict[str, Any] = super().serialize_instance(instance)
+        return {name: value for name, value in fields.items() if name != "password"}
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """The identity is proven: finds, makes or links its account. allauth then starts the session."""
+        identity = Identity.of(sociallogin.claims, configured())
+        request.proven_identity = identity  # type: ignore[attr-defined]
+        if sociallogin.state["process"] == AuthProcess.CONNECT:
+            raise ImmediateHttpResponse(self._link(request, sociallogin, identity))
+        sociallogin.user = sign_on(identity)
+
+    def _link(
+        self, request: HttpRequest, sociallogin: SocialLogin, identity: Identity
+    ) -> HttpResponseRedirect:
+        user = request.user
+        if not isinstance(user, User) or user.pk != sociallogin.state["user_id"]:
+            raise ValidationError(EXPIRED)
+        link_identity(user, identity)
+        messages.success(request, f"You can now log in as {identity.label} through the identity provider.")
+        return HttpResponseRedirect(reverse("account"))
+
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: Provider,
+        error: str | None = None,
+        exception: BaseException | None = None,
+        extra_context: dict[str, Any] | None = None,
+    ) -> None:
+        """Raises what went wrong, in our words. The provider's own are in the log only: anybody can write them."""
+        if not (extra_context or {}).get("state"):
+            raise ValidationError(EXPIRED)
+        if exception is not None:
+            raise exception
+        log.warning(
+            "The identity provider: %s %r", request.GET.get("error"), request.GET.get("error_description")
+        )
+        if error == AuthError.CANCELLED:
+            raise NoAccess("The identity provider did not let you in, or you cancelled.")
+        raise BadGateway("The identity provider reported an error. The server log says which.")

@@ -1,0 +1,87 @@
+"""Who the provider says somebody is: claims of the ID token and of the userinfo endpoint."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from flagadmin.errors import NoAccess, NotFound
+from flagadmin.oidc_settings import OidcSettings
+
+MOST_GROUPS, LONGEST_GROUP = 1_000, 255  # values of the claim; characters
+
+
+def configured() -> OidcSettings:
+    """The settings of the provider. Raises NotFound without one."""
+    if settings.OIDC is None:
+        raise NotFound
+    return settings.OIDC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """``groups`` are the values of the groups claim, None if none is configured."""
+
+    issuer: str
+    subject: str
+    username: str = ""
+    name: str = ""
+    email: str = ""
+    email_is_verified: bool = False
+    groups: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, claims: Mapping[str, Any], oidc: OidcSettings) -> "Identity":
+        """Claims that are not strings count as absent. Raises NoAccess if the groups are not in the claim."""
+        email = _text(claims, "email")
+        return cls(
+            issuer=oidc.issuer,
+            subject=claims["sub"],
+            username=_text(claims, "preferred_username") or email,
+            name=_text(claims, "name"),
+            email=email,
+            # Some providers send a string.
+            email_is_verified=oidc.trust_email or claims.get("email_verified") in (True, "true"),
+            groups=_groups(claims, oidc.groups_claim) if oidc.groups_claim else None,
+        )
+
+    @property
+    def label(self) -> str:
+        """What people recognise it by."""
+        return self.username or self.email or self.subject
+
+    @property
+    def email_domain(self) -> str:
+        return self.email.rpartition("@")[2].lower()
+
+
+def _text(claims: Mapping[str, Any], name: str) -> str:
+    value = claims.get(name)
+    return value.strip()[:LONGEST_GROUP] if isinstance(value, str) and "\0" not in value else ""
+
+
+def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
+    """No claim means no groups: a provider may leave out an empty list, and access must end with membership."""
+    # Entra ID sends a reference instead of more than 200 groups.
+    if name in (claims.get("_claim_names") or {}) or claims.get("hasgroups"):
+        raise NoAccess(
+            "You are in more groups than the identity provider sends. Ask its administrators to send only those "
+            "assigned to flagadmin."
+        )
+    values = claims.get(name)
+    if values is None:  # realm_access.roles is a member of the claim realm_access
+        values = claims
+        for part in name.split("."):
+            values = values.get(part) if isinstance(values, Mapping) else None
+    if isinstance(values, str):
+        values = [values]
+    if not isinstance(values, list):
+        return frozenset()
+    if len(values) > MOST_GROUPS:
+        raise NoAccess(f"The identity provider says that you are in more than {MOST_GROUPS:,} groups.")
+    return frozenset(
+        value
+        for value in values
+        if isinstance(value, str) and value and len(value) <= LONGEST_GROUP and "\0" not in value
+    )

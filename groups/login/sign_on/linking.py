@@ -1,0 +1,107 @@
+"""Links between accounts and identities of the provider: one of each."""
+
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import InvalidOperation, NameExists, NoAccess, NotFound
+from flagadmin.oidc_settings import OidcSettings
+from groups.access import Caller
+from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.synchronise import take_back
+from groups.models import User
+
+
+def check_domain(identity: Identity, oidc: OidcSettings) -> None:
+    """Raises NoAccess if only other email domains may log in."""
+    if not oidc.email_domains:
+        return
+    if not identity.email_is_verified or identity.email_domain not in oidc.email_domains:
+        domains = ", ".join(sorted(oidc.email_domains))
+        raise NoAccess(f"You need a verified email address of {domains} to log in here.")
+
+
+def linked_identities(user: User) -> QuerySet[SocialAccount]:
+    """The identities of the configured provider that log in to the account: one or none."""
+    return SocialAccount.objects.filter(user=user, provider=configured().issuer)
+
+
+def find_link(identity: Identity) -> SocialAccount | None:
+    """The link with its user, locked against logins at the same time."""
+    found = SocialAccount.objects.select_for_update(of=("self",)).select_related("user")
+    return found.filter(provider=identity.issuer, uid=identity.subject).first()
+
+
+def add_link(user: User, identity: Identity) -> SocialAccount:
+    link: SocialAccount = SocialAccount.objects.create(
+        user=user, provider=identity.issuer, uid=identity.subject, extra_data={"label": identity.label}
+    )
+    _record(EventType.USER_IDENTITY_LINKED, user, after=_document(link))
+    return link
+
+
+@transactional
+def link_identity(user: User, identity: Identity) -> None:
+    """Lets the identity log in as the user who is logged in. Raises NoAccess, NameExists."""
+    check_domain(identity, configured())
+    present = find_link(identity)
+    if present is not None and present.user_id != user.pk:
+        raise NameExists(f"{identity.label} logs in to another account already.")
+    if present is None:
+        if linked_identities(user).exists():
+            raise NameExists("Your account is linked already. Unlink it first.")
+        add_link(user, identity)
+
+
+def own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
+    """The variables of ``login/own_link.html``, None without a provider."""
+    if settings.OIDC is None:
+        return None
+    link = linked_identities(user).first()
+    shown = {"issuer": settings.OIDC.issuer}
+    if link is None:
+        return shown | {"check": link_check(request)}
+    return shown | {"label": _document(link)["identity"], "blocker": unlink_blocker(user)}
+
+
+def unlink_blocker(user: User) -> str:
+    """Why users cannot unlink their account, "" if they can."""
+    if not settings.PASSWORD_LOGIN:
+        return "there is no other way to log in here."
+    return "" if user.has_usable_password() else "without a password you could not log in."
+
+
+@transactional
+def unlink_identity(user: User) -> None:
+    """Takes back what the claims gave, and the link. Raises NotFound, InvalidOperation."""
+    link = linked_identities(user).select_for_update().first()
+    if link is None:
+        raise NotFound("Your account is not linked.")
+    if blocker := unlink_blocker(user):
+        raise InvalidOperation(f"Your account cannot be unlinked: {blocker}")
+    take_back(user, link)
+    before = _document(link)
+    link.delete()
+    _record(EventType.USER_IDENTITY_UNLINKED, user, before=before)
+
+
+def link_check(request: HttpRequest) -> str:
+    """A value that only this session's pages know, so that no other site can begin to link an account."""
+    return salted_hmac(
+        "groups.sign-on.link", request.session.session_key or "", algorithm="sha256"
+    ).hexdigest()
+
+
+def _document(link: SocialAccount) -> dict[str, str]:
+    return {"provider": link.provider, "identity": link.extra_data.get("label", link.uid)}
+
+
+def _record(
+    event: EventType, user: User, *, before: dict[str, str] | None = None, after: dict[str, str] | None = None
+) -> None:
+    record(Event(type=event, subject=user.username, before=before, after=after), actor=Caller(user=user))

@@ -1,0 +1,124 @@
+"""Logging in through the identity provider, and linking it with an account.
+
+/login/sso/ sends the browser there and /login/sso/callback/ gets it back.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.crypto import constant_time_compare
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+
+from flagadmin.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
+from groups.authentication import client_address
+from groups.console import ActionPage, ConsolePage
+from groups.login.actions import note_refusal
+from groups.login.flow import safe_next
+from groups.login.pages import LoginForm, LoginPage
+from groups.login.sign_on.identity import Identity, configured
+from groups.login.sign_on.linking import link_check, unlink_identity
+from groups.people.personal_tokens import own_user
+
+log = logging.getLogger("flagadmin.login")
+
+UNFINISHED_SECONDS = 600  # as long as allauth keeps the state of a login
+
+
+class SignOnPage(View):
+    """Imports what it needs late: only installations with a provider load libraries for tokens and requests."""
+
+    @method_decorator(never_cache)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        configured()
+        try:
+            with providers_failures():
+                return super().dispatch(request, *args, **kwargs)
+        except AppError as error:
+            return self.refused(error)
+
+    def refused(self, error: AppError) -> HttpResponse:
+        """The login page, which says why. Who is logged in sees it on the account page."""
+        if self.request.user.is_authenticated:
+            messages.error(self.request, error.message)
+            return HttpResponseRedirect(reverse("account"))
+        identity = getattr(self.request, "proven_identity", None)
+        if isinstance(identity, Identity):
+            note_refusal(identity.label, error.message, address=client_address(self.request))
+        form = LoginForm()
+        response = LoginPage().answer(
+            self.request, form, self.request.GET.get("next"), status=error.status, refusal=error.message
+        )
+        for header, value in error.headers.items():
+            response[header] = value
+        return response
+
+
+class StartPage(SignOnPage):
+    """/login/sso/?next=/path/"""
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        next_url = safe_next(request.GET.get("next"))
+        if request.user.is_authenticated:
+            return HttpResponseRedirect(next_url)
+        request.session.set_expiry(UNFINISHED_SECONDS)  # until the login: anybody can begin one
+        return send_to_provider(request, process="login", next_url=next_url)
+
+
+class LinkPage(ConsolePage):
+    """/account/sign-on/link/?check=…: begins to link the account. The account page has the link with its check."""
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        configured()
+        if not constant_time_compare(request.GET.get("check", ""), link_check(request)):
+            raise NoAccess("Begin on your account page.")
+        with providers_failures():
+            return send_to_provider(request, process="connect", next_url="/")
+
+
+class UnlinkPage(ActionPage):
+    def act(self) -> str:
+        configured()
+        unlink_identity(own_user(self.caller))
+        return "Unlinked. Log in with your password from now on."
+
+    def back(self) -> str:
+        return reverse("account")
+
+
+class CallbackPage(SignOnPage):
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        from groups.login.sign_on.provider import CallbackView, Endpoints
+
+        response: HttpResponseBase = CallbackView.adapter_view(Endpoints(request, configured().issuer))(
+            request
+        )
+        return response
+
+
+def send_to_provider(request: HttpRequest, *, process: str, next_url: str) -> HttpResponse:
+    from groups.login.sign_on.provider import provider
+
+    return provider(request).redirect_to(request, process=process, next_url=next_url)
+
+
+@contextmanager
+def providers_failures() -> Iterator[None]:
+    """Raises ServiceUnavailable if the provider cannot be reached, BadGateway if its answer is not valid."""
+    from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+    from requests import RequestException
+
+    try:
+        yield
+    except RequestException as error:
+        log.warning("The identity provider cannot be reached: %s", error)
+        raise ServiceUnavailable("The identity provider cannot be reached. Try again in a moment.") from error
+    except OAuth2Error as error:
+        log.warning("The identity provider's answer was not valid: %s", error)
+        raise BadGateway("The identity provider's answer was not valid. The server log says why.") from error

@@ -1,0 +1,175 @@
+"""The OpenID Connect provider: allauth's, with a nonce, and with all of the ID token checked.
+
+allauth trusts the token endpoint's connection and leaves out the signature and the nonce; userinfo may be about
+somebody else. Here a token counts only if signature, issuer, audience, times and nonce are right.
+"""
+
+import hmac
+import secrets
+from functools import cached_property
+from typing import Any
+
+import jwt
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.models import SocialApp, SocialLogin, SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from groups.login.sign_on.identity import configured
+
+LEEWAY = 60  # seconds by which clocks may differ
+NEEDED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")  # of the published configuration
+LONGEST_SUBJECT = 191  # characters; allauth's column
+# No HS256: a key that both sides know proves less, and mixing both kinds invites confusion of keys.
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+class Endpoints(OpenIDConnectOAuth2Adapter):
+    """The provider's URLs, which it publishes, and the requests of one login."""
+
+    state: dict[str, Any]  # what was kept when the browser was sent away
+
+    def get_provider(self) -> "Provider":
+        return provider(self.request)
+
+    def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
+        path = reverse("sign-on-callback")
+        return settings.PUBLIC_URL + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
+
+    @cached_property
+    def openid_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = super().openid_config
+        if not isinstance(config, dict) or any(not isinstance(config.get(name), str) for name in NEEDED):
+            raise OAuth2Error(f"The provider's configuration must contain {', '.join(NEEDED)}.")
+        if config["issuer"].rstrip("/") != configured().issuer:
+            raise OAuth2Error(f"The provider calls itself {config['issuer']}, not {configured().issuer}.")
+        return config
+
+    @property
+    def basic_auth(self) -> bool:
+        """Whether id and secret go into the Authorization header, which is the standard's default."""
+        methods = self.openid_config.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        return bool(configured().client_secret) and "client_secret_post" not in methods
+
+    def get_access_token_data(self, request: HttpRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if request.GET.get("iss", self.openid_config["issuer"]) != self.openid_config["issuer"]:
+            raise OAuth2Error("The answer came from another issuer.")
+        found: dict[str, Any] = super().get_access_token_data(request, *args, **kwargs)
+        return found
+
+    def complete_login(
+        self, request: HttpRequest, app: SocialApp, token: SocialToken, **kwargs: Any
+    ) -> SocialLogin:
+        id_token = kwargs["response"].get("id_token")
+        if not isinstance(id_token, str):
+            raise OAuth2Error("The provider sent no ID token.")
+        claims = verified_claims(
+            id_token,
+            keys=self._keys(),
+            issuer=self.openid_config["issuer"],
+            client_id=app.client_id,
+            nonce=self.state["nonce"],
+        )
+        if "userinfo_endpoint" in self.openid_config:
+            userinfo = self._fetch_user_info(token.token)
+            if userinfo.get("sub") != claims["sub"]:
+                raise OAuth2Error("The userinfo endpoint answered about somebody else.")
+            claims = {**userinfo, **claims}
+        return self.get_provider().sociallogin_from_response(request, claims)
+
+    def _keys(self) -> dict[str, Any]:
+        with get_adapter().get_requests_session() as session:
+            response = session.get(self.openid_config["jwks_uri"])
+            response.raise_for_status()
+            keys: dict[str, Any] = response.json()
+        return keys
+
+
+class Provider(OpenIDConnectProvider):
+    oauth2_adapter_class = Endpoints
+
+    def redirect_to(self, request: HttpRequest, *, process: str, next_url: str) -> HttpResponse:
+        """Sends the browser to the provider. ``process`` is "login" or "connect".
+
+        Nothing in the URL of the request adds scopes or parameters, which allauth would allow.
+        Raises requests.RequestException, OAuth2Error if its configuration cannot be read.
+        """
+        nonce = secrets.token_urlsafe(32)
+        found: HttpResponse = self.redirect(
+            request, process, next_url, auth_params={"nonce": nonce}, nonce=nonce, user_id=request.user.pk
+        )
+        return found
+
+    def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> SocialLogin:
+        """``response`` are the claims. They are not stored, but for one name."""
+        login = super().sociallogin_from_response(request, response)
+        login.claims = response
+        return login
+
+    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+class CallbackView(OAuth2CallbackView):
+    """Gives the endpoints the state of this login, in which the nonce is."""
+
+    adapter: Endpoints
+
+    def _get_state(self, request: HttpRequest, provider: Provider) -> tuple[Any, HttpResponse | None]:
+        state, refusal = super()._get_state(request, provider)
+        self.adapter.state = state or {}
+        return state, refusal
+
+
+def provider(request: HttpRequest | None) -> Provider:
+    """The configured provider. It is identified by its issuer, so that another's subjects are other people."""
+    oidc = configured()
+    app = SocialApp(
+        provider="openid_connect",
+        provider_id=oidc.issuer,
+        name=oidc.button[:40],
+        client_id=oidc.client_id,
+        secret=oidc.client_secret,
+        settings={"server_url": oidc.issuer, "oauth_pkce_enabled": True, "scope": list(oidc.scopes)},
+    )
+    return Provider(request, app=app)
+
+
+def verified_claims(
+    id_token: str, *, keys: dict[str, Any], issuer: str, client_id: str, nonce: str
+) -> dict[str, Any]:
+    """The claims of an ID token. ``keys`` is the provider's JWK set. Raises OAuth2Error if it is not valid."""
+    try:
+        claims: dict[str, Any] = jwt.decode(
+            id_token,
+            _key(jwt.PyJWKSet.from_dict(keys), jwt.get_unverified_header(id_token)),
+            algorithms=ALGORITHMS,
+            issuer=issuer,
+            audience=client_id,
+            leeway=LEEWAY,
+            options={"require": ["iss", "aud", "exp", "iat", "sub"]},
+        )
+    except (jwt.PyJWTError, ValueError) as error:
+        raise OAuth2Error(f"The ID token is not valid: {error}") from error
+    audience = claims["aud"]
+    if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != client_id:
+        raise OAuth2Error("The ID token was made for another client.")
+    if not hmac.compare_digest(str(claims.get("nonce", "")), nonce):
+        raise OAuth2Error("The ID token belongs to another login.")
+    if not 0 < len(claims["sub"]) <= LONGEST_SUBJECT or "\0" in claims["sub"]:
+        raise OAuth2Error(f"The subject of the ID token must have 1 to {LONGEST_SUBJECT} characters.")
+    return claims
+
+
+def _key(keys: jwt.PyJWKSet, header: dict[str, Any]) -> jwt.PyJWK:
+    """The key that the token names, or the only one. Raises PyJWTError."""
+    usable = [key for key in keys.keys if key.public_key_use in (None, "sig")]
+    named = [key for key in usable if key.key_id == header["kid"]] if "kid" in header else usable
+    if len(named) != 1:
+        raise jwt.InvalidKeyError("the provider has no such key")
+    return named[0]

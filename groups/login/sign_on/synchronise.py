@@ -1,0 +1,88 @@
+"""Gives an account the groups and the root role that the provider's claim says, and takes back what it gave before.
+
+Memberships and roles given by hand stay.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from allauth.socialaccount.models import SocialAccount
+from django.db.models import Q
+
+from flagadmin.errors import InvalidOperation, Problem, ServiceUnavailable
+from flagadmin.oidc_settings import OidcSettings
+from groups.access import Caller
+from groups.groups.actions import change_members
+from groups.login.sign_on.identity import configured
+from groups.models import Group, GroupMembership, User
+from groups.people.actions import update_account
+from groups.roles.root_roles import root_role_id
+
+log = logging.getLogger("flagadmin.login")
+
+ROLE_GIVEN = "root_role"  # in the link's data: the id of the root role that the claim gave
+
+
+def synchronise(user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings) -> None:
+    """``values`` are those of the groups claim. Raises ServiceUnavailable if a root role of the settings is unknown."""
+    _synchronise_groups(user, values)
+    if oidc.root_roles:
+        _synchronise_root_role(user, link, values, oidc)
+
+
+def groups_for(values: frozenset[str]) -> set[int]:
+    """The ids of the groups that these values stand for: by their SSO names, without those by their name.
+
+    SCIM groups get their members elsewhere.
+    """
+    names = list(values)
+    named = Q(mappings_sso__has_any_keys=names) | Q(mappings_sso=[], name__in=names)
+    return set(Group.objects.filter(named, scim_id=None).values_list("id", flat=True))
+
+
+def take_back(user: User, link: SocialAccount) -> None:
+    """Ends the memberships and the root role that the claim gave."""
+    _synchronise_groups(user, frozenset())
+    _synchronise_root_role(user, link, frozenset(), configured())
+
+
+def _synchronise_groups(user: User, values: frozenset[str]) -> None:
+    wanted = groups_for(values)
+    memberships = GroupMembership.objects.filter(user=user, group__scim_id=None)
+    present = dict(memberships.values_list("group_id", "by_provider"))
+    given = {group_id for group_id, by_provider in present.items() if by_provider}
+    for group_id in sorted(wanted - present.keys()):
+        change_members(group_id, add=[user.pk], caller=Caller.system())
+        GroupMembership.objects.filter(group_id=group_id, user=user).update(by_provider=True)
+    for group_id in sorted(given - wanted):
+        with _unless_last_admin(user):
+            change_members(group_id, remove=[user.pk], caller=Caller.system())
+
+
+def _synchronise_root_role(
+    user: User, link: SocialAccount, values: frozenset[str], oidc: OidcSettings
+) -> None:
+    problems: list[Problem] = []
+    mapped = next((role for value, role in oidc.root_roles if value in values), None)
+    wanted, default = root_role_id(mapped, problems), root_role_id(oidc.root_role or None, problems)
+    if problems:
+        raise ServiceUnavailable(f"The settings of single sign-on are wrong: {problems[0].message}")
+    given = link.extra_data.get(ROLE_GIVEN)
+    if wanted is None and (given is None or user.root_role_id != given):
+        return  # none was given, or somebody gave another by hand since
+    target = default if wanted is None else wanted
+    with _unless_last_admin(user):
+        if user.root_role_id != target:
+            update_account(user.pk, {"root_role": target}, is_service=False, caller=Caller.system())
+        link.extra_data = {**link.extra_data, ROLE_GIVEN: wanted}
+        link.save(update_fields=["extra_data"])
+
+
+@contextmanager
+def _unless_last_admin(user: User) -> Iterator[None]:
+    """Leaves a role or membership as it is if nobody could administer flagadmin without it."""
+    try:
+        yield
+    except InvalidOperation as error:
+        log.warning("%s keeps a role that the identity provider has taken back: %s", user, error.message)

@@ -1,0 +1,191 @@
+"""Groups and root roles that follow the claims of the identity provider."""
+
+from typing import Any
+
+import pytest
+from allauth.socialaccount.models import SocialAccount
+
+from flagadmin.audit.models import AuditEvent
+from flagadmin.errors import NoAccess, ServiceUnavailable
+from flagadmin.oidc_settings import OidcSettings
+from groups.access import Caller
+from groups.groups.actions import change_members
+from groups.login.sign_on.accounts import sign_on
+from groups.login.sign_on.identity import MOST_GROUPS, Identity
+from groups.models import Group, GroupMembership, User
+from groups.permissions import BuiltIn
+from tests.support.cast import make_group, make_user
+
+ISSUER = "https://login.example.org"
+
+
+@pytest.fixture
+def oidc(settings):
+    def set_up(**more: Any) -> None:
+        settings.OIDC = OidcSettings(issuer=ISSUER, client_id="flagadmin", groups_claim="groups", **more)
+
+    set_up()
+    return set_up
+
+
+@pytest.fixture
+def anna(db):
+    make_user("root", root_role=BuiltIn.ADMIN)
+    user = make_user("anna")
+    SocialAccount.objects.create(user=user, provider=ISSUER, uid="anna")
+    return user
+
+
+@pytest.fixture
+def log_in(oidc, anna, settings):
+    """Logs in with these values of the groups claim. Returns the names of anna's groups then."""
+
+    def with_groups(*values: str) -> list[str]:
+        sign_on(Identity.of({"sub": "anna", "groups": list(values)}, settings.OIDC))
+        anna.refresh_from_db()
+        return sorted(anna.groups.values_list("name", flat=True))
+
+    return with_groups
+
+
+def test_groups_come_and_go_with_the_claim(log_in):
+    for name in ("dev", "ops", "qa"):
+        make_group(name)
+    assert log_in("dev", "ops", "unknown") == ["dev", "ops"]
+    assert log_in("ops", "qa") == ["ops", "qa"]
+    assert log_in() == []
+    before, after = AuditEvent.objects.filter(type="group-updated", subject="dev").order_by("id")
+    assert (before.before["users"], after.after["users"]) == ([], [])
+    assert (before.actor_name, after.actor_name) == ("flagadmin", "flagadmin")
+
+
+def test_nothing_changes_without_a_change(log_in):
+    make_group("dev")
+    log_in("dev")
+    events = AuditEvent.objects.count()
+    log_in("dev")
+    assert AuditEvent.objects.count() == events
+
+
+def test_memberships_by_hand_stay(log_in, anna):
+    make_group("dev", anna)
+    make_group("ops", anna)
+    make_group("qa")
+    assert log_in("dev", "qa") == ["dev", "ops", "qa"]
+    assert log_in() == ["dev", "ops"]
+
+
+def test_what_is_given_again_by_hand_stays(log_in, anna):
+    group = make_group("dev")
+    log_in("dev")
+    change_members(group.pk, remove=[anna.pk], caller=Caller.system())
+    change_members(group.pk, add=[anna.pk], caller=Caller.system())
+    assert log_in() == ["dev"]
+
+
+def test_a_group_with_sso_names_is_known_by_these_only(log_in):
+    group = make_group("Developers")
+    Group.objects.filter(pk=group.pk).update(mappings_sso=["dev", "/all/dev"])
+    assert log_in("Developers") == []
+    assert log_in("/all/dev") == ["Developers"]
+
+
+def test_names_count_as_they_are_written(log_in):
+    make_group("Admins")
+    assert log_in("admins", "Admins ") == []
+
+
+def test_scim_groups_get_their_members_elsewhere(log_in, anna):
+    group = make_group("dev")
+    Group.objects.filter(pk=group.pk).update(scim_id="1")
+    assert log_in("dev") == []
+    GroupMembership.objects.create(group=group, user=anna, by_provider=True)
+    assert log_in() == ["dev"]
+
+
+def test_root_roles(log_in, oidc, anna):
+    oidc(root_roles=(("ops", "Admin"), ("dev", "editor")))
+    log_in("dev", "ops")
+    assert anna.root_role_id == BuiltIn.ADMIN
+    log_in("dev")
+    assert anna.root_role_id == BuiltIn.EDITOR
+    log_in()
+    assert anna.root_role_id is None
+    events = AuditEvent.objects.filter(type="user-updated", subject="anna").order_by("id")
+    assert [event.after["rootRole"] for event in events] == [BuiltIn.ADMIN, BuiltIn.EDITOR, None]
+
+
+def test_a_role_goes_back_to_the_default(log_in, oidc, anna):
+    oidc(root_roles=(("ops", "Admin"),), root_role="Viewer")
+    log_in("ops")
+    log_in()
+    assert anna.root_role_id == BuiltIn.VIEWER
+
+
+@pytest.mark.parametrize("first", [(), ("ops",)])
+def test_a_role_by_hand_stays(log_in, oidc, anna, first):
+    oidc(root_roles=(("ops", "Admin"),))
+    log_in(*first)
+    anna.root_role_id = BuiltIn.EDITOR
+    anna.save()
+    log_in()
+    assert anna.root_role_id == BuiltIn.EDITOR
+
+
+@pytest.mark.parametrize("through", ["role", "group"])
+def test_the_last_admin_stays_one(log_in, oidc, anna, through):
+    oidc(root_roles=(("ops", "Admin"),) if through == "role" else ())
+    make_group("ops", root_role=BuiltIn.ADMIN) if through == "group" else make_group("dev")
+    log_in("ops", "dev")
+    User.objects.filter(username="root").update(root_role=None)
+    log_in()
+    assert anna.is_root_admin
+
+
+def test_an_unknown_role_in_the_settings(log_in, oidc):
+    oidc(root_roles=(("ops", "Adnim"),))
+    with pytest.raises(ServiceUnavailable, match="Root role Adnim not found"):
+        log_in("ops")
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({"groups": ["a", "b"]}, {"a", "b"}),
+        ({"groups": "a"}, {"a"}),
+        ({}, set()),
+        ({"groups": None}, set()),
+        ({"groups": {"a": 1}}, set()),
+        ({"groups": ["a", 5, None, "", "x" * 256, "nul\0"]}, {"a"}),
+    ],
+)
+def test_values_of_the_claim(oidc, settings, claims, expected):
+    assert Identity.of({"sub": "x", **claims}, settings.OIDC).groups == expected
+
+
+@pytest.mark.parametrize(
+    "claims", [{"realm_access.roles": ["a"]}, {"realm_access": {"roles": ["a"]}}], ids=["as it is", "inside"]
+)
+def test_a_claim_inside_another(claims):
+    oidc = OidcSettings(issuer=ISSUER, client_id="x", groups_claim="realm_access.roles")
+    assert Identity.of({"sub": "x", **claims}, oidc).groups == {"a"}
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"_claim_names": {"groups": "src1"}},
+        {"hasgroups": True},
+        {"groups": ["x"] * (MOST_GROUPS + 1)},
+    ],
+)
+def test_groups_that_are_not_all_there_are_refused(oidc, settings, claims):
+    with pytest.raises(NoAccess, match="groups"):
+        Identity.of({"sub": "x", **claims}, settings.OIDC)
+
+
+def test_without_the_setting_no_group_is_touched(oidc, anna, settings):
+    make_group("dev")
+    settings.OIDC = OidcSettings(issuer=ISSUER, client_id="x")
+    sign_on(Identity.of({"sub": "anna", "groups": ["dev"]}, settings.OIDC))
+    assert not anna.groups.exists()
