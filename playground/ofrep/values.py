@@ -14,6 +14,8 @@ from playground.engine.outcomes import PICK, PLACE, FlagOutcome
 from playground.engine.variants import NONE, CompiledVariants
 from playground.response.fragments import FlagFragments
 
+NUMBER = "number"
+"""A type of payloads."""
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -47,15 +49,15 @@ def chosen(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
 
 
 def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
-    """``{"value": …}``; empty if the default of the application's code applies.
+    """``{"value": …}``: the payload, or whether the flag is on. Empty for a flag of numbers that gives none: some
+    providers take false for 0.
 
-    It does where the variants have payloads and the context gets none: neither true nor false is of their type.
     Raises ValidationError for a payload that is not of its type.
     """
-    payload = _payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
+    payload = _payload(outcome, fragments) if fragments.payloads and outcome.on else None
     if payload is not None:
         return {"value": typed(payload)}
-    return {} if fragments.has_payloads else {"value": outcome.on}
+    return {} if NUMBER in fragments.payloads else {"value": outcome.on}
 
 
 def _payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:
@@ -78,7 +80,7 @@ def typed(payload: Mapping[str, Any]) -> Any:
     kind, text = payload.get("type"), text_of(payload.get("value"))
     if kind == "json":
         return _json(text)
-    return _number(text) if kind == "number" else text
+    return _number(text) if kind == NUMBER else text
 
 
 def _json(text: str) -> orjson.Fragment:

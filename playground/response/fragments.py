@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playground.engine.coercion import objects_of, parameters_of, text_of
+from playground.engine.coercion import mapping_of, objects_of, parameters_of, text_of
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.strategies import CompiledStrategy, Mode
 from playground.response.json_text import as_json
@@ -57,8 +57,8 @@ class StrategyFragments:
 @dataclass(frozen=True, slots=True)
 class FlagFragments:
     """The fragments of one flag: its own variants (as those of a strategy), its names (empty if the first strategy has
-    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of its variants has a
-    payload, for OFREP."""
+    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and the types of
+    its variants' `payloads`, for OFREP."""
 
     picks: tuple[bytes, ...]
     variants: bytes
@@ -66,7 +66,7 @@ class FlagFragments:
     strategies: tuple[StrategyFragments, ...]
     impression_data: bool
     stale: bool
-    has_payloads: bool
+    payloads: frozenset[str]
     nbytes: int
 
 
@@ -97,7 +97,7 @@ def flag_fragments(document: Mapping[str, Any], flag: CompiledFlag, environment:
         ),
         impression_data=bool(document.get("impression_data")),
         stale=bool(document.get("stale")),
-        has_payloads=any(_payload(variant) for variant in _all_variants(variants, strategies)),
+        payloads=_payload_types(_all_variants(variants, strategies)),
         nbytes=memory_of(document),
     )
 
@@ -108,6 +108,11 @@ def _all_variants(
     yield from variants
     for strategy in strategies:
         yield from objects_of(strategy.get("variants"))
+
+
+def _payload_types(variants: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    found = (_payload(variant) for variant in variants)
+    return frozenset(text_of(mapping_of(each["payload"]).get("type")) for each in found if each)
 
 
 def segment_fragments(document: Mapping[str, Any], segment: CompiledSegment) -> SegmentFragments:

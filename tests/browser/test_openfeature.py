@@ -9,7 +9,16 @@ from playwright.sync_api import Browser, Page
 from projects.models import FlagEnvironment
 from tests.browser.conftest import answer_all
 from tests.support.cast import make_token
-from tests.support.openfeature import ABROAD, ASKED, NO_STRING, USER, example, make_flags, other_origin
+from tests.support.openfeature import (
+    ABROAD,
+    ASKED,
+    NO_FLOAT,
+    NO_INTEGER,
+    USER,
+    example,
+    make_flags,
+    other_origin,
+)
 
 BULK = "/ofrep/v1/evaluate/flags"
 
@@ -48,7 +57,7 @@ def start(page: Page, url: str, secret: str, **options: Any) -> str:
 
 def test_what_applications_get(page: Page, live_server: Any) -> None:
     assert start(page, live_server.url, token()) == ""
-    for asked in (*ASKED, NO_STRING):
+    for asked in (*ASKED, NO_INTEGER, NO_FLOAT):
         found = page.evaluate("(asked) => ask(asked)", asked._asdict())
         got = found["value"], found["reason"], found.get("variant"), found.get("errorCode")
         assert got == asked[4:], found

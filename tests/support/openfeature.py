@@ -45,10 +45,15 @@ ASKED = (
     Asked("boolean", "archived", True, USER, True, "ERROR", None, "FLAG_NOT_FOUND"),
     Asked("string", "on", "red", USER, "red", "ERROR", None, "TYPE_MISMATCH"),
     Asked("boolean", "colour", False, USER, False, "ERROR", None, "TYPE_MISMATCH"),
+    Asked("boolean", "no-colour", True, USER, False, "DISABLED", "disabled"),
+    Asked("string", "no-colour", "red", USER, "red", "ERROR", None, "TYPE_MISMATCH"),
+    Asked("object", "no-layout", {"columns": 1}, USER, {"columns": 1}, "ERROR", None, "TYPE_MISMATCH"),
+    Asked("boolean", "bare", False, USER, True, "STATIC", "control"),
     Asked("boolean", "by-user", True, {}, True, "ERROR", None, "TARGETING_KEY_MISSING"),
 )
-# A flag of strings that is off: the default in the code, and no error.
-NO_STRING = Asked("string", "no-colour", "red", USER, "red", "DISABLED", "disabled")
+# Flags of numbers that are off: the default in the code, and no error.
+NO_INTEGER = Asked("integer", "no-limit", 5, USER, 5, "DISABLED", "disabled")
+NO_FLOAT = Asked("float", "no-limit", 1.5, USER, 1.5, "DISABLED", "disabled")
 
 
 def make_flags() -> None:
@@ -65,6 +70,9 @@ def make_flags() -> None:
     give("by-user", strategies=[rollout(50, "userId")])
     give("colour", variant("blue", "string", "#00f"))
     give("no-colour", variant("blue", "string", "#00f"), enabled=False)
+    give("no-layout", variant("two", "json", '{"columns": 2}'), enabled=False)
+    give("no-limit", variant("three", "number", "3"), enabled=False)
+    give("bare", variant("control"), variant("blue", "string", "#00f", 0))
     give("limit", variant("three", "number", "3"))
     give("ratio", variant("half", "number", "0.5"))
     give("whole", variant("three", "number", "3.0"))

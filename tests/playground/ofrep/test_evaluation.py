@@ -111,18 +111,35 @@ def test_a_variant_without_a_payload_is_named(server: Any) -> None:
     assert result(server, "flag") == (True, "blue", "STATIC")
 
 
-def test_without_a_payload_the_default_of_the_code_applies(server: Any) -> None:
-    """Where variants have payloads, true or false would not be of their type."""
-    make_flag("off", "default", variants=[variant("blue", "string", "b")])
-    make_flag(
-        "bare", "default", enabled=True, variants=[variant("control"), variant("blue", "string", "b", 0)]
-    )
-    only_norway = {"constraints": [constraint("country", "NO")], "variants": [variant("blue", "string", "b")]}
-    make_flag("strategy", "default", enabled=True, strategies=[rollout(100) | only_norway, {}])
+@pytest.mark.parametrize(
+    ("kind", "text", "value"), [("string", "b", "b"), ("csv", "a,b", "a,b"), ("json", "{}", {})]
+)
+def test_without_a_payload_the_value_is_whether_the_flag_is_on(
+    server: Any, kind: str, text: str, value: Any
+) -> None:
+    make_flags_with_a_payload(kind, text)
+    assert result(server, "off") == (False, "disabled", "DISABLED")
+    assert result(server, "bare") == (True, "control", "STATIC")
+    assert result(server, "strategy", country="NO") == (value, "blue", "TARGETING_MATCH")
+    assert result(server, "strategy") == (True, "enabled", "TARGETING_MATCH")
+
+
+def test_without_a_number_the_default_of_the_code_applies(server: Any) -> None:
+    """Python's provider would give an application that asks for an integer False."""
+    make_flags_with_a_payload("number", "5")
     assert result(server, "off") == ("default", "disabled", "DISABLED")
     assert result(server, "bare") == ("default", "control", "STATIC")
-    assert result(server, "strategy", country="NO") == ("b", "blue", "TARGETING_MATCH")
+    assert result(server, "strategy", country="NO") == (5, "blue", "TARGETING_MATCH")
     assert result(server, "strategy") == ("default", "enabled", "TARGETING_MATCH")
+
+
+def make_flags_with_a_payload(kind: str, text: str) -> None:
+    """Flags with a variant that has a payload: one is off, one gives another variant, one's variant is for Norway."""
+    blue = variant("blue", kind, text)
+    make_flag("off", "default", variants=[blue])
+    make_flag("bare", "default", enabled=True, variants=[variant("control"), blue | {"weight": 0}])
+    only_norway = {"constraints": [constraint("country", "NO")], "variants": [blue]}
+    make_flag("strategy", "default", enabled=True, strategies=[rollout(100) | only_norway, {}])
 
 
 def test_variants_by_weight_are_a_split(server: Any) -> None:

@@ -13,7 +13,7 @@ from openfeature.evaluation_context import EvaluationContext
 from openfeature.flag_evaluation import FlagEvaluationDetails
 
 from tests.support.cast import make_token
-from tests.support.openfeature import ASKED, EXAMPLE_SAYS, NO_STRING, Asked, example, make_flags
+from tests.support.openfeature import ASKED, EXAMPLE_SAYS, NO_FLOAT, NO_INTEGER, Asked, example, make_flags
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +46,7 @@ def details(sdk: OpenFeatureClient, asked: Asked) -> FlagEvaluationDetails[Any]:
 
 
 def test_what_applications_get(sdk: OpenFeatureClient) -> None:
-    for asked in (*ASKED, NO_STRING):
+    for asked in (*ASKED, NO_INTEGER, NO_FLOAT):
         found = details(sdk, asked)
         assert (found.value, found.reason, found.variant, found.error_code) == asked[4:], found
         assert type(found.value) is type(asked.value)
