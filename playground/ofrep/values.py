@@ -14,8 +14,6 @@ from playground.engine.outcomes import PICK, PLACE, FlagOutcome
 from playground.engine.variants import NONE, CompiledVariants
 from playground.response.fragments import FlagFragments
 
-NUMBER = "number"
-"""A type of payloads."""
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -54,10 +52,10 @@ def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
 
     Raises ValidationError for a payload that is not of its type.
     """
-    payload = _payload(outcome, fragments) if fragments.payloads and outcome.on else None
+    payload = _payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
     if payload is not None:
         return {"value": typed(payload)}
-    return {} if NUMBER in fragments.payloads else {"value": outcome.on}
+    return {} if fragments.has_numbers else {"value": outcome.on}
 
 
 def _payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:
@@ -80,7 +78,7 @@ def typed(payload: Mapping[str, Any]) -> Any:
     kind, text = payload.get("type"), text_of(payload.get("value"))
     if kind == "json":
         return _json(text)
-    return _number(text) if kind == NUMBER else text
+    return _number(text) if kind == "number" else text
 
 
 def _json(text: str) -> orjson.Fragment:

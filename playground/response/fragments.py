@@ -57,8 +57,8 @@ class StrategyFragments:
 @dataclass(frozen=True, slots=True)
 class FlagFragments:
     """The fragments of one flag: its own variants (as those of a strategy), its names (empty if the first strategy has
-    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and the types of
-    its variants' `payloads`, for OFREP."""
+    them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of
+    its variants has a payload or a number for one, for OFREP."""
 
     picks: tuple[bytes, ...]
     variants: bytes
@@ -66,7 +66,8 @@ class FlagFragments:
     strategies: tuple[StrategyFragments, ...]
     impression_data: bool
     stale: bool
-    payloads: frozenset[str]
+    has_payloads: bool
+    has_numbers: bool
     nbytes: int
 
 
@@ -86,6 +87,7 @@ def flag_fragments(document: Mapping[str, Any], flag: CompiledFlag, environment:
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
+    payloads = _payload_types(_all_variants(variants, strategies))
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     return FlagFragments(
         picks=tuple(_flag_variant(variant) for variant in variants),
@@ -97,7 +99,8 @@ def flag_fragments(document: Mapping[str, Any], flag: CompiledFlag, environment:
         ),
         impression_data=bool(document.get("impression_data")),
         stale=bool(document.get("stale")),
-        payloads=_payload_types(_all_variants(variants, strategies)),
+        has_payloads=bool(payloads),
+        has_numbers="number" in payloads,
         nbytes=memory_of(document),
     )
 
@@ -110,9 +113,9 @@ def _all_variants(
         yield from objects_of(strategy.get("variants"))
 
 
-def _payload_types(variants: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+def _payload_types(variants: Iterable[Mapping[str, Any]]) -> set[str]:
     found = (_payload(variant) for variant in variants)
-    return frozenset(text_of(mapping_of(each["payload"]).get("type")) for each in found if each)
+    return {text_of(mapping_of(each["payload"]).get("type")) for each in found if each}
 
 
 def segment_fragments(document: Mapping[str, Any], segment: CompiledSegment) -> SegmentFragments:

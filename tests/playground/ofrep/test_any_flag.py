@@ -86,12 +86,12 @@ def test_any_flag(state: Any, payloads: list[Any], context: Any, other: Any) -> 
         assert one_flag(snapshot, flag.name, context) == answer
         if "errorCode" in answer:
             assert answer["errorCode"] in ("TARGETING_KEY_MISSING", "PARSE_ERROR")
-            assert not outcome.on or fragments.payloads
+            assert not outcome.on or fragments.has_payloads
             continue
         name = evaluation.variant(flag, outcome)
         assert answer["variant"] == ("enabled" if outcome.on else "disabled") if name is None else name
-        if not (outcome.on and fragments.payloads):
-            assert answer.get("value") is (None if "number" in fragments.payloads else outcome.on)
+        if not (outcome.on and fragments.has_payloads):
+            assert answer.get("value") is (None if fragments.has_numbers else outcome.on)
         if answer["reason"] == "STATIC":
             assert told(elsewhere[flag.name]) == told(answer)
 
