@@ -88,14 +88,20 @@ def definition_batches(projects: Iterable[str], environment: str) -> Iterator[De
     Read them in one transaction.
     """
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
-    with connection.cursor() as cursor:
-        cursor.execute(_narrowed(_IDS, where), where)
-        ids = [flag_id for (flag_id,) in cursor.fetchall()]
     known: set[int] = set()
+    with connection.cursor() as cursor:
+        for ids in batches_of_ids(cursor, where):
+            read = _read({"ids": ids, "environment": environment}, known=known)
+            known.update(read.segments)
+            yield read
+
+
+def batches_of_ids(cursor: Any, where: dict[str, Any]) -> Iterator[list[int]]:
+    """The ids of flags in the order of their names, at most BATCH at once."""
+    cursor.execute(_narrowed(_IDS, where), where)
+    ids = [flag_id for (flag_id,) in cursor.fetchall()]
     for start in range(0, len(ids), BATCH):
-        read = _read({"ids": ids[start : start + BATCH], "environment": environment}, known=known)
-        known.update(read.segments)
-        yield read
+        yield ids[start : start + BATCH]
 
 
 def all_definitions(environment: str, flags: Iterable[str] | None = None) -> Definitions:

@@ -3,61 +3,66 @@
 Strategies and variants have the same order as in the playground's engine, so that both give the same results.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
 from django.db import connections
 
-from projects.definitions import Document, read_parents, read_segments, read_strategies
+from projects.definitions import Document, batches_of_ids, read_parents, read_segments, read_strategies
 
 _FLAGS = """
 SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,
        coalesce(e.enabled, false), coalesce(e.variants, '[]')
   FROM projects_flag f
   LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
- WHERE f.archived_at IS NULL AND f.project_id = ANY(%(projects)s)
+ WHERE f.id = ANY(%(ids)s)
  ORDER BY f.name COLLATE "C"
 """
 
 
+class ClientFlag(NamedTuple):
+    """An active flag as configured in an environment, and the ids of the segments it needs beside it."""
+
+    document: Document
+    segments: tuple[int, ...]
+
+
 class ClientFlags(NamedTuple):
-    """The active ``flags`` of a project, as configured in an environment, and the ``segments`` they use.
+    """Some flags in the order of their names, and those of their ``segments`` that no flags before them use."""
 
-    Flags are in the order of their names, segments in that of their ids; there are none if they are inlined.
-    """
-
-    flags: list[Document]
+    flags: list[ClientFlag]
     segments: list[Document]
 
 
-def client_flags(
+def client_flag_batches(
     projects: Iterable[str], environment: str, *, inline_segments: bool, using: str = "default"
-) -> dict[str, ClientFlags]:
-    """What SDKs need of each project. Four SQL statements, whatever the number of flags.
+) -> Iterator[ClientFlags]:
+    """What SDKs need of the projects, at most BATCH flags at once. Read them in one transaction.
 
     ``inline_segments`` copies the constraints of segments into the strategies, for SDKs without segment
     support.
     """
-    where: dict[str, Any] = {"projects": list(projects), "environment": environment}
+    segments: dict[int, Document] = {}
     with connections[using].cursor() as cursor:
-        strategies, used = read_strategies(cursor, where)
-        parents = read_parents(cursor, where)
-        segments = read_segments(cursor, used)
-        inlined = segments if inline_segments else None
-        cursor.execute(_FLAGS, where)
-        flags: dict[str, list[Document]] = {project: [] for project in where["projects"]}
-        used_by: dict[str, set[int]] = {project: set() for project in flags}
-        for row in cursor.fetchall():
-            flag_id, project = row[0], row[3]
-            its_strategies = strategies.get(flag_id, [])
-            flags[project].append(_flag(row, its_strategies, parents.get(flag_id, []), inlined))
-            if not inline_segments:
-                used_by[project].update(*(strategy["segments"] for strategy in its_strategies))
-    return {
-        project: ClientFlags(found, [segments[segment_id] for segment_id in sorted(used_by[project])])
-        for project, found in flags.items()
-    }
+        for ids in batches_of_ids(cursor, {"projects": list(projects), "environment": environment}):
+            where: dict[str, Any] = {"ids": ids, "environment": environment}
+            strategies, used = read_strategies(cursor, where)
+            parents = read_parents(cursor, where)
+            new = read_segments(cursor, used.difference(segments))
+            segments |= new
+            cursor.execute(_FLAGS, where)
+            flags = []
+            for row in cursor.fetchall():
+                its_strategies = strategies.get(row[0], [])
+                inlined = segments if inline_segments else None
+                document = _flag(row, its_strategies, parents.get(row[0], []), inlined)
+                its_segments = (
+                    () if inline_segments else chain(*(each["segments"] for each in its_strategies))
+                )
+                flags.append(ClientFlag(document, tuple(its_segments)))
+            yield ClientFlags(flags, [] if inline_segments else list(new.values()))
 
 
 def _flag(

@@ -2,26 +2,22 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
-from typing import NamedTuple
 
 from flagadmin.http.gzip_member import gzip_member
 from projects.client_api.chunks import Chunk, chunked, with_changes
-from projects.client_api.pieces import Piece
+from projects.client_api.pieces import Piece, Place
 
 _HEAD = Chunk((b'{"version":2,"features":[',))
 _REFERENCES = 16  # bytes of memory for a flag: its places among a chunk's names and texts
+KEPT = 16_000_000  # bytes: the largest body that is kept as it is
 _PIECE = 100  # bytes of memory for a piece's place in an answer
 
 
-class Place(NamedTuple):
-    """What the pieces of an answer have in common, beside their projects."""
-
-    environment: str
-    inline_segments: bool
-
-
 class FeaturesAnswer:
-    """The answer to one query at one state of its projects. Its bytes are made when first needed, and kept."""
+    """The answer to one query at one state of its projects. Its bytes are made when first needed, and kept.
+
+    Large ones are kept compressed only: most SDKs take gzip, and joining them takes a millisecond for a megabyte.
+    """
 
     def __init__(
         self,
@@ -51,9 +47,10 @@ class FeaturesAnswer:
     @property
     def body(self) -> bytes:
         with self._making:
-            if not self._body:
-                self._body = self._joined()
-            return self._body
+            body = self._body or self._joined()
+            if len(body) <= KEPT:
+                self._body = body
+            return body
 
     @property
     def gzipped(self) -> bytes:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from time import perf_counter
@@ -17,12 +17,10 @@ from flagadmin.db.transactions import consistent_reads
 from flagadmin.metrics.processes import process_name
 from flagadmin.metrics.sampling import sampled
 from groups.models import ApiToken
-from projects.client_api.features_answer import FeaturesAnswer, Place, flag_chunks, segments_chunk
-from projects.client_api.pieces import Piece, read_pieces
+from projects.client_api.features_answer import FeaturesAnswer, flag_chunks, segments_chunk
+from projects.client_api.pieces import Piece, Place, pieces_at
 from projects.client_api.token_scope import TokenScope, read_token_scope
 from projects.models import FlagTag
-
-PieceKey = tuple[str, Place]  # project, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +33,7 @@ class FeaturesQuery:
 
 
 class FeaturesCache(SharingCache[bytes, FeaturesAnswer]):
-    """The latest answer for each cache key, and the latest pieces that answers have."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._latest: dict[PieceKey, Piece] = {}
+    """The latest answer for each cache key."""
 
     def current(self, key: bytes, etag: str) -> FeaturesAnswer | None:
         answer = self.get(key)
@@ -49,28 +43,6 @@ class FeaturesCache(SharingCache[bytes, FeaturesAnswer]):
         """Call this when the answer may have made its bytes."""
         if self.get(answer.key) is answer:
             self.put(answer.key, answer, limit=limit)
-
-    def latest(self, projects: Iterable[str], place: Place) -> dict[str, Piece]:
-        """The latest pieces of these projects, by project, at whatever revision."""
-        with self._lock:
-            found = {project: self._latest.get((project, place)) for project in projects}
-        return {project: piece for project, piece in found.items() if piece is not None}
-
-    def _add(self, key: bytes, value: FeaturesAnswer) -> None:
-        super()._add(key, value)
-        for project, piece in value.pieces.items():
-            known = self._latest.setdefault((project, value.place), piece)
-            if known.revision < piece.revision:
-                self._latest[project, value.place] = piece
-
-    def _drop(self, key: bytes) -> FeaturesAnswer | None:
-        dropped = super()._drop(key)
-        if dropped is not None:
-            for project, piece in dropped.pieces.items():
-                known = self._latest.get((project, dropped.place))
-                if known is piece and id(piece) not in self._uses:
-                    del self._latest[project, dropped.place]
-        return dropped
 
 
 cache = FeaturesCache()
@@ -111,27 +83,13 @@ def cached_answer(token: ApiToken, query: FeaturesQuery, *, using: str) -> Featu
             found = cache.current(key, etag)
             if found is not None:
                 return found
-            pieces = _pieces(scope, query, using=using)
+            place = Place(scope.environment, inline_segments=not query.knows_segments)
+            pieces = pieces_at(scope.revisions, place, using=using)
             matches = _filter(query, using=using)
         answer = _answer(scope, query, key, etag, pieces, matches)
         cache.put(key, answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
         BUILD_SECONDS.observe(perf_counter() - begun)
         return answer
-
-
-def _pieces(scope: TokenScope, query: FeaturesQuery, *, using: str) -> dict[str, Piece]:
-    """The pieces of a scope, in the order of its projects: those of which there are none yet are read."""
-    inline_segments = not query.knows_segments
-    known = cache.latest(scope.projects, Place(scope.environment, inline_segments))
-    changed = {
-        project: revision
-        for project, revision in scope.revisions.items()
-        if project not in known or known[project].revision != revision
-    }
-    read = read_pieces(
-        changed, scope.environment, inline_segments=inline_segments, earlier=known, using=using
-    )
-    return {project: read.get(project) or known[project] for project in scope.projects}
 
 
 def _answer(

@@ -1,19 +1,27 @@
 """Serialises the flags of each project by itself, so that a change costs no more than its project."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import orjson
 
 from flagadmin.server.gc_control import gc_paused
-from projects.client_api.documents import ClientFlags, client_flags
+from projects.client_api.documents import client_flag_batches
+from projects.definitions import Document
 
-PROJECTS = 16  # read at once: the documents of all flags would take many times the memory of their texts
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Place(NamedTuple):
+    """What the pieces of an answer have in common, beside their projects."""
+
+    environment: str
+    inline_segments: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Piece:
     """The active flags of a project at a revision, by name, and the segments they use, by id, each as JSON."""
 
@@ -23,35 +31,58 @@ class Piece:
     nbytes: int
 
 
-@gc_paused
-def read_pieces(
-    revisions: Mapping[str, int],
-    environment: str,
-    *,
-    inline_segments: bool,
-    earlier: Mapping[str, Piece],
-    using: str,
-) -> dict[str, Piece]:
+latest: WeakValueDictionary[tuple[str, Place], Piece] = WeakValueDictionary()
+"""By project and place the piece read last, as long as an answer or a history holds it."""
+
+
+def pieces_at(revisions: Mapping[str, int], place: Place, *, using: str) -> dict[str, Piece]:
     """The pieces of projects at exactly these revisions, which the same transaction has read.
 
-    Flags that are as they were in an ``earlier`` piece of the project share its memory.
+    In their order. Only projects of which there is none yet are read.
     """
-    pieces: dict[str, Piece] = {}
-    rest = iter(revisions)
-    while projects := list(islice(rest, PROJECTS)):
-        read = client_flags(projects, environment, inline_segments=inline_segments, using=using)
-        for project in projects:
-            pieces[project] = _piece(revisions[project], read[project], earlier.get(project))
-    return pieces
+    known = {project: latest.get((project, place)) for project in revisions}
+    current = {
+        project: piece for project, piece in known.items() if piece and piece.revision == revisions[project]
+    }
+    changed = {project: _Text(known[project]) for project in revisions if project not in current}
+    if changed:
+        _read(changed, place, using=using)
+    for project, text in changed.items():
+        current[project] = latest[project, place] = text.piece(revisions[project])
+    return {project: current[project] for project in revisions}
 
 
-def _piece(revision: int, read: ClientFlags, earlier: Piece | None) -> Piece:
-    known: Mapping[str, bytes] = earlier.flags if earlier else {}
-    flags = {}
-    for flag in read.flags:
-        name, text = flag["name"], orjson.dumps(flag)
-        before = known.get(name)
-        flags[name] = before if before == text else text
-    segments = {segment["id"]: orjson.dumps(segment) for segment in read.segments}
-    held = sum(map(len, flags.values())) + sum(map(len, segments.values()))
-    return Piece(revision, flags, segments, held + _OVERHEAD * (len(flags) + len(segments)))
+@dataclass
+class _Text:
+    """The flags and segments of a project as they are read. Flags that are as they were before share its memory."""
+
+    before: Piece | None
+    flags: dict[str, bytes] = field(default_factory=dict)
+    segments: dict[int, bytes] = field(default_factory=dict)
+
+    def add(self, name: str, text: bytes) -> None:
+        known = self.before.flags.get(name) if self.before else None
+        self.flags[name] = known if known is not None and known == text else text
+
+    def piece(self, revision: int) -> Piece:
+        held = sum(map(len, self.flags.values())) + sum(map(len, self.segments.values()))
+        entries = len(self.flags) + len(self.segments)
+        return Piece(revision, self.flags, self.segments, held + _OVERHEAD * entries)
+
+
+@gc_paused
+def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
+    segments: dict[int, bytes] = {}
+    for batch in client_flag_batches(
+        projects, place.environment, inline_segments=place.inline_segments, using=using
+    ):
+        segments |= {segment["id"]: _text(segment) for segment in batch.segments}
+        for flag in batch.flags:
+            text = projects[flag.document["project"]]
+            text.add(flag.document["name"], _text(flag.document))
+            text.segments.update((segment, segments[segment]) for segment in flag.segments)
+
+
+def _text(document: Document) -> bytes:
+    # A copy, because orjson's own bytes keep the buffer that they were written to: 4 kB for a flag of one.
+    return bytes(memoryview(orjson.dumps(document)))

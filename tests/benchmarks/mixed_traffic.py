@@ -40,6 +40,7 @@ class Log:
     def failed(self, kind: str, what: object) -> None:
         with self._lock:
             self.errors[kind, str(what)[:200]] += 1
+            print(f"{datetime.now(UTC):%H:%M:%S} {kind}: {what}"[:300], flush=True)
 
 
 class Answer(NamedTuple):

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from flagadmin.db.transactions import consistent_reads
 from projects.client_api.delta.scope import Scope
-from projects.client_api.features_answer import Place
-from projects.client_api.features_cache import cache
-from projects.client_api.pieces import Piece, read_pieces
+from projects.client_api.pieces import Piece, Place, pieces_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +39,11 @@ class Content:
         return dict(sorted(found.items()))
 
 
-def read_content(scope: Scope, known: Content | None, *, using: str) -> Content:
+def read_content(scope: Scope, *, using: str) -> Content:
     """The content in one database snapshot. Reads only projects of which no piece has their revision."""
     with consistent_reads(using):
         revisions = scope.read_revisions(using=using)
-        pieces = cache.latest(revisions, Place(scope.environment, inline_segments=False))
-        for project, piece in known.pieces.items() if known else ():
-            if project not in pieces or pieces[project].revision != revisions.get(project):
-                pieces[project] = piece
-        changed = {
-            project: revision
-            for project, revision in revisions.items()
-            if project not in pieces or pieces[project].revision != revision
-        }
-        pieces |= read_pieces(changed, scope.environment, inline_segments=False, earlier=pieces, using=using)
-    return Content({project: pieces[project] for project in revisions})
+        return Content(pieces_at(revisions, Place(scope.environment, inline_segments=False), using=using))
 
 
 def changed_flags(before: Content, after: Content) -> dict[str, str]:

@@ -4,7 +4,6 @@ import gzip
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cached_property
 from threading import Lock
 from weakref import WeakValueDictionary
 
@@ -16,6 +15,7 @@ from projects.client_api.delta.content import read_content
 from projects.client_api.delta.history import History, Matches
 from projects.client_api.delta.scope import Scope
 from projects.client_api.delta.version_ids import Outdated, latest_id, version_id
+from projects.client_api.features_answer import KEPT
 
 ATTEMPTS = 5
 PAUSE = 0.02  # seconds before reading again what another worker has seen later
@@ -24,15 +24,27 @@ TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was
 
 
 class Events:
-    """``{"events": […]}`` as JSON, compressed when first asked for."""
+    """``{"events": […]}`` as JSON, compressed when first asked for. Large ones are kept compressed only."""
 
     def __init__(self, body: bytes) -> None:
-        self.body = body
         self.nbytes = len(body) + len(body) // 4  # the compressed form is smaller
+        self._body = body
+        self._gzipped = b""
+        self._making = Lock()
 
-    @cached_property
+    @property
+    def body(self) -> bytes:
+        with self._making:
+            return self._body or gzip.decompress(self._gzipped)
+
+    @property
     def gzipped(self) -> bytes:
-        return gzip.compress(self.body, 6, mtime=0)
+        with self._making:
+            if not self._gzipped:
+                self._gzipped = gzip.compress(self._body, 6, mtime=0)
+                if len(self._body) > KEPT:
+                    self._body = b""
+            return self._gzipped
 
 
 class ScopeState:
@@ -66,7 +78,7 @@ class ScopeState:
     def _read(self, history: History | None, *, using: str) -> History:
         for attempt in range(ATTEMPTS):
             time.sleep(PAUSE * attempt)
-            content = read_content(self.scope, history.content if history else None, using=using)
+            content = read_content(self.scope, using=using)
             try:
                 version = version_id(self.scope.key, content.revisions)
             except Outdated:

@@ -9,10 +9,15 @@ import pytest
 from django.utils import timezone
 
 from groups.models import ApiToken
-from projects.client_api import chunks, features_cache
-from projects.client_api.features_answer import FeaturesAnswer, Place
+from projects import definitions
+from projects.client_api import chunks, features_answer, pieces
+from projects.client_api.delta import states
+from projects.client_api.delta.content import read_content
+from projects.client_api.delta.scope import Scope
+from projects.client_api.delta.states import Events
+from projects.client_api.features_answer import FeaturesAnswer
 from projects.client_api.features_cache import FeaturesCache, FeaturesQuery, cache, cached_answer
-from projects.client_api.pieces import Piece
+from projects.client_api.pieces import Piece, Place
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from tests.support.cast import make_project, make_token
 from tests.support.flags import add_strategy, make_flag, switch_on
@@ -145,7 +150,7 @@ def test_a_switch_reads_one_project_and_compresses_one_chunk(
 ) -> None:
     before = answer(tokens[0])
     _ = before.gzipped
-    read = watched(monkeypatch, features_cache, "read_pieces")
+    read = watched(monkeypatch, pieces, "client_flag_batches")
     compressed = watched(monkeypatch, chunks, "deflated")
     switch_on(Flag.objects.get(name="flag-31"))
     after = answer(tokens[0])
@@ -156,7 +161,7 @@ def test_a_switch_reads_one_project_and_compresses_one_chunk(
     assert len(flags) == 1
     assert b'"flag-31"' in flags[0]
     assert answer(tokens[1]).pieces["one"] is after.pieces["one"]
-    assert len(read) == 2  # no project, for the other token
+    assert len(read) == 1  # no project, for the other token
     same = [
         name for name, text in after.pieces["one"].flags.items() if text is before.pieces["one"].flags[name]
     ]
@@ -183,6 +188,26 @@ def made(key: bytes, piece: Piece, etag: str = '"e"') -> FeaturesAnswer:
     )
 
 
+def test_answers_and_deltas_share_pieces_while_one_holds_them(tokens: list[ApiToken]) -> None:
+    delta = read_content(Scope("development", None), using="default")
+    made_of = answer(tokens[0]).pieces
+    assert all(delta.pieces[project] is piece for project, piece in made_of.items())
+    key = "one", Place("development", inline_segments=False)
+    cache.clear()
+    assert pieces.latest.get(key) is delta.pieces["one"]
+    del delta, made_of
+    assert pieces.latest.get(key) is None
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_flags_are_read_in_batches(
+    tokens: list[ApiToken], monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(definitions, "BATCH", size)
+    for query in (ALL, OLD):
+        assert answer(tokens[0], query).body == plain_features(tokens[0], query)
+
+
 def test_the_cache_is_bounded_in_bytes() -> None:
     bounded = FeaturesCache()
     for number in range(10):
@@ -198,15 +223,26 @@ def test_the_cache_is_bounded_in_bytes() -> None:
 def test_a_piece_counts_once() -> None:
     bounded = FeaturesCache()
     older, newer = Piece(1, {}, {}, 1_000), Piece(2, {}, {}, 500)
-    place = Place("development", inline_segments=False)
     for key in (b"1", b"2"):
         bounded.put(key, made(key, older), limit=9_000)
     assert bounded.nbytes == 1_000 + 2 * 100
     bounded.put(b"1", made(b"1", newer), limit=9_000)
     assert bounded.nbytes == 1_500 + 2 * 100
-    assert bounded.latest(["default"], place) == {"default": newer}
     bounded.put(b"2", made(b"2", newer), limit=9_000)
     assert bounded.nbytes == 500 + 2 * 100
+
+
+def test_large_bytes_are_kept_compressed(tokens: list[ApiToken], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = answer(tokens[0]).body
+    cache.clear()
+    monkeypatch.setattr(features_answer, "KEPT", len(whole) - 1)
+    large = answer(tokens[0])
+    assert gzip.decompress(large.gzipped) == large.body == whole
+    assert large.made(gzipped=False) == b""
+    assert large.made(gzipped=True) == large.gzipped
+    events = Events(whole)
+    monkeypatch.setattr(states, "KEPT", len(whole) - 1)
+    assert gzip.decompress(events.gzipped) == events.body == whole
 
 
 def test_bytes_made_later_count() -> None:
