@@ -8,7 +8,7 @@ from flagadmin.db.transactions import transactional
 from flagadmin.errors import InvalidOperation, NotFound
 from groups.access import Caller
 from groups.login.links import INVITE_LIFETIME, create_login_link
-from groups.login.passwords import end_links
+from groups.login.passwords import check_passwords_on, end_links
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
@@ -22,9 +22,11 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     """Resets the password and returns the path of a one-time link for choosing a new one.
 
     The old password, open links, sessions and personal tokens stop working.
-    Raises NoAccess, NotFound, InvalidOperation (the caller's own account, a disabled account).
+    Raises NoAccess, NotFound, InvalidOperation (the caller's own account, a disabled account; passwords are
+    off).
     """
     caller.check(Permission.ADMIN)
+    check_passwords_on()
     user = User.objects.select_for_update(no_key=True).filter(pk=user_id, is_service=False).first()
     if user is None:
         raise NotFound(f"Person with id {user_id} not found.")

@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -14,26 +15,33 @@ from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import NotFound, Problem, ValidationError
 from groups.access import Caller
-from groups.login.passwords import problems_of_password
+from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import LoginLink, User
 from groups.permissions import BuiltIn
 
 LIFETIME = timedelta(minutes=15)
 INVITE_LIFETIME = timedelta(hours=24)
 SETUP_LIFETIME = timedelta(hours=24)
+# Links of this kind work even if password login is off: only who may use the shell can create one.
+SHELL = "shell-"
 GONE = "This link has already been used or has expired. Ask for a new one."
 # An arbitrary lock id. The lock ensures that the first account is created only once.
 _SETUP_LOCK = 5_172_032
 
 
-def create_login_link(user: User, next_path: str = "/", *, lifetime: timedelta = LIFETIME) -> str:
+def create_login_link(
+    user: User, next_path: str = "/", *, lifetime: timedelta = LIFETIME, from_shell: bool = False
+) -> str:
     """The path of a new link that logs ``user`` in once: ``/login/link/TOKEN/``."""
-    return _create(user, next_path, lifetime)
+    return _create(user, next_path, lifetime, prefix=SHELL if from_shell else "")
 
 
 def create_setup_link() -> str | None:
-    """The path of a new link for creating the first account, None if there is one. Deletes older links."""
-    if there_are_people():
+    """The path of a new link for creating the first account. Deletes older links.
+
+    None if there is an account, or if it could not log in with its password.
+    """
+    if there_are_people() or not settings.PASSWORD_LOGIN:
         return None
     LoginLink.objects.filter(user=None).delete()
     return _create(None, "/", SETUP_LIFETIME)
@@ -44,7 +52,13 @@ def there_are_people() -> bool:
 
 
 def peek(token: str) -> LoginLink:
-    """Returns the link without using it up. Raises NotFound if it is unknown, used or expired."""
+    """Returns the link without using it up.
+
+    Raises NotFound if it is unknown, used or expired, InvalidOperation if password login is off and it does
+    not come from the shell.
+    """
+    if not token.startswith(SHELL):
+        check_passwords_on()
     link = _open_links().select_related("user").filter(token_hash=_hash(token)).first()
     if link is None or (link.user is not None and not link.user.is_active):
         raise NotFound(GONE)
@@ -96,8 +110,8 @@ def forget_old_links() -> None:
     LoginLink.objects.filter(expires_at__lt=timezone.now() - timedelta(days=1)).delete()
 
 
-def _create(user: User | None, next_path: str, lifetime: timedelta) -> str:
-    token = secrets.token_urlsafe(32)
+def _create(user: User | None, next_path: str, lifetime: timedelta, *, prefix: str = "") -> str:
+    token = prefix + secrets.token_urlsafe(32)
     LoginLink.objects.create(
         token_hash=_hash(token), user=user, next_path=next_path, expires_at=timezone.now() + lifetime
     )

@@ -22,6 +22,7 @@ from groups.login.actions import check_login
 from groups.login.flow import enter, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
+from groups.login.passwords import PASSWORDS_OFF
 
 SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
 STALE_FORM = (
@@ -71,6 +72,8 @@ class LoginPage(View):
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
         form, next_url = LoginForm(request.POST), request.POST.get("next")
+        if not settings.PASSWORD_LOGIN:
+            return self.answer(request, LoginForm(), next_url, status=403, refusal=PASSWORDS_OFF)
         if not form.is_valid():
             return self.answer(request, form, next_url, status=400)
         data = form.cleaned_data
@@ -95,7 +98,7 @@ class LoginPage(View):
         """Renders the login form.
 
         ``more`` may contain ``wait`` (a message) and ``seconds`` for the throttle, ``entered``: the input
-        of another form, and ``refusal``: why the identity provider's login failed.
+        of another form, and ``refusal``: why there was no login.
         """
         context = {
             "title": "Log in",

@@ -1,5 +1,6 @@
 """Password rules, and changing a password, which logs the account out everywhere else."""
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError as Refused
 from django.db.models import F
@@ -23,6 +24,14 @@ from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
 from groups.sessions.store import delete_sessions
 
+PASSWORDS_OFF = "Password login is off here. People log in through the identity provider."
+
+
+def check_passwords_on() -> None:
+    """Raises InvalidOperation if the settings turn logging in with passwords off."""
+    if not settings.PASSWORD_LOGIN:
+        raise InvalidOperation(PASSWORDS_OFF)
+
 
 def problems_of_password(password: str, user: User, *, path: str = "password") -> list[Problem]:
     """All problems of the password. It must not resemble the names of ``user``."""
@@ -40,13 +49,15 @@ def change_password(user: User, password: str, *, caller: Caller) -> None:
     Users can change their own password. An admin can change any; this also deletes the account's personal
     tokens, which might be in the wrong hands.
 
-    Raises NoAccess, NotFound, InvalidOperation (a service account has no password), ValidationError.
+    Raises NoAccess, NotFound, InvalidOperation (a service account has no password; passwords are off),
+    ValidationError.
     """
     if caller.id != user.pk:
         caller.check(Permission.ADMIN)
     locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
     if locked is None:
         raise NotFound(f"Account {user} not found.")
+    check_passwords_on()
     if locked.is_service:
         raise InvalidOperation(f"{user} is a service account: it has tokens and no password.")
     # A password set with the token would outlive the token.

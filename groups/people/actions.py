@@ -14,7 +14,7 @@ from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
 from groups.access import Caller
-from groups.login.passwords import problems_of_password
+from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import User
 from groups.people.last_admin import check_admins_without_account, keeping_admins
 from groups.permissions import Permission
@@ -61,7 +61,7 @@ def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
 
 @transactional
 def create_account(new: NewAccount, *, caller: Caller) -> User:
-    """Creates an account. Raises NoAccess, ValidationError, NameExists."""
+    """Creates an account. Raises NoAccess, ValidationError, NameExists, InvalidOperation (passwords are off)."""
     caller.check(Permission.ADMIN)
     user = User(
         username=new.username.strip(),
@@ -71,6 +71,7 @@ def create_account(new: NewAccount, *, caller: Caller) -> User:
     )
     problems = [*_problems_of_names(user)]
     if new.password is not None:
+        check_passwords_on()
         problems += problems_of_password(new.password, user)
     user.root_role_id = root_role_id(new.root_role, problems)
     if problems:

@@ -105,7 +105,7 @@ class UserViewSet(ETagMixin, ViewSet):
 
     @extend_schema(operation_id="createUser", request=PersonBody, responses={201: CreatedPersonRecord})
     def create(self, request: ApiRequest) -> Response:
-        """Create a user. Without a password, the response contains a one-time link."""
+        """Create a user. Without a password, the response contains a one-time link, unless password login is off."""
         data = self.validated(PersonBody)
         new = NewAccount(
             username=data.get("username") or data.get("email") or "",
@@ -116,7 +116,7 @@ class UserViewSet(ETagMixin, ViewSet):
         )
         user = actions.create_account(new, caller=self.caller)
         record = account_record(user) | {"emailSent": False}
-        if new.password is None:
+        if new.password is None and settings.PASSWORD_LOGIN:
             link = create_login_link(user, reverse("account"), lifetime=INVITE_LIFETIME)
             record["inviteLink"] = (
                 settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)

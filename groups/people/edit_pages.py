@@ -15,6 +15,7 @@ from flagadmin.console.lists import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
 from groups.login.links import INVITE_LIFETIME, create_login_link
+from groups.login.passwords import PASSWORDS_OFF
 from groups.models import User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people import actions
@@ -78,25 +79,36 @@ class NewAccountPage(ShowsSecretOnce, Kind, FormPage):
             root_role=data["rootRole"],
         )
         user = actions.create_account(new, caller=self.caller)
-        if not self.is_service:
+        if self.is_service:
+            messages.success(self.request, f"Created service account {user}. Create a token for it below.")
+        elif settings.PASSWORD_LOGIN:
             link = create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
             self.created = link_to_pass_on(self.request, user, link, back=self.home)
         else:
-            messages.success(self.request, f"Created service account {user}. Create a token for it below.")
+            messages.success(self.request, f"Created {user}. {first_login()}")
         return reverse(self.url_name, args=[user.pk])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        lead = "" if self.is_service else "No email is sent: you get a one-time login link to pass on."
+        lead = (
+            "No email is sent: you get a one-time login link to pass on." if settings.PASSWORD_LOGIN else ""
+        )
         defaults = {
             "button": f"Create {self.one}" if self.is_service else "Add user",
             "cancel": self.home,
-            "lead": lead,
+            "lead": "" if self.is_service else lead,
         }
         return super().get_context_data(**{**defaults, **kwargs})
 
     def curl(self) -> str:
         body = {"username": "deploy-bot" if self.is_service else "ada", "rootRole": "Viewer"}
         return curl_for(self.request, "POST", self.api, body)
+
+
+def first_login() -> str:
+    """How somebody with a new account logs in while password login is off."""
+    if settings.OIDC and settings.OIDC.link_by_email:
+        return "The first login through the identity provider with this email address is theirs."
+    return "It has no login yet: linking by email address is off (FLAGADMIN_OIDC_LINK_BY_EMAIL)."
 
 
 def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
@@ -184,6 +196,7 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         user = self.account()
         oneself = "Change your own password on your account's page." if user.pk == self.caller.id else ""
         disabled = "" if user.is_active else f"{user} is disabled. Enable the account first."
+        off = "" if settings.PASSWORD_LOGIN else PASSWORDS_OFF
         return {
             "title": f"Reset the password of {user}",
             "lead": "You get a link that works once. It leads to a new password.",
@@ -191,7 +204,7 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
             "kept": "Personal tokens keep working.",
             "button": "Reset password",
             "cancel": self.url,
-            "blocked": oneself or disabled,
+            "blocked": off or oneself or disabled,
         }
 
     def show_secret(self, created: dict[str, str]) -> HttpResponseBase:

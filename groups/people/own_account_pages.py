@@ -4,6 +4,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.db.models import Q, QuerySet
@@ -16,7 +17,12 @@ from flagadmin.console.lists import Listing, curl_for
 from flagadmin.errors import ValidationError
 from groups.authentication import client_address
 from groups.console import FormPage
-from groups.login.passwords import change_password, check_own_password, log_out_everywhere
+from groups.login.passwords import (
+    change_password,
+    check_own_password,
+    check_passwords_on,
+    log_out_everywhere,
+)
 from groups.login.sign_on.linking import own_link
 from groups.models import Grant, User
 from groups.one_time_secrets import ShowsSecretOnce
@@ -40,6 +46,7 @@ class AccountPage(OwnPage):
             user=self.user,
             factors=second_factors(self.user),
             sign_on=own_link(self.request, self.user),
+            password_login=settings.PASSWORD_LOGIN,
             **lists,
         )
 
@@ -99,6 +106,9 @@ class PasswordPage(OwnPage, FormPage):
     template_name = "people/password.html"
     title = "Change your password"
     form_class = PasswordForm
+
+    def find(self) -> None:
+        check_passwords_on()
 
     def get_form(self, form_class: type[forms.BaseForm] | None = None) -> forms.BaseForm:
         form = super().get_form(form_class)

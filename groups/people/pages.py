@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 from django.urls import reverse
 
@@ -111,6 +112,7 @@ class AccountPage(OneAccount):
                 "url": self.url,
                 **access_lists(user, self.request.GET),
                 "factors": factor_names(user),
+                "password_login": settings.PASSWORD_LOGIN,
                 "oneself": user.pk == self.caller.id,
                 "urls": {verb: reverse(f"{self.url_name}-{verb}", args=[user.pk]) for verb in VERBS},
                 **kwargs,

@@ -153,7 +153,9 @@ class AdminCount(serializers.Serializer):
 
 class CreatedPersonRecord(AccountRecord):
     inviteLink = serializers.CharField(
-        required=False, help_text="Works once, within a day: how a user created without a password logs in."
+        required=False,
+        help_text="Works once, within a day: how a user created without a password logs in. "
+        "Absent if password login is off.",
     )
     emailSent = serializers.BooleanField()
 

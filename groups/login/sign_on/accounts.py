@@ -1,5 +1,7 @@
 """The account of a person whom the provider names: found, linked or made, with the groups of its claims."""
 
+from django.conf import settings
+
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import NameExists, NoAccess
 from flagadmin.oidc_settings import OidcSettings
@@ -40,8 +42,7 @@ def _by_email(identity: Identity, oidc: OidcSettings) -> User | None:
 def _created(identity: Identity, oidc: OidcSettings) -> User:
     if not oidc.create_accounts:
         raise NoAccess(
-            f"There is no account here for {identity.label}. Ask an administrator for one, or log in to yours with "
-            "its password and link this login on your account page."
+            f"There is no account here for {identity.label}. {_how_to_link('Ask an administrator for one')}"
         )
     new = NewAccount(
         username=identity.username or identity.subject,
@@ -52,6 +53,10 @@ def _created(identity: Identity, oidc: OidcSettings) -> User:
     try:
         return create_account(new, caller=Caller.system())
     except NameExists as error:
-        raise NoAccess(
-            f"{error.message} If it is yours, log in with its password and link this login on your account page."
-        ) from error
+        raise NoAccess(f"{error.message} {_how_to_link('Ask an administrator')}") from error
+
+
+def _how_to_link(otherwise: str) -> str:
+    if not settings.PASSWORD_LOGIN:
+        return f"{otherwise}."
+    return f"{otherwise}, or log in to yours with its password and link this login on your account page."

@@ -25,22 +25,22 @@ def bertha(db):
 
 
 @pytest.fixture
-def browser(bertha):
-    browser = Client()
-    browser.force_login(bertha)
-    return browser
+def visitor(bertha):
+    visitor = Client()
+    visitor.force_login(bertha)
+    return visitor
 
 
-def link(browser, provider, name="anna"):
+def link(visitor, provider, name="anna"):
     """Follows the link of the account page to the provider and back."""
     provider.know(name, **ANNA)
-    (address,) = re.findall(r'href="(/account/sign-on/link/[^"]*)"', browser.get("/account/").text)
-    sent = browser.get(unescape(address))
-    return browser.get(provider.answer(sent["Location"], name), follow=True)
+    (address,) = re.findall(r'href="(/account/sign-on/link/[^"]*)"', visitor.get("/account/").text)
+    sent = visitor.get(unescape(address))
+    return visitor.get(provider.answer(sent["Location"], name), follow=True)
 
 
-def test_by_hand(oidc, provider, browser, bertha, log_in):
-    page = link(browser, provider).text
+def test_by_hand(oidc, provider, visitor, bertha, log_in):
+    page = link(visitor, provider).text
 
     assert "You can now log in as anna through the identity provider." in page
     assert "You log in as <strong>anna</strong>" in page
@@ -49,24 +49,24 @@ def test_by_hand(oidc, provider, browser, bertha, log_in):
     assert log_in("anna").status_code == 302
 
 
-def test_an_identity_of_somebody_else(oidc, provider, browser):
+def test_an_identity_of_somebody_else(oidc, provider, visitor):
     SocialAccount.objects.create(user=make_user("carla"), provider=provider.issuer, uid="anna")
-    assert "anna logs in to another account already." in link(browser, provider).text
+    assert "anna logs in to another account already." in link(visitor, provider).text
     assert SocialAccount.objects.get().user.username == "carla"
 
 
-def test_a_second_identity(oidc, provider, browser, bertha):
-    address = re.search(r"/account/sign-on/link/[^\"]*", browser.get("/account/").text)[0]
+def test_a_second_identity(oidc, provider, visitor, bertha):
+    address = re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0]
     SocialAccount.objects.create(user=bertha, provider=provider.issuer, uid="bertha")
     provider.know("anna", **ANNA)
-    page = browser.get(provider.answer(browser.get(address)["Location"], "anna"), follow=True)
+    page = visitor.get(provider.answer(visitor.get(address)["Location"], "anna"), follow=True)
     assert "Your account is linked already." in page.text
     assert SocialAccount.objects.get().uid == "bertha"
 
 
 @pytest.mark.parametrize("check", ["", "?check=x", "?check="])
-def test_no_other_site_begins_it(oidc, browser, check):
-    answer = browser.get(f"/account/sign-on/link/{check}")
+def test_no_other_site_begins_it(oidc, visitor, check):
+    answer = visitor.get(f"/account/sign-on/link/{check}")
     assert answer.status_code == 403
     assert "Begin on your account page." in answer.text
 
@@ -75,33 +75,33 @@ def test_it_needs_a_session(oidc, client):
     assert client.get("/account/sign-on/link/?check=x")["Location"].startswith("/login/?next=")
 
 
-def test_another_session_in_between_is_not_linked(oidc, provider, browser):
+def test_another_session_in_between_is_not_linked(oidc, provider, visitor):
     provider.know("anna", **ANNA)
-    address = re.search(r"/account/sign-on/link/[^\"]*", browser.get("/account/").text)[0]
-    back = provider.answer(browser.get(address)["Location"], "anna")
-    state = dict(browser.session)["socialaccount_states"]
-    browser.force_login(make_user("carla"))
-    session = browser.session
+    address = re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0]
+    back = provider.answer(visitor.get(address)["Location"], "anna")
+    state = dict(visitor.session)["socialaccount_states"]
+    visitor.force_login(make_user("carla"))
+    session = visitor.session
     session["socialaccount_states"] = state
     session.save()
 
-    browser.get(back)
+    visitor.get(back)
 
     assert not SocialAccount.objects.exists()
 
 
-def test_unlinking_takes_back_what_the_claim_gave(oidc, provider, browser, bertha, log_in):
+def test_unlinking_takes_back_what_the_claim_gave(oidc, provider, visitor, bertha, log_in):
     oidc(groups_claim="groups", root_roles=(("devs", "Editor"),))
     make_group("devs")
     by_hand = make_group("readers", bertha)
-    link(browser, provider)
+    link(visitor, provider)
     provider.know("anna", **ANNA, groups=["devs"])
     log_in("anna")
     bertha.refresh_from_db()
     assert bertha.root_role_id == BuiltIn.EDITOR
     assert bertha.groups.count() == 2
 
-    assert "Unlinked." in browser.post("/account/sign-on/unlink/", follow=True).text
+    assert "Unlinked." in visitor.post("/account/sign-on/unlink/", follow=True).text
 
     bertha.refresh_from_db()
     assert bertha.root_role_id is None
@@ -110,18 +110,18 @@ def test_unlinking_takes_back_what_the_claim_gave(oidc, provider, browser, berth
     assert log_in("anna").status_code == 403
 
 
-def test_nobody_locks_themselves_out(oidc, provider, browser, bertha, settings):
-    link(browser, provider)
+def test_nobody_locks_themselves_out(oidc, provider, visitor, bertha, settings):
+    link(visitor, provider)
     bertha.set_unusable_password()
     bertha.save()
-    browser.force_login(bertha)
-    assert "/sign-on/unlink/" not in browser.get("/account/").text
-    assert "without a password" in browser.post("/account/sign-on/unlink/", follow=True).text
+    visitor.force_login(bertha)
+    assert "/sign-on/unlink/" not in visitor.get("/account/").text
+    assert "without a password" in visitor.post("/account/sign-on/unlink/", follow=True).text
     settings.PASSWORD_LOGIN = False
-    assert "no other way to log in" in browser.post("/account/sign-on/unlink/", follow=True).text
+    assert "no other way to log in" in visitor.post("/account/sign-on/unlink/", follow=True).text
     assert SocialAccount.objects.exists()
 
 
-def test_without_a_provider_the_account_page_says_nothing(browser):
-    assert "Single sign-on" not in browser.get("/account/").text
-    assert browser.post("/account/sign-on/unlink/").status_code == 404
+def test_without_a_provider_the_account_page_says_nothing(visitor):
+    assert "Single sign-on" not in visitor.get("/account/").text
+    assert visitor.post("/account/sign-on/unlink/").status_code == 404
