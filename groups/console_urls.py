@@ -13,6 +13,7 @@ from groups.roles import pages as roles
 from groups.second_factor import admin_pages as second_factor_admin
 from groups.second_factor import login_pages as second_factor_login
 from groups.second_factor import pages as second_factor
+from groups.second_factor import passkey_login_pages, passkey_pages
 from groups.sessions import pages as sessions
 
 
@@ -38,6 +39,7 @@ urlpatterns = [
     path("login/", login.LoginPage.as_view(), name="login"),
     path("login/", login.LoginPage.as_view(), name="account_login"),  # what allauth calls it
     path("login/link/<str:token>/", login.LoginLinkPage.as_view(), name="login-link"),
+    path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
@@ -55,6 +57,8 @@ urlpatterns = [
     path("account/two-step/", second_factor.OverviewPage.as_view(), name="two-step"),
     path("account/two-step/app/", second_factor.AddAppPage.as_view(), name="two-step-app"),
     path("account/two-step/recovery-codes/", second_factor.RecoveryCodesPage.as_view(), name="two-step-codes"),
+    path("account/two-step/passkeys/new/", passkey_pages.AddPasskeyPage.as_view(), name="two-step-passkey-new"),
+    path("account/two-step/passkeys/<int:factor_id>/", passkey_pages.RenamePasskeyPage.as_view(), name="two-step-passkey"),
     path("account/two-step/<int:factor_id>/remove/", second_factor.RemoveFactorPage.as_view(), name="two-step-remove"),
     path("account/sessions/end-others", sessions.EndOtherSessions.as_view(), name="account-sessions-end-others"),
     path("account/sessions/<int:session_id>/end", sessions.EndSession.as_view(), name="account-session-end"),

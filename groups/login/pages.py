@@ -23,6 +23,7 @@ from groups.login.flow import enter, safe_next
 from groups.login.kept_input import input_of, keep_input, page_of
 from groups.login.links import peek, there_are_people, use_login_link, use_setup_link
 from groups.login.passwords import PASSWORDS_OFF
+from groups.second_factor.host import has_passkeys
 
 SESSION_ENDED = "Your session has ended. Log in in another tab, then try again here."
 STALE_FORM = (
@@ -105,6 +106,7 @@ class LoginPage(View):
             "form": form,
             "next": next_url or "",
             "unclaimed": not there_are_people(),
+            "passkeys": settings.PASSWORD_LOGIN and has_passkeys(request),
             "entered": request.POST.get("entered", ""),
             "oidc": settings.OIDC,
             "password_login": settings.PASSWORD_LOGIN,

@@ -18,6 +18,7 @@ from groups.second_factor.codes import WRONG_CODE, app_data, matching_period
 from groups.second_factor.queries import TYPES, factor_names, name_of
 
 Type = Authenticator.Type
+MOST_PASSKEYS = 20
 log = logging.getLogger("flagadmin.login")
 
 
@@ -36,6 +37,37 @@ def add_app(user: User, secret: str, code: str, *, caller: Caller) -> list[str]:
         raise ValidationError.at("code", WRONG_CODE)
     factor = Authenticator.objects.create(user=user, type=Type.TOTP, data=app_data(secret, period))
     return _added(factor, user, caller)
+
+
+@transactional
+def add_passkey(user: User, name: str, credential: dict[str, Any], *, caller: Caller) -> list[str]:
+    """Adds a passkey that a browser has made (`passkeys.new_credential`). Returns and raises as `add_app`."""
+    _lock_own(user, caller)
+    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= MOST_PASSKEYS:
+        raise InvalidOperation(f"An account has at most {MOST_PASSKEYS} passkeys. Remove one first.")
+    data = {"name": name, "credential": credential}
+    return _added(Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data), user, caller)
+
+
+@transactional
+def rename_passkey(user: User, passkey_id: int, name: str, *, caller: Caller) -> None:
+    """Raises NoAccess, NotFound."""
+    _lock_own(user, caller)
+    passkey = own_passkey(user, passkey_id)
+    passkey.data["name"] = name
+    passkey.save(update_fields=["data"])
+
+
+@transactional
+def use_challenge(passkey: Authenticator, issued: float) -> bool:
+    """Whether the passkey has answered no challenge of this or a later time, in seconds, yet. Notes the use."""
+    passkey = Authenticator.objects.select_for_update().get(pk=passkey.pk)
+    if issued <= passkey.data.get("challenge", 0):
+        return False
+    passkey.data["challenge"] = issued
+    passkey.last_used_at = timezone.now()
+    passkey.save(update_fields=["data", "last_used_at"])
+    return True
 
 
 @transactional
@@ -96,6 +128,14 @@ def own_factor(user: User, factor_id: int) -> Authenticator:
     factor = Authenticator.objects.filter(user=user, pk=factor_id, type__in=TYPES).first()
     if factor is None:
         raise NotFound("This second factor has been removed already.")
+    return factor
+
+
+def own_passkey(user: User, passkey_id: int) -> Authenticator:
+    """Raises NotFound."""
+    factor = own_factor(user, passkey_id)
+    if factor.type != Type.WEBAUTHN:
+        raise NotFound("There is no such passkey.")
     return factor
 
 

@@ -2,7 +2,6 @@
 
 from base64 import urlsafe_b64encode
 from typing import Any
-from urllib.parse import urlsplit
 
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -11,6 +10,7 @@ from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from groups.second_factor.codes import SecretKeyChanged
+from groups.second_factor.host import host_of
 
 
 class MFAAdapter(DefaultMFAAdapter):
@@ -29,19 +29,13 @@ class MFAAdapter(DefaultMFAAdapter):
             raise SecretKeyChanged from error
 
     def get_totp_issuer(self) -> str:
-        return f"flagadmin ({host_of_installation()})"
+        return f"flagadmin ({host_of(context.request)})"
 
     def _get_user_identifier(self, user: Any) -> str:
         return user.username
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        return {"id": host_of_installation(), "name": "flagadmin"}
-
-
-def host_of_installation() -> str:
-    """The host name people open. Passkeys belong to it: with another name, they do not work."""
-    host: str = urlsplit(settings.PUBLIC_URL or f"//{context.request.get_host()}").hostname or ""
-    return host
+        return {"id": host_of(context.request), "name": "flagadmin"}
 
 
 def _fernet() -> MultiFernet:

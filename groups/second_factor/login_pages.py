@@ -21,6 +21,7 @@ from groups.authentication import client_address
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
+from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import name_of, second_factors
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class SecondFactorPage(View):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         form, address = CodeForm(request.POST), client_address(request)
+        if answer := request.POST.get("credential"):
+            return self.use_passkey(answer, address)
         if not form.is_valid():
             return self.answer(form, status=400)
         try:
@@ -85,6 +88,16 @@ class SecondFactorPage(View):
             return self.answer(form, status=401)
         except TooManyRequests as error:
             return self.wait(form, error)
+        return self.enter(factor)
+
+    def use_passkey(self, answer: str, address: str) -> HttpResponse:
+        from groups.second_factor.passkeys import used_passkey
+
+        try:
+            factor = used_passkey(self.user, answer)
+        except ValidationError as error:
+            note_wrong_code(self.user, address=address)
+            return self.answer(CodeForm(), status=401, refusal=error.message)
         return self.enter(factor)
 
     def enter(self, factor: Authenticator) -> HttpResponse:
@@ -107,10 +120,15 @@ class SecondFactorPage(View):
         return response
 
     def answer(self, form: forms.Form, *, status: int = 200, **more: Any) -> HttpResponse:
+        factors = second_factors(self.user)
+        if factors.passkeys and has_passkeys(self.request):
+            from groups.second_factor.passkeys import login_options
+
+            more["options"] = login_options(self.user)
         context = {
             "title": "Two-step verification",
             "form": form,
-            "factors": second_factors(self.user),
+            "factors": factors,
             "messages": (),  # they are for the page after the login
             **more,
         }

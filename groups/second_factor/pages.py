@@ -21,6 +21,7 @@ from groups.people.console import OwnPage
 from groups.second_factor.actions import add_app, make_recovery_codes, own_factor, remove_factor
 from groups.second_factor.codes import SecretKeyChanged, check_code
 from groups.second_factor.confirmation import NeedsConfirmation, confirm
+from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import name_of, second_factors
 
 CODE = forms.TextInput(
@@ -40,7 +41,9 @@ class OverviewPage(OwnPage):
     title = "Two-step verification"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(factors=second_factors(self.user), **kwargs)
+        return super().get_context_data(
+            factors=second_factors(self.user), passkeys_possible=has_passkeys(self.request), **kwargs
+        )
 
 
 class ShowsCodesOnce(ShowsSecretOnce):
@@ -139,11 +142,15 @@ class ConfirmForm(forms.Form):
     code = forms.CharField(
         max_length=100, required=False, label="Or a code of your second factor", widget=CODE
     )
+    credential = forms.CharField(required=False, widget=forms.HiddenInput)
 
 
 @method_decorator(sensitive_post_parameters("password", "code"), name="dispatch")
 class ConfirmIdentityPage(OwnPage, FormPage):
-    """/account/confirm/?next=/path/"""
+    """/account/confirm/?next=/path/
+
+    What has to do with passkeys is imported when somebody has one: it takes a tenth of a second.
+    """
 
     template_name = "second_factor/confirm.html"
     title = "Confirm that it is you"
@@ -160,7 +167,12 @@ class ConfirmIdentityPage(OwnPage, FormPage):
 
     def submit(self, form: Any) -> str:
         address = client_address(self.request)
-        if code := form.cleaned_data.get("code"):
+        if credential := form.cleaned_data["credential"]:
+            from groups.second_factor.passkeys import used_passkey
+
+            used_passkey(self.user, credential).record_usage()
+            confirm(self.request, self.user, how="mfa")
+        elif code := form.cleaned_data.get("code"):
             check_code(self.user, code, address=address)
             confirm(self.request, self.user, how="mfa")
         else:
@@ -171,4 +183,8 @@ class ConfirmIdentityPage(OwnPage, FormPage):
         return next_page(self.request) or reverse("account")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        if second_factors(self.user).passkeys and has_passkeys(self.request):
+            from groups.second_factor.passkeys import login_options
+
+            kwargs["options"] = login_options(self.user)
         return super().get_context_data(next=next_page(self.request), **kwargs)

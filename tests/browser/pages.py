@@ -19,6 +19,7 @@ PAGES = [
     "/account/two-step/",
     "/account/two-step/app/",
     "/account/two-step/recovery-codes/",
+    "/account/two-step/passkeys/new/",
     "/import/",
     "/import/?project=checkout",
     "/imports/",

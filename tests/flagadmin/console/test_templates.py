@@ -52,7 +52,7 @@ def test_every_folder_belongs_to_an_app():
     assert folders == set.union(SHARED, *FOLDERS.values())
 
 
-@pytest.mark.parametrize("name", ["app.js", "app.css", "admin.css"])
+@pytest.mark.parametrize("name", ["app.js", "passkeys.js", "app.css", "admin.css"])
 def test_what_browsers_run_names_no_other_host(name):
     text = (ROOT / "flagadmin" / "static" / "flagadmin" / name).read_text()
 

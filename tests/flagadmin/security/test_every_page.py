@@ -19,6 +19,7 @@ OPEN = {
     "/edge/validate",
     "/login/",
     "/login/code/",
+    "/login/passkey/",
     "/login/link/<str:token>/",
     "/login/sso/",
     "/login/sso/callback/",

@@ -58,7 +58,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"api-tokens/$", "token"),
     (r"(user|account)/tokens/$", "personal token"),
     (r"account/sessions/$", "session"),
-    (r"account/two-step/$", "second factor"),
+    (r"account/two-step/(passkeys/)?$", "second factor"),
     (r"token/$", "service account token"),
     (r"groups/$", "group"),
     (r"projects/<\w+>/role/$", "role"),

@@ -1,0 +1,22 @@
+"""The name that this installation has for browsers and authenticator apps."""
+
+import ipaddress
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def host_of(request: HttpRequest) -> str:
+    """The host name people open. Passkeys belong to it: at another name, browsers do not offer them."""
+    return urlsplit(settings.PUBLIC_URL or f"//{request.get_host()}").hostname or ""
+
+
+def has_passkeys(request: HttpRequest) -> bool:
+    """Whether browsers offer passkeys here: they want a host name rather than an address, and HTTPS."""
+    host = host_of(request)
+    with suppress(ValueError):
+        ipaddress.ip_address(host)
+        return False
+    return request.is_secure() or host == "localhost" or host.endswith(".localhost")

@@ -1,0 +1,82 @@
+"""/login/passkey/: logs in with a passkey alone, which asks for a PIN, finger or face: two factors in one."""
+
+import time
+from typing import Any
+
+from allauth.account.internal.flows.login import record_authentication
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
+from django.core import signing
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_protect
+
+from flagadmin.errors import NoAccess, ValidationError
+from groups.authentication import client_address
+from groups.login.flow import enter, safe_next
+from groups.login.kept_input import keep_input
+from groups.login.passwords import PASSWORDS_OFF
+from groups.models import User
+from groups.second_factor.actions import note_wrong_code, use_challenge
+
+COOKIE = SALT = "passkey_login"
+SECONDS = 300
+ISSUED = "issued"
+REFUSED = "The passkey was not accepted. Log in with your password, or try again."
+
+
+@method_decorator([csrf_protect, never_cache], name="dispatch")
+class PasskeyLoginPage(View):
+    """GET: the challenge as JSON, for passkeys.js. POST: what the browser answered."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not settings.PASSWORD_LOGIN:  # everybody logs in through the identity provider
+            raise NoAccess(PASSWORDS_OFF)
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        from groups.second_factor.passkeys import login_options, take_state
+
+        response = JsonResponse(login_options(None))
+        response.set_cookie(
+            COOKIE,
+            signing.dumps(take_state() | {ISSUED: time.time()}, salt=SALT),
+            max_age=SECONDS,
+            path=request.path,
+            secure=settings.HTTPS,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    def post(self, request: HttpRequest) -> HttpResponseBase:
+        next_url = safe_next(request.POST.get("next"))
+        try:
+            passkey = self.used_passkey(request)
+        except (ValidationError, signing.BadSignature):
+            messages.error(request, REFUSED)
+            return redirect_to_login(next_url)
+        user = User.objects.get(pk=passkey.user_id)
+        record_authentication(request, user, "mfa", id=passkey.pk, type=passkey.type, passwordless=True)
+        response = enter(request, user, next_url, how="passkey")
+        if entered := request.POST.get("entered"):
+            keep_input(request, next_url, entered)
+        response.delete_cookie(COOKIE, path=request.path, samesite="Strict")
+        return response
+
+    def used_passkey(self, request: HttpRequest) -> Authenticator:
+        """Raises ValidationError, BadSignature."""
+        from groups.second_factor.passkeys import passkey_of_anyone, put_state
+
+        state = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=SECONDS)
+        issued = state.pop(ISSUED)
+        put_state(state)
+        passkey = passkey_of_anyone(request.POST.get("credential", ""))
+        if not passkey.user.is_active or not use_challenge(passkey, issued):
+            note_wrong_code(passkey.user, address=client_address(request))
+            raise ValidationError(REFUSED)
+        return passkey

@@ -1,0 +1,105 @@
+"""Passkeys and security keys (WebAuthn). allauth and fido2 make the challenges and check what browsers answer.
+
+A challenge is kept until it is answered, once: in the session, or before a login in a cookie, because a session for
+everyone who opens the login page would fill the database.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn.internal import auth
+from cryptography.exceptions import UnsupportedAlgorithm
+from django.core.exceptions import ValidationError as Refused
+
+from flagadmin.errors import ValidationError
+from groups.models import User
+
+LONGEST = 20_000  # characters of what a browser answers
+REFUSED = "The passkey was not accepted. Try again."
+BAD = (Refused, ValueError, TypeError, LookupError, AttributeError, struct.error, UnsupportedAlgorithm)
+
+State = dict[str, Any]
+
+
+def registration_options(user: User) -> dict[str, Any]:
+    """What a browser needs to make a passkey, which logs in without a password too if the device can keep it."""
+    options = auth.begin_registration(user, False)
+    selection = options["publicKey"]["authenticatorSelection"]
+    return {
+        "publicKey": options["publicKey"]
+        | {"authenticatorSelection": selection | {"residentKey": "preferred", "requireResidentKey": False}}
+    }
+
+
+def new_credential(answer: str) -> dict[str, Any]:
+    """The passkey that a browser made. Raises ValidationError."""
+    with _refusing():
+        credential = _parsed(answer)
+        auth.parse_registration_response(credential)
+        auth.complete_registration(credential)
+        return credential
+
+
+def login_options(user: User | None) -> dict[str, Any]:
+    """What a browser needs to use a passkey of this user or, without a password, of whoever it is."""
+    return auth.begin_authentication(user)
+
+
+def used_passkey(user: User, answer: str) -> Authenticator:
+    """The user's passkey that a browser used. Raises ValidationError."""
+    with _refusing():
+        return _completed(user, _parsed(answer))
+
+
+def passkey_of_anyone(answer: str) -> Authenticator:
+    """Somebody's passkey, used with their PIN, finger or face. Raises ValidationError."""
+    with _refusing():
+        credential = _parsed(answer)
+        auth.parse_authentication_response(credential)
+        return _completed(auth.extract_user_from_response(credential), credential)
+
+
+def take_state() -> State:
+    """Takes the challenge of this request out of the session."""
+    state = auth.get_state() or {}
+    auth.clear_state()
+    return {name: str(value) for name, value in state.items()}
+
+
+def put_state(state: State) -> None:
+    auth.set_state(state)
+
+
+def logs_in_alone(passkey: Authenticator) -> bool:
+    """Whether the device keeps the passkey, so that it needs no user name."""
+    return bool(passkey.wrap().is_passwordless)
+
+
+def _completed(user: Any, credential: dict[str, Any]) -> Authenticator:
+    auth.parse_authentication_response(credential)
+    try:
+        return auth.complete_authentication(user, credential)
+    finally:
+        auth.clear_state()
+
+
+def _parsed(answer: str) -> dict[str, Any]:
+    if len(answer) > LONGEST:
+        raise ValueError(f"{len(answer)} characters")
+    credential = orjson.loads(answer)
+    if not isinstance(credential, dict):
+        raise TypeError(type(credential))
+    return credential
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Whatever is wrong with an answer, people are told the same."""
+    try:
+        yield
+    except BAD as error:
+        raise ValidationError(REFUSED) from error
