@@ -1,10 +1,11 @@
 """What an installation answers, as far as an upgrade must not change it.
 
 ``python -m tests.upgrades.answers FOLDER`` records this version: the backup of an installation with the demo's data,
-and its answers. Run it once for each release.
+its answers, and its code. Run it once for each release, and remove the code of the one before.
 """
 
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -79,6 +80,13 @@ def features(port: int, secret: str) -> Any:
         return [document["features"], document["segments"]]
 
 
+def pack(commit: str, target: Path) -> None:
+    """The code of a version as committed, ready to run."""
+    packages = ("flagadmin", "groups", "projects", "playground", "importer", "templates", "manage.py")
+    packed = subprocess.run(["git", "archive", commit, *packages], check=True, capture_output=True).stdout
+    target.write_bytes(lzma.compress(packed, preset=9 | lzma.PRESET_EXTREME))
+
+
 def record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="flagadmin-record-") as data, reserved_port() as port:
@@ -114,6 +122,7 @@ def record(folder: Path) -> None:
         finally:
             server.terminate()
             server.wait(60)
+    pack("HEAD", folder / "code.tar.xz")
     (folder / "answers.json").write_text(json.dumps(recorded, sort_keys=True) + "\n")
 
 

@@ -1,0 +1,141 @@
+"""A rolling upgrade: the previous version serves beside this one, which migrates the database that both use.
+
+Its code is packed beside its backup, and runs with the packages that are installed now.
+"""
+
+import json
+import signal
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_server import PATIENCE, Client, is_ready, reserved_port, wait_until
+from tests.support.load import ADMIN, SDK, TOKENS, import_body, report_body
+from tests.support.replication import Server, one_server
+from tests.support.serve import serve, wait_until_it_answers
+
+[CODE] = Path(__file__).parent.glob("*/code.tar.xz")
+FLAGS = "/api/admin/projects/default/features"
+STRATEGY = {
+    "name": "flexibleRollout",
+    "parameters": {"rollout": "50", "stickiness": "default", "groupId": "g"},
+    "constraints": [{"contextName": "userId", "operator": "IN", "values": ["1", "2"]}],
+}
+EVALUATED = {"environment": "development", "projects": "*", "context": {"userId": "1"}}
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def database() -> Iterator[Server]:
+    with one_server() as server:
+        yield server
+
+
+@pytest.fixture
+def serving(database: Server, tmp_path: Path) -> Callable[..., Any]:
+    """``serving(port, code=…)``: a server of a machine of its own, as a context manager."""
+    variables = {
+        "DATABASE_URL": f"postgresql://flagadmin@127.0.0.1:{database.port}/flagadmin",
+        "SECRET_KEY": "the same on all machines",
+    }
+    return lambda port, **code: serve(tmp_path / str(port), port, **code, **variables, **TOKENS)
+
+
+@pytest.fixture
+def previous(tmp_path: Path) -> Path:
+    with tarfile.open(CODE) as archive:
+        archive.extractall(tmp_path / "previous", filter="data")
+    return tmp_path / "previous"
+
+
+class Everybody:
+    """Asks for everything that is asked for during an upgrade. Each request must be answered as it should be.
+
+    A 503 says that a migration has locked a table for long: clients ask again, so does this.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self.reports = 0
+
+    def ask(self, port: int) -> None:
+        number = next(self._numbers)
+        flag = f"{FLAGS}/flag-{number}"
+        self._ask(port, ADMIN, 201, "POST", FLAGS, {"name": f"flag-{number}", "type": "release"})
+        self._ask(port, ADMIN, 200, "POST", f"{flag}/environments/development/strategies", STRATEGY)
+        self._ask(port, ADMIN, 200, "POST", f"{flag}/environments/development/on")
+        self._ask(port, ADMIN, 200, "POST", "/api/admin/features-batch/import", import_body(number))
+        self._ask(port, ADMIN, 200, "GET", "/api/admin/events")
+        self._ask(port, SDK, 202, "POST", "/api/client/metrics", report_body())
+        self.reports += 1
+        wait_until(lambda: f"flag-{number}" in features(port))
+        assert f"flag-{number}" in self.evaluate(port)
+
+    def evaluate(self, port: int) -> dict[str, bool]:
+        answer = self._ask(port, ADMIN, 200, "POST", "/api/admin/playground", EVALUATED)
+        return {flag["name"]: flag["isEnabled"] for flag in json.loads(answer)["features"]}
+
+    def _ask(self, port: int, secret: str, status: int, method: str, path: str, body: Any = None) -> bytes:
+        found: list[tuple[int, bytes]] = []
+
+        def answered() -> bool:
+            with closing(Client(port, secret)) as client:
+                found.append(client.call(method, path, body))
+            return found[-1][0] != 503
+
+        wait_until(answered)
+        assert found[-1][0] == status, (path, found[-1])
+        return found[-1][1]
+
+
+def features(port: int) -> dict[str, Any]:
+    """What SDKs get, by name."""
+    with closing(Client(port, SDK)) as client:
+        status, answer = client.call("GET", "/api/client/features")
+    assert status == 200, answer
+    return {flag["name"]: flag for flag in json.loads(answer)["features"]}
+
+
+def test_the_previous_version_serves_while_this_one_migrates_and_beside_it(
+    serving: Callable[..., Any], previous: Path, database: Server
+) -> None:
+    everybody = Everybody()
+    with reserved_port() as old, reserved_port() as new, serving(old, code=previous) as leaving:
+        wait_until_it_answers(old, leaving)
+        with closing(Client(old, ADMIN)) as client:
+            assert client.call("POST", FLAGS, {"name": "checkout", "type": "release"})[0] == 201
+        everybody.ask(old)
+        migrations = "SELECT count(*) FROM django_migrations"
+        applied = database.ask(migrations, "flagadmin")
+
+        with serving(new) as coming:
+
+            def is_here_after_asking() -> bool:
+                everybody.ask(old)
+                return is_ready(new) or coming.poll() is not None
+
+            wait_until(is_here_after_asking)
+            assert coming.poll() is None, coming.stdout.read()
+            assert database.ask(migrations, "flagadmin") > applied
+
+            for port in (old, new, old, new):
+                everybody.ask(port)
+            wait_until(lambda: features(new) == features(old))
+            assert everybody.evaluate(new) == everybody.evaluate(old)
+
+            leaving.send_signal(signal.SIGTERM)
+            assert leaving.wait(PATIENCE) == 0, leaving.stdout.read()
+            everybody.ask(new)
+    counted = database.ask("SELECT sum(yes) FROM projects_usagehour", "flagadmin")
+    assert int(counted) == everybody.reports
+
+
+def test_the_code_is_that_of_the_latest_release() -> None:
+    releases = [path.parent.name for path in Path(__file__).parent.glob("*/backup")]
+    assert CODE.parent.name == max(releases, key=lambda name: [int(part) for part in name.split(".")])
