@@ -6,13 +6,18 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+from tests.support import examples  # noqa: F401 - registers the profile
 from tests.support.cast import api, browse, callers, people, shop, standing_clock
 from tests.support.installations import install
 from tests.support.metrics import counted
 from tests.support.sdk import sdk
 
 __all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "shop", "standing_clock"]
+
+
+settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,10 +1,22 @@
-"""How many generated examples a test tries."""
+"""How many generated examples a test tries, and which: the same at every run, unless more are asked for."""
 
 import os
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 # A factor: 0.5 in CI, less during development, 20 or more for overnight runs.
 FACTOR = float(os.environ.get("FLAGADMIN_EXAMPLES") or 0.3)
+
+
+# A chance find must not fail a run that has nothing to do with it, nor may a slow machine.
+settings.register_profile(
+    "repeatable",
+    derandomize=FACTOR <= 1,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def examples(number: int) -> int:
