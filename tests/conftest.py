@@ -18,6 +18,7 @@ __all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "s
 
 
 settings.load_profile("repeatable")
+gc.disable()  # until everything is imported
 
 
 @pytest.hookimpl(trylast=True)
@@ -25,6 +26,7 @@ def pytest_collection_finish() -> None:
     """What has been imported stays: without this, the garbage collector would look through it again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

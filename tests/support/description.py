@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 
 class Description:
@@ -22,8 +21,7 @@ class Description:
         return answer["content"]["application/json"]["schema"] if "content" in answer else None
 
     def faults(self, schema: Any, value: Any) -> list[str]:
-        validator = Draft202012Validator(schema | {"components": self.document["components"]})
-        return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
+        return faults(schema | {"components": self.document["components"]}, value)
 
     def untold(self, schema: Any, value: Any, path: str = "$") -> Iterator[str]:
         """The members of a value that the schema says nothing of."""
@@ -43,6 +41,15 @@ class Description:
                     yield from self.untold(told[key], item, f"{path}.{key}")
                 else:
                     yield f"{path}.{key}"
+
+
+def faults(schema: Any, value: Any) -> list[str]:
+    """What a JSON value has against a schema."""
+    # Not at the top: importing it takes more than a second, in each worker of the test run.
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+    validator = Draft202012Validator(schema)
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(value)]
 
 
 def description() -> Description:

@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from tests.support.cast import client, make_token
-from tests.support.description import Description, check, examples
+from tests.support.description import Description, check, examples, faults
 from tests.support.description import description as described_api
 from tests.support.ofrep import FLAGS
 from tests.support.openfeature import USER, make_flags
@@ -67,15 +66,11 @@ def server(db: None) -> Any:
     return client(make_token("backend", projects=["default"], environment="development"))
 
 
-def faults(schema: Any, answer: Any) -> list[str]:
-    return [error.message for error in Draft202012Validator(schema).iter_errors(answer.json())]
-
-
 @pytest.mark.parametrize("given", [{}, USER])
 def test_all_flags(server: Any, description: Description, given: Any) -> None:
     answer = server.post(FLAGS, {"context": given})
     assert description.faults(description.answer("post", FLAGS, 200), answer.json()) == []
-    assert faults(BULK, answer) == []
+    assert faults(BULK, answer.json()) == []
     again = server.post(FLAGS, {"context": given}, headers={"If-None-Match": answer["ETag"]})
     check(description, "post", FLAGS, again)
 
@@ -85,7 +80,7 @@ def test_one_flag(server: Any, description: Description, key: str) -> None:
     answer = server.post(f"{FLAGS}/{key}", {"context": USER})
     check(description, "post", ONE, answer)
     assert answer.status_code == 200
-    assert faults(SUCCESS, answer) == []
+    assert faults(SUCCESS, answer.json()) == []
 
 
 @pytest.mark.parametrize(("key", "status"), [("by-user", 400), ("missing", 404)])
