@@ -43,6 +43,14 @@ def integer(name: str, default: int, *, at_least: int = 0) -> int:
     return number
 
 
+def choice(name: str, default: str, *others: str) -> str:
+    """One of these words."""
+    given = text(name, default).lower()
+    if given not in (default, *others):
+        raise ImproperlyConfigured(f"{name} must be {', '.join(others)} or {default}, not {given!r}.")
+    return given
+
+
 def names(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]

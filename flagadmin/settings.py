@@ -224,6 +224,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "groups.second_factor.required.RequireSecondFactorMiddleware",
 ]
 
 ROOT_URLCONF = "flagadmin.urls"
@@ -269,6 +270,7 @@ ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = (
     False  # ours counts in the database, for all workers (groups/login/throttle.py)
 )
 MFA_ADAPTER = "groups.second_factor.adapter.MFAAdapter"
+REQUIRE_SECOND_FACTOR = environment.choice("FLAGADMIN_REQUIRE_SECOND_FACTOR", "off", "admins", "all")
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
 OIDC = oidc_settings()

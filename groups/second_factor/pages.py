@@ -23,6 +23,7 @@ from groups.second_factor.codes import SecretKeyChanged, check_code
 from groups.second_factor.confirmation import NeedsConfirmation, confirm
 from groups.second_factor.host import has_passkeys
 from groups.second_factor.queries import name_of, second_factors
+from groups.second_factor.required import is_required
 
 CODE = forms.TextInput(
     attrs={"autocomplete": "one-time-code", "autocapitalize": "none", "spellcheck": "false", "size": 12}
@@ -42,7 +43,10 @@ class OverviewPage(OwnPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(
-            factors=second_factors(self.user), passkeys_possible=has_passkeys(self.request), **kwargs
+            factors=second_factors(self.user),
+            passkeys_possible=has_passkeys(self.request),
+            required=is_required(self.request, self.user),
+            **kwargs,
         )
 
 

@@ -1,0 +1,78 @@
+"""FLAGADMIN_REQUIRE_SECOND_FACTOR: whoever lacks a second factor can set one up in the console, and do nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+from allauth.account.internal.flows.login import get_authentication_records
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
+
+from flagadmin.errors import NoAccess
+from flagadmin.http.error_responses import error_response, is_api
+from groups.models import User
+from groups.second_factor.queries import has_second_factor
+
+NEEDED = "This installation requires a second factor. Set one up on your account's page first."
+# Names of URLs: what it takes to set one up, and to log out and in, and what is for everybody.
+ALLOWED = {
+    "account-confirm",
+    "account-password",
+    "account_login",
+    "docs",
+    "login",
+    "login-link",
+    "login-passkey",
+    "logout",
+    "mfa_authenticate",
+    "openapi",
+    "sign-on",
+    "sign-on-callback",
+    "theme",
+    "two-step",
+    "two-step-app",
+    "two-step-codes",
+    "two-step-passkey",
+    "two-step-passkey-new",
+    "two-step-remove",
+}
+
+
+def is_required(request: HttpRequest, user: User) -> bool:
+    """Whether the setting is about this user. Who came through the identity provider has proven there who they are."""
+    if settings.REQUIRE_SECOND_FACTOR == "off":
+        return False
+    if settings.REQUIRE_SECOND_FACTOR == "admins" and not user.is_root_admin:
+        return False
+    return not any(each["method"] == "socialaccount" for each in get_authentication_records(request, user))
+
+
+class RequireSecondFactorMiddleware:
+    """Looks at every view, because the admin site and the API accept the console's session too."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        if settings.REQUIRE_SECOND_FACTOR == "off":
+            raise MiddlewareNotUsed
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *view: Any) -> HttpResponseBase | None:
+        match = request.resolver_match
+        if match is None or match.url_name in ALLOWED or not _uses_session(request):
+            return None
+        user = request.user
+        if not user.is_authenticated or not is_required(request, user) or has_second_factor(user):
+            return None
+        if is_api(request):
+            return error_response(request, NoAccess(NEEDED))
+        go = HttpResponseClientRedirect if "HX-Request" in request.headers else HttpResponseRedirect
+        return go(reverse("two-step"))
+
+
+def _uses_session(request: HttpRequest) -> bool:
+    """False with an API token, which is not affected."""
+    return not request.headers.get("Authorization", "").strip() or not is_api(request)
