@@ -13,6 +13,7 @@ class PlaygroundConfig(AppConfig):
 
     def ready(self) -> None:
         from flagadmin import change_checks
+        from playground import compile_ahead
         from playground.ofrep import tickets
         from playground.ofrep.change_events import change_events
         from playground.ofrep.errors import PREFIX, error_body
@@ -24,6 +25,7 @@ class PlaygroundConfig(AppConfig):
         loop_routes.add_stream(tickets.PATH, change_events.stream)
         loop_routes.run_in_loop(change_events.use_tokens)
         loop_routes.run_in_loop(change_events.watch_clock)
+        loop_routes.run_in_loop(compile_ahead.start)
 
         background_tasks.run_every(timedelta(minutes=1), worker.resume)
         background_tasks.run_every(timedelta(hours=1), worker.delete_old_runs)

@@ -4,8 +4,8 @@ The cache is a worker's own and never stale: each request reads the projects' re
 snapshot is used only for the very (project, revision) pairs it was read at.
 """
 
-from collections.abc import Iterable, Mapping
-from threading import Lock
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import Event, Lock
 from time import perf_counter
 
 from django.conf import settings
@@ -17,12 +17,13 @@ from flagadmin.metrics.processes import process_name
 from flagadmin.metrics.sampling import sampled
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
-from playground.response.snapshot import ResponseSnapshot, compile_batches
+from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
 from projects.definitions import definition_batches
 from projects.revision import revisions
 
 Pairs = tuple[tuple[str, int], ...]  # (project, revision), sorted
 Key = tuple[str, Pairs]  # environment, pairs
+PATIENCE = 60.0  # seconds to wait for what is being compiled ahead
 
 
 class SnapshotCache(SharingCache[Key, ResponseSnapshot]):
@@ -104,9 +105,53 @@ def _key(current: Mapping[str, int], environment: str) -> Key:
     return environment, tuple(sorted(current.items()))
 
 
+class _Ahead:
+    """All projects of an environment, while they are compiled before anybody has asked for them."""
+
+    def __init__(self, projects: int) -> None:
+        self._projects = projects
+        self.needed, self.done = Event(), Event()
+
+    def wait_for(self, projects: list[str]) -> None:
+        """Waits if that takes less than compiling these projects."""
+        if 2 * len(projects) > self._projects:
+            self.needed.set()
+            self.done.wait(PATIENCE)
+
+
+_being_compiled: dict[str, _Ahead] = {}  # by environment
+
+
+def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], Iterator[Batch]]) -> None:
+    """Compiles all projects in the steps of ``paced``, which makes no pauses once its event is set.
+
+    Nothing if most of them are there already.
+    """
+    with consistent_reads():
+        current = revisions()
+        key = _key(current, environment)
+        if 2 * len(cache.nearest(key)[1]) > len(current):
+            return
+        ahead = _being_compiled[environment] = _Ahead(len(current))
+        try:
+            batches = _batches(current, environment)
+            compiled = compile_batches(paced(batches, ahead.needed), environment=environment)
+            compiled.lay_out()
+            cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
+        finally:
+            del _being_compiled[environment]
+            ahead.done.set()
+
+
+def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
+    return ((read.flags, read.segments) for read in definition_batches(projects, environment))
+
+
 @gc_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
+    if ahead := _being_compiled.get(environment):
+        ahead.wait_for(projects)
     with _compiling:
         begun = perf_counter()
         with consistent_reads():
@@ -115,13 +160,8 @@ def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
             if compiled is not None:
                 return compiled
             earlier, unchanged = cache.nearest(key)
-            read = definition_batches([name for name in projects if name not in unchanged], environment)
-            compiled = compile_batches(
-                ((batch.flags, batch.segments) for batch in read),
-                environment=environment,
-                earlier=earlier,
-                unchanged=unchanged,
-            )
+            batches = _batches([name for name in projects if name not in unchanged], environment)
+            compiled = compile_batches(batches, environment=environment, earlier=earlier, unchanged=unchanged)
         cache.put(key, compiled, limit=settings.SNAPSHOT_CACHE_BYTES)
         COMPILE_SECONDS.observe(perf_counter() - begun)
         return compiled

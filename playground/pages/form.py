@@ -86,10 +86,12 @@ class FormOptions:
 
     @property
     def default_environment(self) -> str:
-        """The environment "production" if it exists, otherwise the first one."""
-        if "production" in self.environments or not self.environments:
-            return "production"
-        return self.environments[0]
+        return default_environment(self.environments)
+
+
+def default_environment(environments: list[str]) -> str:
+    """The environment "production" if it exists, otherwise the first one."""
+    return "production" if "production" in environments or not environments else environments[0]
 
 
 def read_form_options(caller: Caller) -> FormOptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,9 @@ from playground.engine.flags import CompiledFlag
 from playground.engine.snapshot import Snapshot
 from playground.response.fragments import FlagFragments, SegmentFragments, flag_fragments, segment_fragments
 from playground.response.layout import Layout
+
+Batch = tuple[Sequence[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]
+"""Flags, and those of their segments, by id, that no batch before had."""
 
 LAID_OUT = 0.15
 """The part of a flag's memory that is not shared with other snapshots that have it. Measured."""
@@ -61,6 +64,10 @@ class ResponseSnapshot:
         """Where everything stands in an answer."""
         return Layout(zip(self.snapshot.flags, self.flags, strict=True))
 
+    def lay_out(self) -> None:
+        """Prepares what the first evaluation and the first answer would prepare."""
+        _ = self.layout, self.snapshot.batch
+
     @cached_property
     def nbytes(self) -> int:
         """About how much memory it takes beside its pieces: its layout, its batch and its segments."""
@@ -69,7 +76,7 @@ class ResponseSnapshot:
 
 
 def compile_playground(
-    flags: Iterable[Mapping[str, Any]],
+    flags: Sequence[Mapping[str, Any]],
     segments: Mapping[int, Mapping[str, Any]],
     *,
     environment: str,
@@ -84,7 +91,7 @@ def compile_playground(
 
 
 def compile_batches(
-    batches: Iterable[tuple[Iterable[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]],
+    batches: Iterable[Batch],
     *,
     environment: str,
     earlier: ResponseSnapshot | None = None,

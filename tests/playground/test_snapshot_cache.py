@@ -1,11 +1,16 @@
 """A worker reuses parts of earlier snapshots only while they are up to date."""
 
+import threading
+
 import pytest
+from django.db import connection
 from django.utils import timezone
 
+import playground.compile_ahead
 import playground.snapshot_cache
 import projects.definitions
-from playground.snapshot_cache import cache
+from playground.compile_ahead import paced
+from playground.snapshot_cache import cache, compile_ahead
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import revisions
 from tests.support.cast import make_project
@@ -138,3 +143,43 @@ def test_after_every_change_it_answers_as_a_fresh_worker(api, filled):
         cache.clear()
         fresh = ask(api).content
         assert taken_over == fresh, what
+
+
+def test_compiled_ahead(api, filled, read):
+    compile_ahead("production", paced)
+    assert read == [["default", "docs", "shop"]]
+    whole = ask(api).content
+    assert len(read) == 1
+    compile_ahead("production", paced)  # it is there
+    assert len(read) == 1
+    cache.clear()
+    assert ask(api).content == whole
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_needs_what_is_compiled_ahead_waits_without_its_pauses(api, filled, read, monkeypatch):
+    monkeypatch.setattr(playground.compile_ahead, "REST", 1_000_000)
+    monkeypatch.setattr(playground.compile_ahead, "STEP", 1)
+    whole = ask(api).content
+    cache.clear()
+    read.clear()
+    paused = threading.Event()
+
+    def noted(batches, needed):
+        for batch in paced(batches, needed):
+            yield batch
+            paused.set()
+
+    def compiling():
+        compile_ahead("production", noted)
+        connection.close()
+
+    thread = threading.Thread(target=compiling, daemon=True)
+    thread.start()
+    assert paused.wait(60)
+    assert ask(api, projects=["docs"]).status_code == 200  # compiles a small part by itself
+    assert thread.is_alive()
+    assert ask(api).content == whole
+    thread.join(60)
+    assert not thread.is_alive()
+    assert read == [["default", "docs", "shop"], ["docs"]]

@@ -1,0 +1,54 @@
+"""Compiles the flags of all projects when a worker starts, so that the first who asks for very many need not wait.
+
+It takes a quarter of a core at most, but whoever needs its result does not wait for its pauses.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from django.conf import settings
+from django.db import Error, connection
+
+from flagadmin.server.gc_control import gc_paused
+from playground.pages.form import default_environment
+from playground.response.snapshot import Batch
+from playground.snapshot_cache import compile_ahead
+from projects.models import Environment, Flag
+
+log = logging.getLogger("flagadmin.playground")
+
+DELAY = 5.0  # seconds after the worker's start
+LEAST = 5_000  # flags; fewer are compiled in less than half a second once somebody asks
+FLAG_BYTES = 9_000  # about what the cache counts for a flag
+STEP = 100  # flags: some ms of work
+REST = 3  # times as long as a step took
+
+
+async def start() -> None:
+    threading.Thread(target=_run, name="compile-ahead", daemon=True).start()
+
+
+def _run() -> None:
+    time.sleep(DELAY)
+    try:
+        flags = Flag.objects.filter(archived_at=None).count()
+        if LEAST <= flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
+            compile_ahead(
+                default_environment(list(Environment.objects.values_list("name", flat=True))), paced
+            )
+    except Error as error:
+        log.info("Flags were not compiled ahead: %s", error)
+    finally:
+        connection.close()
+
+
+def paced(batches: Iterable[Batch], needed: threading.Event) -> Iterator[Batch]:
+    """The batches in small steps, with pauses between them until the result is ``needed``."""
+    for flags, segments in batches:
+        for first in range(0, len(flags), STEP):
+            begun = time.perf_counter()
+            with gc_paused:
+                yield flags[first : first + STEP], {} if first else segments
+            needed.wait(REST * (time.perf_counter() - begun))
