@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
@@ -25,6 +26,7 @@ from groups.login.pages import LoginForm, LoginPage
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import link_check, unlink_identity
 from groups.people.personal_tokens import own_user
+from groups.second_factor.confirmation import is_confirmed
 
 log = logging.getLogger("flagadmin.login")
 
@@ -78,6 +80,8 @@ class LinkPage(ConsolePage):
         configured()
         if not constant_time_compare(request.GET.get("check", ""), link_check(request)):
             raise NoAccess("Begin on your account page.")
+        if not is_confirmed(request, own_user(self.caller)):  # a new way to log in, like a second factor
+            return redirect_to_login(request.get_full_path(), reverse("account-confirm"))
         with providers_failures():
             return send_to_provider(request, process="connect", next_url="/")
 

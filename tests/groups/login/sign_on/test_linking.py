@@ -12,6 +12,7 @@ from groups.models import GroupMembership
 from groups.permissions import BuiltIn
 from tests.support.cast import make_group, make_user
 
+PASSWORD = "correct horse battery"
 pytestmark = pytest.mark.processes
 ANNA = {"preferred_username": "anna", "email": "anna@example.org", "email_verified": True}
 
@@ -19,7 +20,7 @@ ANNA = {"preferred_username": "anna", "email": "anna@example.org", "email_verifi
 @pytest.fixture
 def bertha(db):
     user = make_user("bertha", root_role=BuiltIn.VIEWER)
-    user.set_password("correct horse battery")
+    user.set_password(PASSWORD)
     user.save()
     return user
 
@@ -27,7 +28,7 @@ def bertha(db):
 @pytest.fixture
 def visitor(bertha):
     visitor = Client()
-    visitor.force_login(bertha)
+    visitor.post("/login/", {"username": "bertha", "password": PASSWORD})
     return visitor
 
 
@@ -69,6 +70,17 @@ def test_no_other_site_begins_it(oidc, visitor, check):
     answer = visitor.get(f"/account/sign-on/link/{check}")
     assert answer.status_code == 403
     assert "Begin on your account page." in answer.text
+
+
+def test_a_session_may_be_in_the_wrong_hands(oidc, provider, bertha):
+    visitor = Client()
+    visitor.force_login(bertha)  # long ago, as far as anybody knows
+    address = unescape(re.search(r"/account/sign-on/link/[^\"]*", visitor.get("/account/").text)[0])
+    asked = visitor.get(address)
+    assert asked["Location"].startswith("/account/confirm/?next=")
+    back = visitor.post(asked["Location"], {"password": PASSWORD}, follow=False)
+    assert back["Location"] == address
+    assert visitor.get(address)["Location"].startswith(provider.issuer)
 
 
 def test_it_needs_a_session(oidc, client):

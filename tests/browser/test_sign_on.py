@@ -1,0 +1,79 @@
+"""Logging in through the identity provider's own page, and linking an account with it."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from flagadmin.oidc_settings import OidcSettings
+from tests.browser.conftest import fits, make_narrow
+from tests.browser.journeys import Clicks
+from tests.support.identity_provider import IdentityProvider, identity_provider
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(scope="module")
+def provider(live_server) -> Iterator[IdentityProvider]:
+    with identity_provider(live_server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def oidc(provider, settings, watch) -> Iterator[None]:
+    settings.OIDC = OidcSettings(
+        issuer=provider.issuer, client_id="flagadmin", client_secret="s3cret", button="Log in with Example"
+    )
+    yield
+    # The one other host that a page may lead to.
+    watch.faults[:] = [fault for fault in watch.faults if provider.issuer not in fault]
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
+def test_linked_once_one_logs_in_with_the_button(
+    visit, scenery, people, oidc, provider, check_accessible, script
+):
+    provider.know("ada", preferred_username="ada@example.org")
+    page = visit("viewer", "/account/", script=script)
+    clicks = Clicks(page)
+    card = page.locator("section", has=page.get_by_role("heading", name="Single sign-on"))
+    clicks.on(card.get_by_role("link", name="Link single sign-on"))
+    page.get_by_label("Name").fill("ada")
+    clicks.on(page.get_by_role("button", name="Continue"))
+    expect(card).to_contain_text("You log in as ada@example.org")
+    assert clicks.count == 2
+    page.context.clear_cookies()
+
+    page.goto("/activity/?kind=flags")
+    if script:
+        check_accessible(page)
+    clicks = Clicks(page)
+    clicks.on(page.get_by_role("link", name="Log in with Example"))
+    page.get_by_label("Name").fill("ada")
+    clicks.on(page.get_by_role("button", name="Continue"))
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Activity")
+    assert page.url.endswith("/activity/?kind=flags")
+    assert clicks.count == 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_login_page_of_somebody_who_was_refused(
+    visit, scenery, oidc, provider, settings, check_accessible, theme
+):
+    settings.PASSWORD_LOGIN = False
+    provider.know("eve", preferred_username="eve")
+    page = visit(None, "/login/", theme=theme)
+    check_accessible(page)
+    page.get_by_role("link", name="Log in with Example").click()
+    page.get_by_label("Name").fill("eve")
+    page.get_by_role("button", name="Continue").click()
+
+    expect(page.get_by_role("alert")).to_have_text(
+        "There is no account here for eve. Ask an administrator for one."
+    )
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.get_by_label("Password")).to_have_count(0)
+    check_accessible(page)
+    make_narrow(page)
+    fits(page)
