@@ -19,6 +19,7 @@ from playground.comparison.states import State
 from playground.engine.context import Context, PointInTime
 from playground.request import FUTURE, kind_of, read_context
 from projects.drafts import Draft
+from projects.flags.dependencies import parents_problems
 from projects.flags.dependency_rules import dependency_document
 from projects.flags.serializers import ParentRecord, VariantBody
 from projects.limits import Limits
@@ -227,7 +228,7 @@ class _DraftReader:
         if "variants" in given:
             changes["variants"] = self._variants(flag, given["variants"])
         if "dependencies" in given:
-            changes["dependencies"] = [dependency_document(parent) for parent in given["dependencies"]]
+            changes["dependencies"] = self._parents(flag, given["dependencies"])
         place = ProjectEnvironment.objects.filter(project=flag.project, environment=self.environment).first()
         return {
             "flag": name,
@@ -237,6 +238,12 @@ class _DraftReader:
                 place.default_strategy if place else None, _defaults(flag)
             ),
         }
+
+    def _parents(self, flag: Flag, given: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        among = Flag.objects.filter(project_id__in=list(self.projects))
+        names = [parent["feature"] for parent in given]
+        self.problems += parents_problems(flag, names, among, f"{self.path}.dependencies")
+        return [dependency_document(parent) for parent in given]
 
     def _strategies(self, flag: Flag, given: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         path = f"{self.path}.strategies"

@@ -7,9 +7,11 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.decorators import action
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
+from flagadmin.errors import ContentTypeNotAccepted
 from groups.authentication import ApiRequest
 from groups.viewsets import ViewSet
 from playground.user_runs import runs
@@ -57,7 +59,10 @@ class UserRunViewSet(ViewSet):
         query = schema.UserRunQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         given = query.validated_data
-        body = request.data if isinstance(request.data, bytes) else b""
+        try:
+            body = request.data if isinstance(request.data, bytes) else b""
+        except UnsupportedMediaType as error:
+            raise ContentTypeNotAccepted(f"Send text/csv. {error.detail}") from error
         run = runs.create_run(
             body,
             caller=self.caller,

@@ -1,14 +1,14 @@
 """Adds and removes the parent flags that a flag depends on, and lists possible parents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record, record_all
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NotFound, check_problems
+from flagadmin.errors import NotFound, Problem, check_problems
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import access_flag_for_update, readable_flags
@@ -59,6 +59,21 @@ def checked_parent(flag: Flag, given: Mapping[str, Any], *, caller: Caller) -> d
     parent = readable_flags(caller).filter(name=document["feature"]).first()
     _check(flag, parent, document["feature"])
     return document
+
+
+def parents_problems(
+    flag: Flag, parents: Sequence[str], among: QuerySet[Flag], path: str
+) -> Iterator[Problem]:
+    """What is wrong with these as all parents of the flag. ``among`` are the flags that the caller may read."""
+    names = {flag.name, *parents}
+    rows = among.filter(name__in=names).values_list("name", "project_id", "archived_at")
+    states = {name: FlagState(project, archived_at is not None) for name, project, archived_at in rows}
+    near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
+    existing = near.exclude(flag=flag).values_list("flag__name", "parent__name")
+    proposed = [
+        ProposedDependency(flag.name, parent, f"{path}[{place}]") for place, parent in enumerate(parents)
+    ]
+    yield from dependency_problems(proposed, project=flag.project_id, flags=states, existing=existing)
 
 
 def _check(flag: Flag, parent: Flag | None, parent_name: str) -> None:

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
-
 from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.transactions import consistent_reads
@@ -16,7 +14,7 @@ from groups.access import Caller
 from groups.permissions import Permission
 from projects.access import readable_flags
 from projects.flags.actions import type_problems
-from projects.flags.dependency_rules import FlagState, ProposedDependency, dependency_problems
+from projects.flags.dependencies import parents_problems
 from projects.history.flag_parts import (
     DEPENDENCIES,
     DETAILS,
@@ -28,7 +26,7 @@ from projects.history.flag_parts import (
 from projects.history.queries import readable_events
 from projects.history.versions import present_version, version_of
 from projects.limits import Limits
-from projects.models import Dependency, Environment, Flag, ProjectEnvironment, Segment
+from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.models.strategies import time_ordered_id
 from projects.project_scope import hold_segments
 from projects.strategies.known_names import KnownNames, load_known_names
@@ -222,19 +220,8 @@ class _Check:
         yield from strategy_problems(strategy, path, known_names=known, limits=Limits.from_settings())
 
     def parent_problems(self, part: FlagPart) -> Iterator[Problem]:
-        parents = part.after["dependencies"]
-        flag, names = self.flag, {self.flag.name, *(parent["feature"] for parent in parents)}
-        states = {
-            found.name: FlagState(found.project_id, found.is_archived)
-            for found in readable_flags(self.caller).filter(name__in=names)
-        }
-        near = Dependency.objects.filter(Q(flag__name__in=names) | Q(parent__name__in=names))
-        existing = near.exclude(flag=flag).values_list("flag__name", "parent__name")
-        proposed = [
-            ProposedDependency(flag.name, parent["feature"], f"dependencies[{place}]")
-            for place, parent in enumerate(parents)
-        ]
-        yield from dependency_problems(proposed, project=flag.project_id, flags=states, existing=existing)
+        parents = [parent["feature"] for parent in part.after["dependencies"]]
+        yield from parents_problems(self.flag, parents, readable_flags(self.caller), "dependencies")
 
     def detail_problems(self, part: FlagPart) -> Iterator[Problem]:
         if part.before["type"] != part.after["type"]:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategyType
 from tests.support.cast import make_project
-from tests.support.flags import add_strategy
+from tests.support.flags import add_strategy, depend
 from tests.support.playground import live_flag
 from tests.support.records import refused
 
@@ -181,6 +181,19 @@ def test_a_segment_of_another_project_is_not_found(api, dark):
     assert record["message"] == f"to.draft.segments[0].id: segment {segment.pk} not found"
 
 
+def test_parents_that_saving_would_refuse(api, dark):
+    """A parent that has a parent, and one in a project that the caller may not read, which does not exist for them."""
+    depend(live_flag("middle"), live_flag("top"))
+    live_flag("hidden", project=make_project("docs").pk)
+    for parent, message in (
+        ("middle", "middle itself depends on top; a parent cannot have a parent"),
+        ("hidden", "flag hidden not found"),
+    ):
+        to = drafted(flag="dark-theme", dependencies=[{"feature": parent}])
+        record = refused(ask(api, to, "member"), 400, "ValidationError")
+        assert record["message"] == f"to.draft.dependencies[0]: {message}"
+
+
 @pytest.mark.parametrize(
     ("members", "path"),
     [
@@ -208,6 +221,8 @@ def test_a_segment_of_another_project_is_not_found(api, dark):
             "to.draft.strategies[0].id",
         ),
         ({"to": drafted(flag="dark-theme", variants=[{"name": "a", "weight": 5000}])}, "to.draft.variants[0].weight"),
+        ({"to": drafted(flag="dark-theme", dependencies=[{"feature": "nowhere"}])}, "to.draft.dependencies[0]"),
+        ({"to": drafted(flag="dark-theme", dependencies=[{"feature": "dark-theme"}])}, "to.draft.dependencies[0]"),
         ({"contexts": {}}, "contexts"),
         ({"contexts": {"explicit": 5}}, "contexts.explicit"),
         ({"contexts": {"explicit": [{}, {"userId": []}]}}, "contexts.explicit[1].userId"),

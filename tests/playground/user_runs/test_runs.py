@@ -16,6 +16,7 @@ from projects.models import ContextField
 from tests.support.cast import make_project
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
+from tests.support.records import refused
 
 URL = "/api/admin/playground/users"
 USERS = "userId,country\n42,NO\n7,DE\n"
@@ -260,3 +261,8 @@ def test_the_progress_part(browse, waiting):
 
 def test_the_stored_file_is_what_was_sent(waiting):
     assert gzip.decompress(bytes(waiting.body)).decode() == USERS
+
+
+def test_json_is_not_taken_for_csv(api, lounge):
+    answer = api["viewer"].post(f"{URL}?environment=production", {"userId": "1"})
+    assert refused(answer, 415, "ContentTypeError")["message"].startswith("Send text/csv.")
