@@ -122,11 +122,15 @@ STREAMS_LIMIT = environment.integer("FLAGADMIN_STREAMS", 5_000, at_least=0)  # o
 
 # Databases ----------------------------------------------------------------------------------------------
 
+# Seconds to wait for a connection before responding 503.
+DATABASE_SECONDS = environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1)
+# For how long SDKs are answered from memory while the database cannot be reached.
+SERVE_STALE_SECONDS = environment.integer("FLAGADMIN_SERVE_STALE_SECONDS", 300)
+
 _POOL: dict[str, Any] = {
     "min_size": 1,
     "max_size": SERVER_THREADS + 2,
-    # Seconds to wait for a connection before responding 503.
-    "timeout": environment.integer("FLAGADMIN_DATABASE_SECONDS", 3, at_least=1),
+    "timeout": DATABASE_SECONDS,
     "max_lifetime": 3600,
     # Seconds of attempts to connect, with longer and longer pauses. The next request begins anew: with the default of
     # five minutes, it would wait for a pause that is as long as the outage before it.
@@ -134,6 +138,17 @@ _POOL: dict[str, Any] = {
     # Seconds after which an idle connection is closed, so that connections opened in a burst are soon released for
     # other users of the database server.
     "max_idle": 1,
+}
+
+
+# Of libpq, for a host that no longer answers at all: the kernel would wait for a quarter of an hour. With several
+# hosts, each new connection first tries those that are gone.
+_WHEN_HOSTS_DIE = {
+    "connect_timeout": 3,  # seconds
+    "tcp_user_timeout": 10_000,  # milliseconds
+    "keepalives_idle": 10,  # seconds
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
 }
 
 
@@ -153,7 +168,7 @@ def _database(url: str) -> dict[str, Any]:
         **{name.upper(): options.pop(name, "") for name in ("user", "password", "host", "port")},
         "NAME": options.pop("dbname", ""),
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, **options, "pool": dict(_POOL)},
+        "OPTIONS": {**_WHEN_HOSTS_DIE, **options, "pool": dict(_POOL)},
     }
 
 
@@ -209,6 +224,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "flagadmin.http.request_metrics.RequestMetricsMiddleware",
     "flagadmin.http.middleware.RequestIdMiddleware",
+    "flagadmin.http.middleware.OutageMiddleware",
     "flagadmin.http.middleware.SecurityHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -4,14 +4,18 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
+from threading import Lock
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from flagadmin.db import outages
 from flagadmin.errors import AuthenticationRequired, ValidationError
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
@@ -22,6 +26,43 @@ _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
 SHORTEST_SECRET = 16  # the minimum length of the random part of a secret that was not generated here
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
+SDK_KINDS = frozenset({ApiToken.Kind.BACKEND, ApiToken.Kind.FRONTEND})
+REPLICA = "replica"
+
+
+class KnownTokens:
+    """The SDK tokens that were used last, for outages of the database. Thread-safe."""
+
+    MOST = 2_000
+
+    def __init__(self) -> None:
+        self._tokens: OrderedDict[str, ApiToken] = OrderedDict()  # by the hash of the secret
+        self._lock = Lock()
+
+    def keep(self, token: ApiToken) -> None:
+        with self._lock:
+            self._tokens[token.secret_hash] = token
+            self._tokens.move_to_end(token.secret_hash)
+            if len(self._tokens) > self.MOST:
+                self._tokens.popitem(last=False)
+
+    def get(self, digest: str) -> ApiToken | None:
+        return self._tokens.get(digest)
+
+    def forget(self, digest: str) -> None:
+        with self._lock:
+            self._tokens.pop(digest, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._tokens.clear()
+
+    def ids(self) -> list[int]:
+        with self._lock:
+            return [token.pk for token in self._tokens.values()]
+
+
+sdk_tokens = KnownTokens()
 
 
 def new_secret(kind: str, *, projects: Sequence[str] | None = None, environment: str | None = None) -> str:
@@ -54,7 +95,7 @@ def scope_of_key(secret: str) -> tuple[str, str]:
 def find_token(secret: str, *, now: datetime) -> ApiToken:
     """The token with its user. Raises AuthenticationRequired if the secret is unknown or has expired."""
     digest = hash_secret(secret)
-    token = _token_of_hash(digest, personal=secret.startswith(PERSONAL))
+    token = _stored_token(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
         raise AuthenticationRequired("API token not found.")
     if token.has_expired(now):
@@ -64,20 +105,40 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
     return token
 
 
-def _token_of_hash(digest: str, *, personal: bool) -> ApiToken | None:
+def _stored_token(digest: str, *, personal: bool) -> ApiToken | None:
+    """The token; during an outage, as the replica has it or as this worker last saw it."""
+
+    def read() -> ApiToken | None:
+        if REPLICA not in connections:
+            return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
+        if not outages.reach.is_lost:
+            with suppress(*outages.UNREACHABLE):
+                return _token_of_hash(digest, personal=personal, using=DEFAULT_DB_ALIAS)
+        return _token_of_hash(digest, personal=personal, using=REPLICA)
+
+    using = REPLICA if REPLICA in connections else DEFAULT_DB_ALIAS
+    token = outages.read(read, lambda: sdk_tokens.get(digest), using=using)
+    if token is None:
+        sdk_tokens.forget(digest)
+    elif token.kind in SDK_KINDS:
+        sdk_tokens.keep(token)
+    return token
+
+
+def _token_of_hash(digest: str, *, personal: bool, using: str) -> ApiToken | None:
     """Looks up the token, and the user of a personal one.
 
     The SQL is cached, because every API request runs it.
     """
     sql, token_fields, user_fields = _lookup(personal=personal)
-    with connection.cursor() as cursor:
+    with connections[using].cursor() as cursor:
         cursor.execute(sql, [digest])
         row = cursor.fetchone()
     if row is None:
         return None
-    token = ApiToken.from_db(connection.alias, token_fields, row[: len(token_fields)])
+    token = ApiToken.from_db(DEFAULT_DB_ALIAS, token_fields, row[: len(token_fields)])
     if personal and token.user_id is not None:
-        token.user = User.from_db(connection.alias, user_fields, row[len(token_fields) :])
+        token.user = User.from_db(DEFAULT_DB_ALIAS, user_fields, row[len(token_fields) :])
     return token
 
 
@@ -94,6 +155,8 @@ def _lookup(*, personal: bool) -> tuple[str, list[str], list[str]]:
 def note_use(token: ApiToken, *, now: datetime | None = None) -> None:
     """Updates the last-used time, at most once a minute for each token."""
     now = now or timezone.now()
+    if outages.reach.is_lost or outages.is_from_memory():
+        return
     if token.seen_at is not None and now - token.seen_at < LAST_USED_STEP:
         return
     _note(ApiToken.objects.filter(pk=token.pk), now)

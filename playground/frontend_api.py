@@ -5,6 +5,7 @@ import random
 import re
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
@@ -21,14 +22,15 @@ from playground.evaluation_metrics import EVALUATIONS
 from playground.openapi import EvaluationContext
 from playground.request import read_context
 from playground.response.frontend import render_toggles
-from playground.snapshot_cache import snapshot
+from playground.snapshot_cache import snapshot_at
 from projects.applications.usage_report import InstanceKey, UsageReport
 from projects.client_api import schemas as wire
-from projects.client_api.base import environment_of, projects_of, token_of
+from projects.client_api.base import environment_of, token_of
 from projects.client_api.features import is_known
 from projects.client_api.metrics import metrics_report
 from projects.client_api.register import instance_of
 from projects.client_api.report_batcher import report_batcher
+from projects.watcher.scopes import token_scope
 
 _PROPERTY = re.compile(r"properties\[(.+)\]")
 
@@ -117,7 +119,7 @@ def toggles(request: ApiRequest, context: dict[str, Any]) -> HttpResponse:
     token = token_of(request)
     environment = environment_of(request)
     defaults = {"remoteAddress": client_address(request._request), "appName": ""}
-    compiled = snapshot(projects_of(token), environment)
+    compiled = snapshot_at(token_scope(token, using=DEFAULT_DB_ALIAS).revisions, environment)
     evaluation = evaluate(
         compiled.snapshot,
         Context(defaults | context | {"environment": environment}),

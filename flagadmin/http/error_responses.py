@@ -16,6 +16,7 @@ from rest_framework.response import Response
 
 from flagadmin import errors
 from flagadmin.change_checks import BrokenExpectations
+from flagadmin.db.outages import reach
 from flagadmin.errors import AppError, Problem
 from flagadmin.http import health
 from flagadmin.http.logs import without_secrets
@@ -157,7 +158,9 @@ def previous_page(request: HttpRequest) -> str:
 
 def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
     error_id = str(uuid.uuid4())
-    if error.status >= 500:
+    if error.status == errors.ServiceUnavailable.status and reach.is_lost:
+        log.error("%s %s", error.name, error_id)  # a hundred a second with their traces would hide the reason
+    elif error.status >= 500:
         log.error("%s %s", error.name, error_id, exc_info=exc)
     else:
         log.info("%s %s: %s", error.name, error_id, error.message)

@@ -12,6 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_safe
 
+from flagadmin.db.outages import reach
 from flagadmin.errors import DiskFull, ServiceUnavailable
 
 log = logging.getLogger("flagadmin.health")
@@ -31,10 +32,16 @@ def healthz(request: HttpRequest) -> HttpResponseBase:
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponseBase:
-    """200 if the database is available, migrated and has disk space, else 503 with an error record."""
+    """200 if the database is available, migrated and has disk space, else 503 with an error record.
+
+    Also 200 while it cannot be reached and SDKs are answered from memory: all installations share the database, and
+    a load balancer that took out all of them would answer nobody.
+    """
     try:
         waiting = unapplied_migrations()
     except DatabaseError as error:
+        if reach.is_lost and (age := reach.age()) is not None:
+            return JsonResponse({"health": "DEGRADED", "secondsWithoutDatabase": int(age)})
         return _not_ready(unavailable(error))
     if _has_no_space():
         return _not_ready(DiskFull())

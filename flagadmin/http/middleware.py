@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import resolve
 
 from flagadmin import errors
+from flagadmin.db import outages
 from flagadmin.http.error_responses import error_response, is_api
 from flagadmin.http.logs import request_id
 
@@ -45,6 +46,20 @@ class RequestIdMiddleware:
         finally:
             request_id.reset(token)
         response["X-Request-Id"] = identifier
+        return response
+
+
+class OutageMiddleware:
+    """Says in the response that it is from memory, because the database cannot be reached, and how old it is."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        outages.begin_request()
+        response = self.get_response(request)
+        if response.status_code < 400 and (status := outages.cache_status()):
+            response["Cache-Status"] = status
         return response
 
 

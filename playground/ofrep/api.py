@@ -29,7 +29,7 @@ from projects.client_api.base import environment_of, token_of
 from projects.client_api.delta.api import is_id
 from projects.client_api.delta.scope import read_scope
 from projects.client_api.features import is_known
-from projects.client_api.token_scope import read_token_scope
+from projects.watcher.scopes import token_scope
 from projects.watcher.token_streams import subscription
 
 Kind = ApiToken.Kind
@@ -79,7 +79,7 @@ class Question:
             request.data, environment=environment, address=client_address(request._request)
         )
         self.token = token_of(request)
-        self.revisions = read_token_scope(self.token, using=DEFAULT_DB_ALIAS).revisions
+        self.revisions = token_scope(self.token, using=DEFAULT_DB_ALIAS).revisions
         self.compiled: ResponseSnapshot = snapshot_at(self.revisions, environment)
         self.browser = is_browser(request)
         self.now: datetime = timezone.now()

@@ -8,15 +8,17 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from flagadmin.errors import NotFound, ValidationError
+from flagadmin.db import outages
+from flagadmin.errors import NotFound, ServiceUnavailable, ValidationError
 from flagadmin.http.compression import json_response
 from flagadmin.http.openapi import refusal
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
-from projects.client_api.features_cache import FeaturesQuery, cache, cached_answer, etag_of
+from projects.client_api.features_cache import FeaturesQuery, cache, cached_answer, etag_of, is_older
 from projects.client_api.ready_answers import MadeFrom, made_from
 from projects.client_api.spec_header import HEADER, knows_segments
-from projects.client_api.token_scope import read_token_scope, sdk_database
+from projects.client_api.token_scope import sdk_database
+from projects.watcher.scopes import token_scope
 
 EXAMPLE = {
     "version": 2,
@@ -132,16 +134,23 @@ class FeaturesView(ClientView):
         """
         query = read_query(request)
         using = sdk_database()
-        scope = read_token_scope(token_of(request), using=using)
+        scope = token_scope(token_of(request), using=using)
         key, etag = etag_of(scope, query, using=using)
         answer = None
         if is_known(request, etag):
             response = HttpResponse(status=304)
+        elif outages.is_from_memory():
+            return _answer_of_before(request, key, etag)
         else:
-            answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+            try:
+                answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
+            except outages.UNREACHABLE:
+                if not outages.may_use_known():
+                    raise
+                return _answer_of_before(request, key, etag)
             response = json_response(request, answer)
             cache.recount(answer, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
-        if not query.tags and (answer is None or answer.etag == etag):
+        if not (query.tags or outages.is_from_memory()) and (answer is None or answer.etag == etag):
             made_from(response, MadeFrom(token_of(request).pk, scope, etag, answer))
         return _with_headers(response, answer.etag if answer else etag)
 
@@ -156,12 +165,24 @@ class FeatureView(ClientView):
         """Get one flag, in the format of the list."""
         using = sdk_database()
         query = FeaturesQuery(knows_segments(request.headers.get(HEADER, "")))
-        key, etag = etag_of(read_token_scope(token_of(request), using=using), query, using=using)
+        key, etag = etag_of(token_scope(token_of(request), using=using), query, using=using)
         answer = cache.current(key, etag) or cached_answer(token_of(request), query, using=using)
         for piece in answer.pieces.values():
             if name in piece.flags:
                 return Response(orjson.loads(piece.flags[name]))
         raise NotFound(f"Could not find feature flag {name}")
+
+
+def _answer_of_before(request: ApiRequest, key: bytes, etag: str) -> HttpResponse:
+    """During an outage: the latest answer that this worker has made, never after a later one of another worker."""
+    answer = cache.get(key)
+    latest = answer.etag if answer else etag
+    for known in parse_etags(request.headers.get("If-None-Match", "")):
+        if known.removeprefix("W/") == latest or is_older(latest, known):
+            return _with_headers(HttpResponse(status=304), known.removeprefix("W/"))
+    if answer is None:
+        raise ServiceUnavailable
+    return _with_headers(json_response(request, answer), answer.etag)
 
 
 def read_query(request: ApiRequest) -> FeaturesQuery:

@@ -3,6 +3,8 @@
 Django's response says which token and state it was made from (`made_from`). It is replayed for requests with the
 same inputs while the watcher's state says that the token and the revisions of its projects are the same.
 
+While the database cannot be reached, the state of before counts for a while (`flagadmin/db/outages.py`).
+
 An `If-None-Match` that is neither the current ETag nor an older one is Django's: another worker may have answered
 from a newer state, and no client gets an older one after that.
 """
@@ -16,6 +18,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
+from flagadmin.db.outages import cache_status_of, reach
 from flagadmin.server.loop_routes import Headers, Learn, Ready
 from flagadmin.server.replay import Inputs, read_inputs, replay, replayable_headers
 from projects.client_api.features_answer import FeaturesAnswer
@@ -86,7 +89,9 @@ class FeaturesShortcut:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()  # by the key of the inputs
 
     def answer(self, scope: Any) -> Ready | None:
-        state = self._watcher.state
+        state, age = self._watcher.state, None
+        if state is None and reach.is_lost and (age := reach.age()) is not None:
+            state = self._watcher.latest
         inputs = read_inputs(scope)
         if state is None or inputs is None or (known := self._known.get(inputs.key)) is None:
             return None
@@ -94,7 +99,10 @@ class FeaturesShortcut:
             return None
         self._watcher.use(known.token)
         self._known.move_to_end(inputs.key)
-        return known.ready(inputs)
+        ready = known.ready(inputs)
+        if ready is not None and age is not None:
+            ready.headers.append(("Cache-Status", cache_status_of(age)))
+        return ready
 
     def learn(self, scope: Any) -> Learn | None:
         state = self._watcher.state  # of before Django begins to read

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from flagadmin.db.outages import reach
 from flagadmin.server.event_streams import EventStream, retry
 from groups.models import ApiToken
 from projects.client_api.delta.scope import Scope
@@ -135,7 +136,8 @@ class TokenStreams:
                     try:
                         await self._update(scope, listeners)
                     except Exception:
-                        log.exception("Streams could not be told of a change")
+                        if not reach.is_lost:
+                            log.exception("Streams could not be told of a change")
                         self._outdated.add(scope)
                         await asyncio.sleep(TRY_AGAIN)
         finally:

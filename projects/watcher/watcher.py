@@ -15,10 +15,10 @@ from contextlib import asynccontextmanager
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 
-from flagadmin.db import commits
+from flagadmin.db import commits, outages
 from flagadmin.db.async_connections import Connection, connect
 from flagadmin.db.notifications import CHANNEL
-from groups.tokens import note_uses_of_ids
+from groups.tokens import note_uses_of_ids, sdk_tokens
 from projects.client_api.token_scope import sdk_database
 from projects.watcher.state import State, read_state
 
@@ -89,21 +89,33 @@ class Watcher:
 
     async def run(self) -> None:
         """Watches until it is cancelled. Reconnects by itself."""
+        try:
+            await self._run()
+        finally:
+            outages.reach.unknown()
+
+    async def _run(self) -> None:
         pause = RECONNECT[0]
         while True:
             try:
                 async with _connected() as (primary, sdk):
                     await self.read(primary, sdk)
+                    if outages.reach.is_lost:
+                        await self._found()
+                    outages.reach.reached()
                     pause = RECONNECT[0]
                     while True:
                         await asyncio.sleep(min(max(2 * self._took, BREATHER[0]), BREATHER[1]))
                         if await _wait_for_notification(primary):
                             self._read_at = float("-inf")
                         await self.read(primary, sdk)
+                        outages.reach.reached()
                         await self._note_uses()
             except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
                 if pause == RECONNECT[0]:
                     log.warning("Changes are not watched: %s", str(error).strip() or type(error).__name__)
+                elif not outages.reach.is_lost:
+                    await self._lost()
             finally:
                 self._read_at = float("-inf")
             await asyncio.sleep(pause * random.uniform(0.5, 1))
@@ -113,7 +125,7 @@ class Watcher:
         """Reads the state once, and tells the subscribers if it has changed."""
         began, counted = time.monotonic(), commits.count()
         async with asyncio.timeout(READ_TIMEOUT):
-            state = await read_state(primary, sdk, list(self._used))
+            state = await read_state(primary, sdk, {*self._used, *sdk_tokens.ids()})
         before, self._read_at, self._took = self._state, began, time.monotonic() - began
         self._commits = counted
         if state == before:
@@ -124,6 +136,17 @@ class Watcher:
                 subscriber(before, state)
             except Exception:
                 log.exception("A subscriber failed")
+
+    async def _lost(self) -> None:
+        """The database was not reached twice."""
+        outages.reach.lost()
+        log.error("The database cannot be reached: SDKs are answered from memory, everything else with 503")
+        await asyncio.to_thread(outages.set_patience, lost=True)
+
+    async def _found(self) -> None:
+        seconds = outages.reach.seconds_without()
+        log.warning("The database is reached again, after %.0f s", seconds)
+        await asyncio.to_thread(outages.set_patience, lost=False)
 
     async def _note_uses(self) -> None:
         """Once a minute: writes when tokens were last used, and forgets those that no longer are."""

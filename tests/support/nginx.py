@@ -2,10 +2,11 @@
 
 import http.client
 import os
+import re
 import ssl
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ http {{
     include flagadmin.conf;
 }}
 """
+
+
+SERVER = re.compile(r" +server 127\.0\.0\.1:8000 (.*);\n")
 
 
 @dataclass
@@ -63,7 +67,9 @@ class Nginx:
         return Counter((self.folder / "access.log").read_text().splitlines())
 
 
-def configure(folder: Path, port: int, upstream: int, instead: Mapping[str, str] | None = None) -> Path:
+def configure(
+    folder: Path, port: int, upstreams: Sequence[int], instead: Mapping[str, str] | None = None
+) -> Path:
     """Writes the configuration of deploy/ with these ports, and other directives ``instead`` of some of its own.
 
     Returns the path of the main file.
@@ -76,7 +82,6 @@ def configure(folder: Path, port: int, upstream: int, instead: Mapping[str, str]
     text = (ROOT / "deploy" / "nginx.conf").read_text()
     changes = {
         "listen 443 ": f"listen 127.0.0.1:{port} ",
-        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
         "/etc/ssl/flags.example.org.pem": str(certificate),
         "/etc/ssl/private/flags.example.org.key": str(key),
         "/var/lib/nginx/flagadmin": str(folder / "cache"),
@@ -84,6 +89,10 @@ def configure(folder: Path, port: int, upstream: int, instead: Mapping[str, str]
     for given, own in (changes | dict(instead or {})).items():
         assert text.count(given) == 1, given
         text = text.replace(given, own)
+    text, groups = SERVER.subn(
+        lambda line: "".join(f"    server 127.0.0.1:{at} {line[1]};\n" for at in upstreams), text
+    )
+    assert groups == 2
     (folder / "flagadmin.conf").write_text(text)
     main = folder / "nginx.conf"
     # As root, nginx's workers would be another account, which may not write here.
@@ -97,10 +106,10 @@ def nginx(main: Path, *arguments: str) -> list[str]:
 
 @contextmanager
 def running_nginx(
-    folder: Path, port: int, upstream: int, instead: Mapping[str, str] | None = None
+    folder: Path, port: int, upstreams: Sequence[int], instead: Mapping[str, str] | None = None
 ) -> Iterator[Nginx]:
     """An nginx that answers at this port, until the context ends."""
-    main = configure(folder, port, upstream, instead)
+    main = configure(folder, port, upstreams, instead)
     with subprocess.Popen(nginx(main), stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_until(lambda: (folder / "nginx.pid").exists() or process.poll() is not None)

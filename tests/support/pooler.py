@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tests.support.live_server import wait_until
 from tests.support.paths import ROOT
 from tests.support.programs import program
-from tests.support.replication import Server
+from tests.support.replication import APPLICATION, Server
 
 
 @contextmanager
@@ -28,7 +28,9 @@ def pooled(server: Server, port: int, **instead: str) -> Iterator[None]:
         command = [program("pgbouncer"), str(folder / "pgbouncer.ini")]
         process = subprocess.Popen(command, stderr=log, stdout=log, cwd="/", **server.as_its_account())
     try:
-        wait_until(lambda: process.poll() is not None or server.asks("SELECT 1", "flagadmin", port=port))
+        wait_until(
+            lambda: process.poll() is not None or server.asks("SELECT 1", "flagadmin", APPLICATION, port)
+        )
         assert process.poll() is None, (folder / "log").read_text()
         yield
     finally:

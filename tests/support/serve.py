@@ -25,14 +25,14 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def serve(
-    data_dir: Path, port: int, command: str = "serve", *, code: Path = ROOT, **more: str
+    data_dir: Path, port: int, command: str = "serve", *, workers: int = 2, code: Path = ROOT, **more: str
 ) -> Iterator[subprocess.Popen[str]]:
     """Starts the server in its own process group, and ends the whole group when the context ends.
 
     ``code`` is a checkout, of another version for example.
     """
     with subprocess.Popen(
-        [sys.executable, "manage.py", command, "--port", str(port), "--workers", "2"],
+        [sys.executable, "manage.py", command, "--port", str(port), "--workers", str(workers)],
         cwd=code,
         env=environment(data_dir, **more),
         stdout=subprocess.PIPE,

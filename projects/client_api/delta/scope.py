@@ -8,7 +8,8 @@ import orjson
 from django.db import connections
 
 from groups.models import ApiToken
-from projects.client_api.token_scope import TokenScope, read_token_scope
+from projects.client_api.token_scope import TokenScope
+from projects.watcher.scopes import token_scope
 
 _ALL = "SELECT project_id, revision FROM projects_projectrevision"
 _THESE = f"{_ALL} WHERE project_id = ANY(%s)"
@@ -38,6 +39,6 @@ class Scope:
 
 
 def read_scope(token: ApiToken, *, using: str) -> tuple[Scope, dict[str, int]]:
-    """The scope of a token, and the revisions of its projects by id. One SQL statement."""
-    found = read_token_scope(token, using=using)
+    """The scope of a token, and the revisions of its projects by id. At most one SQL statement."""
+    found = token_scope(token, using=using)
     return Scope.of(found), found.revisions

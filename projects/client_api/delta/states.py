@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from django.conf import settings
 
 from flagadmin.byte_cache import ByteCache
+from flagadmin.db import outages
 from flagadmin.errors import ServiceUnavailable
 from projects.client_api.delta.content import read_content
 from projects.client_api.delta.history import History, Matches
@@ -61,7 +62,7 @@ class ScopeState:
         """Reads what has changed, if these revisions, just read, are not those known. Returns the version.
 
         Reads the revisions if they are None. While this worker's database (a replica) is behind what another
-        worker has seen, the version stays as it is. Raises ServiceUnavailable if there is none yet.
+        worker has seen, and during an outage, the version stays as it is. Raises ServiceUnavailable if there is none.
         """
         with self._lock:
             history = self._history
@@ -72,7 +73,12 @@ class ScopeState:
                 or history.content.revisions
                 != (self.scope.read_revisions(using=using) if revisions is None else revisions)
             ):
-                self._history = history = self._read(history, using=using)
+                try:
+                    self._history = history = self._read(history, using=using)
+                except outages.UNREACHABLE:
+                    # A stream is told again and again until it has what is new.
+                    if history is None or revisions is None or not outages.may_use_known():
+                        raise
             return history.version
 
     def _read(self, history: History | None, *, using: str) -> History:
@@ -106,7 +112,7 @@ class ScopeState:
         with self._lock:
             assert self._history is not None
             history, version = self._history, self._history.version
-            if since is not None and since > version and latest_id(self.scope.key) >= since:
+            if since is not None and since > version and self._is_later(since):
                 return since, None
             key = version, since if history.knows(since) else None
             found = answers.get(key) if matches is None else None
@@ -115,6 +121,14 @@ class ScopeState:
                 if matches is None:
                     answers.put(key, found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
             return version, found
+
+    def _is_later(self, version: int) -> bool:
+        """Whether another worker has told of it. Nobody can say during an outage; then nobody goes back."""
+        return _is_outage() or latest_id(self.scope.key) >= version
+
+
+def _is_outage() -> bool:
+    return outages.reach.is_lost or outages.is_from_memory()
 
 
 # By the version, which is of one scope, and the version that the SDK has.

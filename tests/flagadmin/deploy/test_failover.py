@@ -9,11 +9,12 @@ import threading
 import time
 from contextlib import closing
 from datetime import UTC, datetime
+from urllib.parse import quote
 
 import pytest
 
 from tests.support.live_server import Client, reserved_port, wait_until
-from tests.support.replication import replicated
+from tests.support.replication import PASSWORDS, replicated
 from tests.support.serve import environment, serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
@@ -81,10 +82,11 @@ def imported(number):
 
 def test_a_standby_takes_over_and_nothing_that_was_answered_is_lost(tmp_path):
     with replicated() as (primary, standby), reserved_port() as port:
+        password = quote(PASSWORDS["application_password"])
         hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
         variables = environment(
             tmp_path / "data",
-            DATABASE_URL=f"postgresql://flagadmin@{hosts}/flagadmin?target_session_attrs=read-write",
+            DATABASE_URL=f"postgresql://flagadmin:{password}@{hosts}/flagadmin?target_session_attrs=read-write",
             SECRET_KEY="the same on all machines",
             INIT_ADMIN_API_TOKENS=ADMIN,
             INIT_CLIENT_API_TOKENS=SDK,
@@ -106,8 +108,7 @@ def test_a_standby_takes_over_and_nothing_that_was_answered_is_lost(tmp_path):
             primary.kill()
             killed = time.monotonic()
             wait_until(lambda: all(load.refused_after(killed) for load in loads))
-            standby.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
-            standby.ask("SELECT pg_promote()")
+            standby.run("promote.sql")
             promoted = time.monotonic()
             wait_until(lambda: all(load.succeeded_after(promoted) for load in loads))
             for load in loads:

@@ -90,7 +90,7 @@ def installed(
 
         running.callback(server.close)
         group = start()
-        proxy = running.enter_context(running_nginx(folder / "nginx", front, port, SOONER))
+        proxy = running.enter_context(running_nginx(folder / "nginx", front, [port], SOONER))
         yield Installation(proxy, port, keys, group, start, server.close)
 
 
@@ -100,7 +100,7 @@ def names(answer: Any) -> list[str]:
 
 
 def test_debians_nginx_takes_the_configuration(tmp_path: Path) -> None:
-    main = configure(tmp_path / "nginx", 8443, 8000)
+    main = configure(tmp_path / "nginx", 8443, [8000, 8001])
     checked = subprocess.run(nginx(main, "-t", "-q"), capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
 

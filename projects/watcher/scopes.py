@@ -1,0 +1,28 @@
+"""What SDK tokens can read, also while the database cannot be reached."""
+
+from flagadmin.db import outages
+from flagadmin.errors import AuthenticationRequired
+from groups.models import ApiToken
+from projects.client_api.token_scope import TokenScope, read_token_scope
+from projects.watcher.watcher import watcher
+
+
+def token_scope(token: ApiToken, *, using: str) -> TokenScope:
+    """As `read_token_scope` reads it; during an outage, as the watcher read it last.
+
+    Raises AuthenticationRequired if the watcher has seen that the token was revoked, ServiceUnavailable if it has
+    not yet seen it.
+    """
+    return outages.read(
+        lambda: read_token_scope(token, using=using), lambda: _watched_scope(token), using=using
+    )
+
+
+def _watched_scope(token: ApiToken) -> TokenScope | None:
+    state = watcher.latest
+    if state is None or token.pk not in state.tokens:
+        return None
+    watched = state.tokens[token.pk]
+    if watched is None or watched.secret_hash != token.secret_hash:
+        raise AuthenticationRequired("API token not found.")
+    return state.scope_of(watched)
