@@ -34,6 +34,8 @@ def test_linked_once_one_logs_in_with_the_button(
     visit, scenery, people, oidc, provider, check_accessible, script
 ):
     provider.know("ada", preferred_username="ada@example.org")
+    people["viewer"].set_unusable_password()  # nothing to confirm the old session with
+    people["viewer"].save()
     page = visit("viewer", "/account/", script=script)
     clicks = Clicks(page)
     card = page.locator("section", has=page.get_by_role("heading", name="Single sign-on"))
