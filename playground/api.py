@@ -69,10 +69,10 @@ class PlaygroundViewSet(ViewSet):
         query = read_request(body, several=True)
         context = {key: value for key, value in query.context.items() if key not in invalid}
         paths = {f"environments[{index}]": name for index, name in enumerate(query.environments)}
-        snapshots, notes = snapshots_of(self.caller, query, paths)
-        features = advanced_features(
-            snapshots, query.environments, combinations.split_context(context), query.at
-        )
+        fields = combinations.split_context(context)
+        contexts = combinations.count_contexts(fields)
+        snapshots, notes = snapshots_of(self.caller, query, paths, contexts=contexts)
+        features = advanced_features(snapshots, query.environments, fields, query.at)
         answer = b'{"features":[%b],"input":%b' % (features, orjson.dumps(query.echo))
         if invalid:
             answer += b',"warnings":%b' % orjson.dumps({"invalidContextProperties": invalid})

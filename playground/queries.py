@@ -19,6 +19,7 @@ from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_each, render_features
 from projects.access import environment_problems, unknown_project
+from projects.models import Flag
 from projects.revision import revisions, revisions_and_environments
 
 
@@ -60,6 +61,12 @@ def project_problems(
     ]
     if unknown:
         yield Problem("projects", unknown_project(caller, choices(unknown)))
+
+
+def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:
+    """Raises ValidationError, before anything is compiled, if evaluating all flags of these projects is too much."""
+    flags = Flag.objects.filter(project__in=list(current), archived_at=None).count()
+    combinations.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
 
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.

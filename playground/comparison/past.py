@@ -14,7 +14,7 @@ from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from playground.engine.compilation import compile_snapshot, recompile
 from playground.engine.snapshot import Snapshot
-from playground.queries import known_revisions
+from playground.queries import known_revisions, refuse_too_many
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot, compile_playground
 from playground.snapshot_cache import cached_snapshot, snapshot_at
@@ -198,14 +198,18 @@ def notes_of(caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str])
 
 
 def snapshots_of(
-    caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str]
+    caller: Caller, query: PlaygroundRequest, paths: Mapping[str, str], *, contexts: int | None = None
 ) -> tuple[dict[str, ResponseSnapshot], list[str]]:
     """The flags that a request asks for, by environment, and what is not known about its moment.
 
-    `paths` are the environments by their JSON paths. Raises ValidationError with all that is unknown.
+    `paths` are the environments by their JSON paths. Raises ValidationError with all that is unknown, or if it would
+    be too much to evaluate this number of `contexts`.
     """
     if query.at is None:
         current = known_revisions(caller, query, paths)
+        if contexts is not None:
+            limit = settings.PLAYGROUND_MAX_EVALUATIONS
+            refuse_too_many(current, environments=len(paths), contexts=contexts, limit=limit)
         return {name: snapshot_at(current, name) for name in paths.values()}, []
     current, moments = readable_past(caller, query.projects, paths, dict.fromkeys(paths, query.at))
     moment = next(iter(moments.values()))

@@ -21,6 +21,7 @@ from groups.access import Caller
 from groups.console import ConsolePage, Crumbs
 from playground import combinations
 from playground.comparison.past import flag_snapshots, notes_of, snapshots_of
+from playground.comparison.states import State, flags_states
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation, evaluate
 from playground.engine.snapshot import Snapshot
@@ -32,7 +33,7 @@ from playground.pages.query import PlaygroundQuery, labels, read_query
 from playground.pages.removals import removals
 from playground.pages.saved import saved_choices, with_saved
 from playground.pages.tables import Results
-from playground.queries import advanced_features, readable_revisions
+from playground.queries import advanced_features, readable_revisions, refuse_too_many
 from playground.request import PlaygroundRequest
 from playground.response.snapshot import ResponseSnapshot
 from playground.response.writer import render_features
@@ -56,11 +57,24 @@ def snapshots_for(
     """Loads the flags to evaluate, by environment. Raises ValidationError."""
     if query.at is not None:
         return snapshots_of(caller, *in_past(query))[0]
+    current = revisions_for(caller, query, options)
+    if query.several:
+        refuse_too_many(
+            current, environments=len(query.environments), contexts=len(query.contexts), limit=_limit()
+        )
+    return {name: snapshot_at(current, name) for name in query.environments}
+
+
+def revisions_for(caller: Caller, query: PlaygroundQuery, options: FormOptions) -> dict[str, int]:
+    """The projects to evaluate now, with their revisions. Raises ValidationError."""
     for environment in query.environments:
         if environment not in options.environments:
             raise ValidationError.at("environment", unknown_environment(environment))
-    current = readable_revisions(caller, query.projects)
-    return {name: snapshot_at(current, name) for name in query.environments}
+    return readable_revisions(caller, query.projects)
+
+
+def _limit() -> int:
+    return settings.PLAYGROUND_MAX_EVALUATIONS * PAGES_MAY
 
 
 def in_past(query: PlaygroundQuery) -> tuple[PlaygroundRequest, dict[str, str]]:
@@ -81,7 +95,7 @@ def evaluate_columns(
         environments=len(snapshots),
         flags=max(len(snapshot.flags) for snapshot in snapshots.values()),
         contexts=len(query.contexts),
-        limit=settings.PLAYGROUND_MAX_EVALUATIONS * PAGES_MAY,
+        limit=_limit(),
     )
     return [
         evaluate(
@@ -262,8 +276,9 @@ class FlagPage(QueryPage):
         name, titles = self.kwargs["name"], strategy_titles()
         past = self.past(self.query)
         if self.query.at is None:
-            snapshots = engine_snapshots(snapshots_for(self.caller, self.query, options))
-            alone = {environment: snapshot.only(name) for environment, snapshot in snapshots.items()}
+            current = revisions_for(self.caller, self.query, options)
+            states = [State(environment) for environment in self.query.environments]
+            alone = dict(zip(self.query.environments, flags_states(current, states, [name])[0], strict=True))
         else:
             alone = flag_snapshots(self.caller, *in_past(self.query), name)
         evaluations = evaluate_columns(self.query, alone, timezone.now())
