@@ -9,224 +9,22 @@ from django.urls import get_resolver, resolve
 
 from flagadmin.console.edit_conflicts import EditConflictMixin
 from groups.console import ActionPage, ConfirmPage, ConsolePage
-from groups.models import Group, Role
 from groups.permissions import BuiltIn
-from playground.models import SavedContext
 from projects.models import (
-    ContextField,
     Flag,
-    FlagLink,
-    Project,
     ProjectEnvironment,
-    Segment,
-    StrategyType,
-    TagType,
 )
+from tests.projects.edit_forms import FORMS, DefaultStrategy, Metadata, OfSegment, Strategy, Variants
 from tests.support.cast import make_user
 from tests.support.flags import add_strategy, make_flag
 from tests.support.page_text import page_text
 from tests.support.racing import BEFORE_COMMIT, BEFORE_LOCK, race
-from tests.support.scenery import make_vocabulary
 
 pytestmark = pytest.mark.exhaustive
-
-FLAG = "/projects/shop/features/cart/"
 
 
 def shown(response):
     return re.search(r'name="expected" value="([^"]+)"', response.text)[1]
-
-
-class Strategy:
-    who = "member"
-    first, second, third = (
-        {"p-rollout": share, "p-stickiness": "userId", "title": "Ours", "disabled": "on", "confirmed": "yes"}
-        for share in ("10", "20", "30")
-    )
-    told = "admin changed a strategy of cart in production"
-    says = "Stored now: On for 10 % by userId. (Ours, disabled)"
-
-    def __init__(self, flag):
-        made = add_strategy(flag, "production", "flexibleRollout", parameters={"rollout": "1"})
-        self.url = f"{FLAG}strategies/edit?environmentId=production&strategyId={made.pk}"
-        self.row = made
-
-    def stored(self):
-        self.row.refresh_from_db()
-        return self.row.parameters["rollout"]
-
-
-class Variants:
-    who = "member"
-    first, second, third = ({"v": "0", "v-0-name": name, "confirmed": "yes"} for name in ("10", "20", "30"))
-    told = "admin changed the variants of cart in production"
-    says = "Stored now: Variants: 10 100 %"
-
-    def __init__(self, flag):
-        self.url = f"{FLAG}variants?environmentId=production"
-        self.row = flag.environments.get(environment="production")
-
-    def stored(self):
-        self.row.refresh_from_db()
-        return self.row.variants[0]["name"]
-
-
-class OfSegment:
-    who = "editor"
-    first, second, third = (
-        {"name": "vip", "c": "0", "c-0-field": "plan", "c-0-operator": "STR_CONTAINS", "c-0-values": share}
-        for share in ("10", "20", "30")
-    )
-    told = "admin changed segment vip"
-    says = "Stored now: plan is a string containing 10. (vip, for all projects)"
-
-    def __init__(self, flag):
-        make_vocabulary()
-        self.row = Segment.objects.create(name="vip", constraints=[])
-        self.url = f"/segments/{self.row.pk}/"
-
-    def stored(self):
-        self.row.refresh_from_db()
-        return self.row.constraints[0]["values"][0]
-
-
-class Row:
-    """A form of plain fields that edits one row; ``field`` is the one that is changed."""
-
-    who, field, given = "boss", "name", {}
-
-    def __init__(self, flag):
-        self.first, self.second, self.third = (
-            self.given | {self.field: share} for share in ("10", "20", "30")
-        )
-        self.says = f"Stored now: {self.field.capitalize()}: 10."
-        self.row = self.make()
-
-    def make(self):
-        raise NotImplementedError
-
-    def stored(self):
-        self.row.refresh_from_db()
-        return getattr(self.row, self.field)
-
-
-class Settings(Row):
-    who, given = "owner", {"default_stickiness": "default"}
-    told, url = "admin changed the settings of project shop", "/projects/shop/settings/"
-
-    def make(self):
-        return Project.objects.get(pk="shop")
-
-
-class DefaultStrategy(Row):
-    who, field, given = "owner", "title", {"name": "flexibleRollout", "p-rollout": "5"}
-    told = "admin changed the default strategy of shop in production"
-    url = "/projects/shop/environments/production/strategy"
-
-    def make(self):
-        self.says = "Stored now: On for 5 % by userId, else sessionId. (10)"
-        return ProjectEnvironment.objects.get(project="shop", environment="production")
-
-    def stored(self):
-        self.row.refresh_from_db()
-        return self.row.default_strategy["title"]
-
-
-class OfRole(Row):
-    given = {"permissions": ["UPDATE_FEATURE", "UPDATE_FEATURE_ENVIRONMENT development"]}
-    told = "admin changed role 10"
-
-    def make(self):
-        role = Role.objects.create(name="Helper", type=Role.Type.CUSTOM)
-        self.url = f"/access/roles/{role.pk}/edit/"
-        return role
-
-
-class OfGroup(Row):
-    told = "admin changed group 10"
-
-    def make(self):
-        group = Group.objects.create(name="Team")
-        self.url = f"/access/groups/{group.pk}/edit/"
-        return group
-
-
-class Account(Row):
-    told = "admin changed user ada"
-
-    def make(self):
-        self.says = "Stored now: Full name: 10."
-        user = make_user("ada")
-        self.url = f"/access/people/{user.pk}/edit/"
-        return user
-
-
-class ServiceAccount(Row):
-    told = "admin changed service account bot"
-
-    def make(self):
-        self.says = "Stored now: Full name: 10."
-        user = make_user("bot", is_service=True)
-        self.url = f"/access/service-accounts/{user.pk}/edit/"
-        return user
-
-
-class OfContextField(Row):
-    who, field, given = "editor", "description", {"sort_order": "1", "legal_values": "pro :: pays"}
-    told, url = "admin changed context field tier", "/context-fields/tier/"
-
-    def make(self):
-        return ContextField.objects.create(name="tier")
-
-
-class OfStrategyType(Row):
-    who, field, given = "editor", "title", {"parameters": "hosts :: list"}
-    told, url = "admin changed strategy type hostGroup", "/strategy-types/hostGroup/"
-
-    def make(self):
-        return StrategyType.objects.create(name="hostGroup", built_in=False)
-
-
-class OfTagType(Row):
-    who, field = "editor", "icon"
-    told, url = "admin changed tag type team", "/tag-types/team/"
-
-    def make(self):
-        return TagType.objects.create(name="team")
-
-
-class Metadata(Row):
-    who, field, given = "member", "description", {"type": "kill-switch", "stale": "on"}
-    told, url = "admin changed the description of flag cart", f"{FLAG}edit"
-
-    def make(self):
-        return Flag.objects.get(name="cart")
-
-
-class OfLink(Row):
-    who, field = "member", "title"
-    given, told = {"url": "https://a.example"}, "admin changed a link of flag cart"
-
-    def make(self):
-        link = FlagLink.objects.create(flag=Flag.objects.get(name="cart"), url="https://a.example")
-        self.url = f"{FLAG}link/{link.pk}/"
-        return link
-
-
-class OfSavedContext(Row):
-    who, field, given = "editor", "note", {"name": "Ada", "context": '{"userId": "42"}'}
-    told = "admin changed saved context Ada"
-
-    def make(self):
-        saved = SavedContext.objects.create(name="Ada")
-        self.url = f"/playground/contexts/{saved.pk}/"
-        return saved
-
-
-FORMS = [
-    *(Strategy, Variants, OfSegment, Settings, DefaultStrategy, OfRole, OfGroup, Account, ServiceAccount),
-    *(OfContextField, OfStrategyType, OfTagType, Metadata, OfLink, OfSavedContext),
-]
 
 
 @pytest.fixture(params=FORMS)

@@ -1,23 +1,17 @@
-"""Projects that refuse changes that break an expectation: every kind of change, through every door."""
+"""Projects that refuse changes that break an expectation: every kind of change."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from flagadmin.audit.models import AuditEvent
 from flagadmin.change_checks import BrokenExpectations
-from groups.access import Caller
-from groups.models import Grant, Role
-from groups.permissions import Permission
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
-from importer.models import ImportRun
 from playground.models import SavedContext
 from playground.saved_contexts import changed
 from playground.saved_contexts.expectations import check_expectations, expectations_of
@@ -25,52 +19,28 @@ from projects.flags import archive, dependencies, environments, move
 from projects.flags.actions import update_flag
 from projects.flags.revert import revert_flag
 from projects.flags.revert_plan import Target
-from projects.models import Flag, Project, Segment, Strategy
+from projects.models import Project, Segment
 from projects.segments.actions import update_segment
 from projects.strategies import actions as strategies
+from tests.playground.saved_contexts.guarded import (
+    BLUE,
+    GREEN,
+    NOBODY,
+    PLACE,
+    WHO,
+    cart,
+    expected,
+    failing,
+    persona,
+    strategy,
+)
 from tests.support import import_bodies
-from tests.support.admin_forms import site
 from tests.support.cast import make_project
-from tests.support.flags import depend
 from tests.support.playground import live_flag
 from tests.support.racing import BEFORE_COMMIT, race
 from tests.support.random_changes import NAMES, RandomChanges
-from tests.support.records import events, refused
 
-__all__ = ["site"]
-WHO = Caller.system()
-PLACE = ("shop", "cart", "production")
-FEATURES = "/api/admin/projects/shop/features"
-OFF = f"{FEATURES}/cart/environments/production/off"
-NOBODY = [{"contextName": "userId", "operator": "IN", "values": ["7"]}]
-BLUE, GREEN = ([{"name": name, "weight": 1000, "weightType": "variable"}] for name in ("blue", "green"))
-
-
-def expected(flag: str = "cart", enabled: bool = True, variant: str | None = None) -> dict[str, Any]:
-    return {"flag": flag, "environment": "production", "enabled": enabled, "variant": variant}
-
-
-def persona(*expectations: dict[str, Any], name: str = "Ada", project: str | None = "shop") -> SavedContext:
-    return SavedContext.objects.create(
-        name=name, project_id=project, context={"userId": "42"}, expectations=list(expectations)
-    )
-
-
-@pytest.fixture
-def cart(shop: Any) -> Flag:
-    """On for everybody through a segment, as Ada expects it; `child` depends on it. The project refuses changes."""
-    shop.refuse_broken_expectations = True
-    shop.save()
-    everybody = Segment.objects.create(name="everybody", constraints=[])
-    flag = live_flag("cart", strategies=[{"name": "default", "segments": [everybody]}], variants=BLUE)
-    depend(live_flag("child"), flag)
-    live_flag("other")
-    persona(expected(variant="blue"), expected("child"), expected("off", enabled=False))
-    return flag
-
-
-def strategy() -> str:
-    return str(Strategy.objects.filter(flag__name="cart").order_by("sort_order")[0].pk)
+__all__ = ["cart"]
 
 
 def an_import(enabled: bool = False) -> Any:
@@ -218,147 +188,6 @@ def test_random_changes_break_nothing(shop, seed):
     assert refusals
 
 
-# Through every door -------------------------------------------------------------------------------------------------
-
-
-def overridden() -> list[tuple[str, str, str, str]]:
-    found = events("expectation-overridden")
-    return [(each.actor_name, each.environment, each.feature, each.subject) for each in found]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_api_names_what_would_break(cart, api):
-    record = refused(api["member"].post(OFF), 409, "BrokenExpectationsError")
-    assert "breaks 2 expectations" in record["message"]
-    first = record["details"][0]
-    assert first["path"] == "Ada"
-    assert first["message"].startswith(
-        "cart: on, variant blue → off in production, expected on, variant blue."
-    )
-    assert record["expectations"][0]["before"]["results"] == [
-        {"isEnabled": True, "variant": "blue", "share": 1.0}
-    ]
-    assert record["expectations"][0]["after"]["reason"]
-    assert not failing()
-    assert not AuditEvent.objects.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_emergency(cart, api):
-    """Whoever may turn the flag off there may break the expectation; the audit log says so."""
-    assert api["member"].post(f"{OFF}?ignoreExpectations=true").status_code == 200
-    assert failing() == ["cart", "child"]
-    assert overridden() == [
-        ("member", "production", "cart", "Ada"),
-        ("member", "production", "child", "Ada"),
-    ]
-    [off, *_] = events("feature-environment-disabled")
-    [said, *_] = events("expectation-overridden")
-    assert (said.request_id, said.before, said.after) == (
-        off.request_id,
-        {"result": "on, variant blue"},
-        {"result": "off"},
-    )
-
-
-@pytest.mark.django_db(transaction=True)
-def test_who_may_not_override(cart, api, people):
-    """Viewers may not change at all; those who may change strategies, but not turn flags off, may not override."""
-    refused(api["reader"].post(f"{OFF}?ignoreExpectations=true"), 403, "NoAccessError")
-    role = Role.objects.create(name="Strategist", type="project")
-    role.permissions.create(permission=Permission.UPDATE_FEATURE_STRATEGY, environment_id="production")
-    Grant.objects.create(role=role, project_id="shop", user=people["outsider"])
-    url = f"{FEATURES}/cart/environments/production/strategies/{strategy()}"
-    body = {"name": "default", "constraints": NOBODY}
-    refused(api["outsider"].put(url, body), 409, "BrokenExpectationsError")
-    record = refused(api["outsider"].put(f"{url}?ignoreExpectations=true", body), 403, "NoAccessError")
-    assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT"]
-    assert not failing()
-    assert not AuditEvent.objects.exists()
-
-
-@pytest.mark.parametrize("given", ["yes", "TRUE", "2"])
-def test_an_odd_override(cart, api, given):
-    refused(api["member"].post(f"{OFF}?ignoreExpectations={given}"), 400, "ValidationError")
-
-
-def test_an_override_that_nothing_needs_says_nothing(cart, api):
-    url = f"{FEATURES}/other/environments/production/off?ignoreExpectations=true"
-    assert api["member"].post(url).status_code == 200
-    assert overridden() == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_import_api(cart, api):
-    url = "/api/admin/features-batch/import"
-    data = {"featureEnvironments": [import_bodies.switch("cart", enabled=False)]}
-    body = import_bodies.body("cart", environment="production", **data)
-    refused(api["admin"].post(url, body), 409, "BrokenExpectationsError")
-    assert not ImportRun.objects.exists()
-    assert api["admin"].post(f"{url}?ignoreExpectations=1", body).status_code == 200
-    assert {who for who, *_ in overridden()} == {"admin"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_command(cart, tmp_path, capsys):
-    data = {"featureEnvironments": [import_bodies.switch("cart", enabled=False)]}
-    file = tmp_path / "export.json"
-    file.write_text(json.dumps(import_bodies.body("cart", environment="production", **data)))
-    with pytest.raises(CommandError, match="--ignore-expectations") as refusal:
-        call_command("import_flags", str(file))
-    assert refusal.value.returncode == 2
-    call_command("import_flags", str(file), "--ignore-expectations")
-    assert {who for who, *_ in overridden()} == {"flagadmin"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_console_asks_whether_to_save_anyway(cart, browse):
-    """The page has the form with all that was entered, and saves it anyway."""
-    member, url = browse("member"), "/projects/shop/features/cart/switch"
-    form = {"environment": "production", "enabled": "off", "confirmed": "yes", "next": "/projects/shop/"}
-    page = member.post(url, form)
-    text = page.content.decode()
-    assert page.status_code == 409
-    assert "Ada</b>: cart: on, variant blue → off in production" in text
-    assert not failing()
-    assert dict(page.context["kept"]) == form
-    by_script = member.post(url, form, headers={"HX-Request": "true"})
-    assert (by_script["HX-Retarget"], by_script["HX-Reselect"]) == ("#main", "#main")
-    done = member.post(url, {**form, "ignore_expectations": "yes"})
-    assert done["Location"] == "/projects/shop/"
-    assert {who for who, *_ in overridden()} == {"member"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_previewed_import_asks_too_and_stays_pending(cart, browse):
-    data = {"featureEnvironments": [import_bodies.switch("cart", enabled=False)]}
-    document = json.dumps(import_bodies.body("cart", environment="production", **data))
-    admin = browse("admin")
-    sent = {"text": document, "project": "shop", "environment": "production"}
-    url = admin.post("/import/", sent)["Location"]
-    form = {"do": "confirm", "fingerprint": ImportRun.objects.get().fingerprint}
-    page = admin.post(url, form)
-    assert page.status_code == 409
-    assert dict(page.context["kept"]) == form
-    assert ImportRun.objects.get().state == ImportRun.State.PENDING
-    assert not failing()
-    admin.post(url, {**form, "ignore_expectations": "yes"})
-    assert ImportRun.objects.get().state == ImportRun.State.DONE
-    assert {who for who, *_ in overridden()} == {"admin"}
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_admin_site_asks_too(cart, site):
-    url = "/admin/projects/flag/"
-    form = {"action": "archive", "_selected_action": [Flag.objects.get(name="child").pk]}
-    page = site.post(url, form)
-    assert page.status_code == 409
-    assert b"Save anyway" in page.content
-    assert not failing()
-    assert site.post(url, {**form, "ignore_expectations": "yes"}).status_code == 302
-    assert {who for who, *_ in overridden()} == {"admin"}
-
-
 @pytest.mark.django_db(transaction=True)
 def test_two_changes_that_only_break_it_together(cart):
     """Ada gets the flag through either strategy. The second change waits for the first, and sees it."""
@@ -388,23 +217,3 @@ def test_a_segment_of_all_projects_and_a_strategy(cart):
             stop=BEFORE_COMMIT,
         )
     assert not failing()
-
-
-def test_the_setting(shop, api, browse):
-    url = "/api/admin/projects/shop"
-    assert api["owner"].put(url, {"refuseBrokenExpectations": True}).status_code == 200
-    assert api["viewer"].get(url).json()["refuseBrokenExpectations"] is True
-    [event] = events("project-updated")
-    assert (event.before["refuseBrokenExpectations"], event.after["refuseBrokenExpectations"]) == (
-        False,
-        True,
-    )
-    assert (
-        b"Refuse changes that break an expectation" in browse("owner").get("/projects/shop/settings/").content
-    )
-    refused(api["member"].put(url, {"refuseBrokenExpectations": False}), 403, "NoAccessError")
-
-
-def failing() -> list[str]:
-    found = check_expectations(WHO, expectations_of(WHO))
-    return [one.expectation.flag for one in found if not one.met]
