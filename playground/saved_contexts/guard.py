@@ -12,6 +12,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record_all
 from flagadmin.change_checks import BrokenExpectations, override_by
 from flagadmin.errors import MOST_DETAILS, Problem
+from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.permissions import Permission
 from playground.engine.snapshot import Snapshot
@@ -26,6 +27,7 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 """Needed where an expectation breaks: whoever may turn the flag off there must be able to in an emergency."""
 
 
+@gc_paused
 def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
     """Reads what the flags are that saved contexts expect something of. Returns the check of what they are then.
 
@@ -37,6 +39,7 @@ def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
         return lambda: None
     revision, before, now = revisions([project_id]), _read(expectations), timezone.now()
 
+    @gc_paused
     def check() -> BrokenExpectations | None:
         if revisions([project_id]) == revision:
             return None
