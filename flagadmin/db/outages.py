@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connec
 from prometheus_client import Counter, Gauge
 
 from flagadmin.errors import ServiceUnavailable
+from flagadmin.metrics.processes import process_name
 from flagadmin.metrics.sampling import sampled
 
 T = TypeVar("T")
@@ -25,7 +26,9 @@ ANSWERS = Counter(
     "flagadmin_stale_answers_total", "Answers from memory while the database could not be reached."
 )
 SECONDS = Gauge(
-    "flagadmin_database_lost_seconds", "How long a process has not reached the database; 0 if it does."
+    "flagadmin_database_lost_seconds",
+    "How long a process has not reached the database; 0 if it does.",
+    ["process"],
 )
 
 
@@ -126,4 +129,4 @@ def set_patience(*, lost: bool) -> None:
 
 @sampled
 def _sample() -> None:
-    SECONDS.set(reach.seconds_without() if reach.is_lost else 0.0)
+    SECONDS.labels(process_name()).set(reach.seconds_without() if reach.is_lost else 0.0)

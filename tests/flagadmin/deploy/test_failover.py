@@ -1,130 +1,168 @@
-"""The primary database is killed under load, and its synchronous standby promoted.
+"""Two installations behind nginx, on a primary database with a synchronous standby, under load: each of them dies once.
 
-Nothing that was answered with success is lost, changes fail with 503 in between, and everything works again by itself.
+SDKs see nothing of it, nothing that was answered with success is lost, and everything works again by itself.
 """
 
-import http.client
 import json
-import threading
+import os
+import signal
 import time
-from contextlib import closing
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.live_server import Client, reserved_port, wait_until
-from tests.support.replication import PASSWORDS, replicated
-from tests.support.serve import environment, serve, wait_until_it_answers
+from tests.support.load import (
+    ADMIN,
+    IMPORTED,
+    TOKENS,
+    Load,
+    Streaming,
+    evaluating,
+    imported_names,
+    importing,
+    polling,
+    polling_delta,
+    reporting,
+    toggling,
+)
+from tests.support.nginx import running_nginx
+from tests.support.replication import PASSWORDS, Server, follow, replicated
+from tests.support.serve import serve, wait_until_it_answers
 
 pytestmark = pytest.mark.processes
 
-ADMIN, SDK = "*:*.0123456789abcdef-admin", "*:development.0123456789abcdef-sdk"
-FLAG = "/api/admin/projects/default/features/checkout/environments/development"
+SOME = 5  # requests
 
 
-class Load(threading.Thread):
-    """Sends requests one after the other until it is told to stop, and keeps what was answered and when."""
+@dataclass
+class Site:
+    """Loads by name; all but reads are refused during an outage."""
 
-    def __init__(self, port, secret, request):
-        super().__init__(daemon=True)
-        self.port, self.secret, self.request = port, secret, request
-        self.answers = []
-        self.stopped = threading.Event()
+    loads: dict[str, Load]
+    stream: Streaming
+    installations: list[Popen[str]]
 
-    def run(self):
-        client, number = Client(self.port, self.secret, timeout=60), 0
-        while not self.stopped.is_set():
-            try:
-                status, body = client.call(*self.request(number))
-            except (OSError, http.client.HTTPException):
-                client.close()
-                client = Client(self.port, self.secret, timeout=60)
-                status, body = None, b""
-            self.answers.append((time.monotonic(), number, status, body))
-            number += 1
-            self.stopped.wait(0.02)
-        client.close()
+    @property
+    def reads(self) -> list[Load]:
+        return [self.loads["features"], self.loads["delta"]]
 
-    def succeeded_after(self, moment):
-        return sum(then > moment and status in (200, 202) for then, _, status, _ in list(self.answers))
+    @property
+    def others(self) -> list[Load]:
+        return [load for load in self.loads.values() if load not in self.reads]
 
-    def refused_after(self, moment):
-        return any(then > moment and status == 503 for then, _, status, _ in list(self.answers))
+    def wait_for_successes(self, loads: list[Load]) -> None:
+        """Until each load has had some from now on."""
+        now = time.monotonic()
+        wait_until(lambda: all(load.successes(now) >= SOME for load in loads))
 
 
-def toggle(number):
-    return "POST", f"{FLAG}/{'on' if number % 2 else 'off'}"
+@pytest.fixture
+def databases() -> Iterator[tuple[Server, Server]]:
+    with replicated() as both:
+        yield both
 
 
-def report(number):
-    now = datetime.now(UTC).isoformat()
-    bucket = {"start": now, "stop": now}
-    body = {"appName": "load", "bucket": bucket | {"toggles": {"checkout": {"yes": 1, "no": 0}}}}
-    return "POST", "/api/client/metrics", body
-
-
-def imported(number):
-    names = [f"imported-{number}-{part}" for part in range(20)]
-    data = {"features": [{"name": name, "type": "release"} for name in names]}
-    empty = (
-        "featureStrategies",
-        "featureEnvironments",
-        "contextFields",
-        "featureTags",
-        "segments",
-        "tagTypes",
-    )
-    data |= {name: [] for name in empty}
-    body = {"project": "default", "environment": "development", "data": data}
-    return "POST", "/api/admin/features-batch/import", body
-
-
-def test_a_standby_takes_over_and_nothing_that_was_answered_is_lost(tmp_path):
-    with replicated() as (primary, standby), reserved_port() as port:
-        password = quote(PASSWORDS["application_password"])
-        hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-        variables = environment(
-            tmp_path / "data",
-            DATABASE_URL=f"postgresql://flagadmin:{password}@{hosts}/flagadmin?target_session_attrs=read-write",
-            SECRET_KEY="the same on all machines",
-            INIT_ADMIN_API_TOKENS=ADMIN,
-            INIT_CLIENT_API_TOKENS=SDK,
-            FLAGADMIN_DATABASE_SECONDS="1",
-        )
-        del variables["FLAGADMIN_DATA_DIR"]
-        with serve(tmp_path / "data", port, **variables) as process:
+@pytest.fixture
+def site(tmp_path: Path, databases: tuple[Server, Server]) -> Iterator[Site]:
+    hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
+    password = quote(PASSWORDS["application_password"])
+    variables = TOKENS | {
+        "DATABASE_URL": f"postgresql://flagadmin:{password}@{hosts}/flagadmin?target_session_attrs=read-write",
+        "SECRET_KEY": "the same on all machines",
+        "FLAGADMIN_BEHIND_PROXY": "1",
+        "FLAGADMIN_DATABASE_SECONDS": "1",
+        "FLAGADMIN_LOG_LEVEL": "CRITICAL",  # nobody reads them
+    }
+    with ExitStack() as running:
+        front, *ports = (running.enter_context(reserved_port()) for _ in range(3))
+        installations = [
+            running.enter_context(serve(tmp_path / f"data-{port}", port, workers=1, **variables))
+            for port in ports
+        ]
+        for port, process in zip(ports, installations, strict=True):
             wait_until_it_answers(port, process)
-            with closing(Client(port, ADMIN)) as admin:
-                made = admin.call(
-                    "POST", "/api/admin/projects/default/features", {"name": "checkout", "type": "release"}
-                )
-                assert made[0] == 201, made
-            loads = [Load(port, ADMIN, toggle), Load(port, SDK, report), Load(port, ADMIN, imported)]
-            for load in loads:
-                load.start()
-            wait_until(lambda: all(load.succeeded_after(0) > 10 for load in loads))
+        running.enter_context(running_nginx(tmp_path / "nginx", front, ports))
+        admin = Client(ports[0], ADMIN)
+        running.callback(admin.close)
+        made = admin.call("POST", "/api/admin/projects/default/features", {"name": "checkout"})
+        assert made[0] == 201, made
+        loads = {
+            "features": Load(front, polling, revalidates=True),
+            "delta": Load(front, polling_delta, revalidates=True),
+            "toggles": Load(front, toggling),
+            "reports": Load(front, reporting),
+            "imports": Load(front, importing),
+            "playground": Load(front, evaluating),
+        }
+        stream = Streaming(front)
+        threads: list[Load | Streaming] = [*loads.values(), stream]
+        for thread in threads:
+            thread.start()
+            running.callback(thread.stop)
+        yield Site(loads, stream, installations)
 
-            primary.kill()
-            killed = time.monotonic()
-            wait_until(lambda: all(load.refused_after(killed) for load in loads))
-            standby.run("promote.sql")
-            promoted = time.monotonic()
-            wait_until(lambda: all(load.succeeded_after(promoted) for load in loads))
-            for load in loads:
-                load.stopped.set()
-                load.join(60)
 
-            refusals = [
-                json.loads(body) for load in loads for _, _, status, body in load.answers if status == 503
-            ]
-            assert {refusal["name"] for refusal in refusals} == {"ServiceUnavailableError"}
+def test_everything_may_die_once(site: Site, databases: tuple[Server, Server]) -> None:
+    primary, standby = databases
+    all_loads = list(site.loads.values())
+    site.wait_for_successes(all_loads)
 
-            _, reports, imports = loads
-            accepted = sum(status == 202 for _, _, status, _ in reports.answers)
-            counted = int(standby.ask("SELECT sum(yes) FROM projects_usagehour", "flagadmin"))
-            assert accepted <= counted <= len(reports.answers)
-            names = set(standby.ask("SELECT name FROM projects_flag", "flagadmin").split())
-            for _, number, status, _ in imports.answers:
-                there = {f"imported-{number}-{part}" for part in range(20)} & names
-                assert len(there) in ((20,) if status == 200 else (0, 20)), (number, status)
+    primary.kill()
+    killed = time.monotonic()
+    wait_until(lambda: all(503 in load.statuses(killed) for load in site.others))
+    site.wait_for_successes(site.reads)
+    standby.run("promote.sql")
+    site.wait_for_successes(all_loads)
+    follow(standby, primary)  # the former primary comes back
+
+    died = time.monotonic()
+    os.killpg(site.installations[0].pid, signal.SIGKILL)
+    site.wait_for_successes(all_loads)
+    told = len(site.stream.versions)
+    wait_until(lambda: len(site.stream.versions) > told)
+    for load in all_loads:
+        load.stop()
+
+    for load in site.reads:
+        assert load.statuses() <= {200, 304}
+    for load in site.others:
+        before = {answer.status for answer in load.answers if answer.then < died}
+        assert before <= {200, 202, 503}
+        # A change that an installation was working on when it died is not repeated by nginx.
+        assert load.statuses(died) <= {200, 202, 502}
+    check_that_nothing_went_back(site)
+    check_what_was_refused(site)
+    check_what_is_stored(site, standby)
+    wait_until(lambda: primary.ask("SELECT count(*) FROM projects_flag", "flagadmin") != "0")
+
+
+def check_that_nothing_went_back(site: Site) -> None:
+    features, delta = ([answer for answer in load.answers if answer.succeeded] for load in site.reads)
+    revisions = [int(answer.headers["etag"].split(":")[1]) for answer in features]
+    versions = [int(answer.headers["etag"].strip('"')) for answer in delta]
+    for told in (revisions, versions, site.stream.versions):
+        assert told == sorted(told)
+    assert site.stream.refusals == []
+
+
+def check_what_was_refused(site: Site) -> None:
+    refused = [answer for load in site.others for answer in load.answers if answer.status == 503]
+    assert {json.loads(answer.body)["name"] for answer in refused} == {"ServiceUnavailableError"}
+    assert all("retry-after" in answer.headers for answer in refused)
+
+
+def check_what_is_stored(site: Site, database: Server) -> None:
+    reports, imports = site.loads["reports"].answers, site.loads["imports"].answers
+    accepted = sum(answer.status == 202 for answer in reports)
+    counted = int(database.ask("SELECT sum(yes) FROM projects_usagehour", "flagadmin"))
+    assert accepted <= counted <= len(reports)
+    names = set(database.ask("SELECT name FROM projects_flag", "flagadmin").split())
+    for answer in imports:
+        stored = len(imported_names(answer.number) & names)
+        assert stored in ((IMPORTED,) if answer.status == 200 else (0, IMPORTED)), answer
