@@ -7,13 +7,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
@@ -26,6 +24,7 @@ from tests.browser.chromium import CHROMIUM, QUIET
 from tests.support.cast import make_user
 from tests.support.emptying import keep_rows
 from tests.support.scenery import make_scenery
+from tests.support.second_factor import just_logged_in
 
 # pytest-playwright runs an event loop in this thread; the tests' own queries are not made from within it.
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -175,7 +174,7 @@ def log_in(context: BrowserContext, user: User, origin: str) -> None:
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    record_authentication(SimpleNamespace(session=session), user, "password")
+    just_logged_in(session, user)
     session.create()
     context.add_cookies([{"name": "sessionid", "value": str(session.session_key), "url": origin}])
 

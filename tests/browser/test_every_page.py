@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fits, make_narrow, person
 from tests.browser.pages import PAGES, filled, meant_status
+from tests.support.second_factor import just_logged_in
 
 pytestmark = pytest.mark.usefixtures("scenery")
 
@@ -77,6 +78,9 @@ def test_every_address_leads_to_its_page():
     """An error page is accessible too: what is checked above has to be the page that is meant."""
     browser = Client()
     browser.force_login(person("admin"))
+    session = browser.session
+    just_logged_in(session, person("admin"))
+    session.save()
     answers = {address: browser.get(filled(address)) for address in PAGES}
     assert {address: each.status_code for address, each in answers.items()} == {
         address: meant_status(address) for address in PAGES
