@@ -9,6 +9,7 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier
 from time import process_time
 from types import SimpleNamespace
 
@@ -30,8 +31,8 @@ def milliseconds(work: Callable[[], object], runs: int = 15) -> float:
     return statistics.median(took) * 1000
 
 
-def count_as_worker(folder: str, routes: int) -> None:
-    """In a process of its own. The first says what counting costs."""
+def count_as_worker(folder: str, routes: int, meeting: Barrier) -> None:
+    """In a process of its own, which meets the others when it has counted, and before it ends."""
     os.environ |= {"PROMETHEUS_MULTIPROC_DIR": folder, "FLAGADMIN_METRICS_TOKEN": "t" * 20}
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
     from flagadmin.metrics.processes import attach, process_name
@@ -49,17 +50,20 @@ def count_as_worker(folder: str, routes: int) -> None:
 
     if process_name() == "worker-1":
         print(f"{routes} routes: counting a request {milliseconds(count_often, 3) / TIMES * 1000:.2f} µs")
+    meeting.wait()
+    meeting.wait()
 
 
 def main() -> None:
     spawn = multiprocessing.get_context("spawn")
     for routes in (60, 150, 450):
         with tempfile.TemporaryDirectory() as folder:
+            meeting = spawn.Barrier(WORKERS + 1)
             for _ in range(WORKERS):
-                worker = spawn.Process(target=count_as_worker, args=(folder, routes))
-                worker.start()
-                worker.join()
+                spawn.Process(target=count_as_worker, args=(folder, routes, meeting)).start()
+            meeting.wait()
             scrape(Path(folder))
+            meeting.wait()
 
 
 def scrape(folder: Path) -> None:
