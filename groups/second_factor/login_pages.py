@@ -77,7 +77,7 @@ class SecondFactorPage(View):
     def post(self, request: HttpRequest) -> HttpResponse:
         form, address = CodeForm(request.POST), client_address(request)
         if answer := request.POST.get("credential"):
-            return self.use_passkey(answer, address)
+            return self.use_passkey(answer)
         if not form.is_valid():
             return self.answer(form, status=400)
         try:
@@ -90,13 +90,13 @@ class SecondFactorPage(View):
             return self.wait(form, error)
         return self.enter(factor)
 
-    def use_passkey(self, answer: str, address: str) -> HttpResponse:
+    def use_passkey(self, answer: str) -> HttpResponse:
+        """Neither slowed down nor recorded when refused: nobody guesses a signature."""
         from groups.second_factor.passkeys import used_passkey
 
         try:
             factor = used_passkey(self.user, answer)
         except ValidationError as error:
-            note_wrong_code(self.user, address=address)
             return self.answer(CodeForm(), status=401, refusal=error.message)
         return self.enter(factor)
 
@@ -109,7 +109,8 @@ class SecondFactorPage(View):
             messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
             kinds = "recovery code"
         login = self.stage.login
-        login.signal_kwargs = {"how": f"{(login.signal_kwargs or {}).get('how', 'password')}, {kinds}"}
+        given = login.signal_kwargs or {}
+        login.signal_kwargs = given | {"how": f"{given['how']}, {kinds}"}
         response: HttpResponse = self.stage.exit()
         return response
 
