@@ -7,7 +7,7 @@ from flagadmin.errors import NameExists, NoAccess
 from flagadmin.oidc_settings import OidcSettings
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
-from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities
+from groups.login.sign_on.linking import add_link, check_domain, find_link, linked_identities, refresh_label
 from groups.login.sign_on.synchronise import synchronise
 from groups.models import User
 from groups.people.actions import NewAccount, create_account
@@ -21,7 +21,11 @@ def sign_on(identity: Identity) -> User:
     """
     oidc = configured()
     check_domain(identity, oidc)
-    link = find_link(identity) or add_link(_by_email(identity, oidc) or _created(identity, oidc), identity)
+    link = find_link(identity)
+    if link is None:
+        link = add_link(_by_email(identity, oidc) or _created(identity, oidc), identity)
+    else:
+        refresh_label(link, identity)
     user = link.user
     if not user.is_active or user.is_service:
         raise NoAccess(f"The account {user} is disabled. Ask an administrator.")

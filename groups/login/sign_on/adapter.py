@@ -5,7 +5,7 @@ from typing import Any
 
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base.constants import AuthError, AuthProcess
 from django.contrib import messages
 from django.db.models import Model
@@ -16,7 +16,7 @@ from flagadmin.errors import BadGateway, NoAccess, ValidationError
 from groups.login.sign_on.accounts import sign_on
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.linking import link_identity
-from groups.login.sign_on.provider import Provider
+from groups.login.sign_on.provider import IdentityLogin, Provider
 from groups.login.sign_on.provider import provider as make_provider
 from groups.models import User
 
@@ -34,19 +34,12 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
     def list_apps(self, request: HttpRequest, *args: Any, **kwargs: Any) -> list[SocialApp]:
         return []  # the provider is in the settings, not in the database
 
-    def authenticate_by_email(self, login: SocialLogin) -> None:
-        return None  # accounts.py decides
-
-    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
-        assert isinstance(sociallogin.user, User)
-        return sociallogin.user  # accounts.py fills in new accounts
-
     def serialize_instance(self, instance: Model) -> dict[str, Any]:
         """For the session, while a second factor is asked for. It needs no password, not even hashed."""
         fields: dict[str, Any] = super().serialize_instance(instance)
         return {name: value for name, value in fields.items() if name != "password"}
 
-    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+    def pre_social_login(self, request: HttpRequest, sociallogin: IdentityLogin) -> None:
         """The identity is proven: finds, makes or links its account. allauth then starts the session."""
         identity = Identity.of(sociallogin.claims, configured())
         request.proven_identity = identity  # type: ignore[attr-defined]
@@ -55,7 +48,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         sociallogin.user = sign_on(identity)
 
     def _link(
-        self, request: HttpRequest, sociallogin: SocialLogin, identity: Identity
+        self, request: HttpRequest, sociallogin: IdentityLogin, identity: Identity
     ) -> HttpResponseRedirect:
         user = request.user
         if not isinstance(user, User) or user.pk != sociallogin.state["user_id"]:

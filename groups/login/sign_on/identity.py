@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.conf import settings
 
 from flagadmin.errors import NoAccess, NotFound
 from flagadmin.oidc_settings import OidcSettings
 
-MOST_GROUPS, LONGEST_GROUP = 1_000, 255  # values of the claim; characters
+MOST_GROUPS = 1_000  # values of the claim
+LONGEST_TEXT = 255  # characters
 
 
 def configured() -> OidcSettings:
@@ -33,7 +34,7 @@ class Identity:
 
     @classmethod
     def of(cls, claims: Mapping[str, Any], oidc: OidcSettings) -> "Identity":
-        """Claims that are not strings count as absent. Raises NoAccess if the groups are not in the claim."""
+        """Raises NoAccess if the groups are not in the claim."""
         email = _text(claims, "email")
         return cls(
             issuer=oidc.issuer,
@@ -57,8 +58,13 @@ class Identity:
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str:
+    """A claim that we cannot store counts as absent: a part of an address would be another one."""
     value = claims.get(name)
-    return value.strip()[:LONGEST_GROUP] if isinstance(value, str) and "\0" not in value else ""
+    return value.strip() if is_storable(value) else ""
+
+
+def is_storable(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
 
 
 def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
@@ -80,8 +86,4 @@ def _groups(claims: Mapping[str, Any], name: str) -> frozenset[str]:
         return frozenset()
     if len(values) > MOST_GROUPS:
         raise NoAccess(f"The identity provider says that you are in more than {MOST_GROUPS:,} groups.")
-    return frozenset(
-        value
-        for value in values
-        if isinstance(value, str) and value and len(value) <= LONGEST_GROUP and "\0" not in value
-    )
+    return frozenset(value for value in values if value and is_storable(value))

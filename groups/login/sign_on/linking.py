@@ -45,6 +45,13 @@ def add_link(user: User, identity: Identity) -> SocialAccount:
     return link
 
 
+def refresh_label(link: SocialAccount, identity: Identity) -> None:
+    """Keeps what people recognise the identity by: names may change."""
+    if link.extra_data.get("label") != identity.label:
+        link.extra_data = {**link.extra_data, "label": identity.label}
+        link.save(update_fields=["extra_data"])
+
+
 @transactional
 def link_identity(user: User, identity: Identity) -> None:
     """Lets the identity log in as the user who is logged in. Raises NoAccess, NameExists."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import jwt
 from allauth.socialaccount.adapter import get_adapter
-from allauth.socialaccount.models import SocialApp, SocialLogin, SocialToken
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialLogin, SocialToken
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
@@ -21,6 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from groups.login.sign_on.identity import configured
+from groups.models import User
 
 LEEWAY = 60  # seconds by which clocks may differ
 NEEDED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")  # of the published configuration
@@ -64,7 +65,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
 
     def complete_login(
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **kwargs: Any
-    ) -> SocialLogin:
+    ) -> "IdentityLogin":
         id_token = kwargs["response"].get("id_token")
         if not isinstance(id_token, str):
             raise OAuth2Error("The provider sent no ID token.")
@@ -105,14 +106,23 @@ class Provider(OpenIDConnectProvider):
         )
         return found
 
-    def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> SocialLogin:
-        """``response`` are the claims. They are not stored, but for one name."""
-        login = super().sociallogin_from_response(request, response)
-        login.claims = response
-        return login
+    def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> "IdentityLogin":
+        """``response`` are the claims. They are not stored."""
+        return IdentityLogin(self, response)
 
-    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {}
+
+class IdentityLogin(SocialLogin):
+    """The login of an identity. ``accounts.py`` looks for its account, instead of allauth."""
+
+    _did_authenticate_by_email = None
+
+    def __init__(self, provider: Provider, claims: dict[str, Any]) -> None:
+        account = SocialAccount(provider=provider.sub_id, uid=claims["sub"])
+        super().__init__(user=User(), account=account, provider=provider)
+        self.claims = claims
+
+    def lookup(self) -> None:
+        """Nothing: allauth's would also empty the data that we keep with a link."""
 
 
 class CallbackView(OAuth2CallbackView):

@@ -10,7 +10,7 @@ from django.test import Client
 from flagadmin.audit.models import AuditEvent
 from groups.models import User
 from groups.permissions import BuiltIn
-from tests.support.cast import make_user
+from tests.support.cast import make_group, make_user
 from tests.support.identity_provider import identity_provider
 from tests.support.second_factor import code_of, set_up_app
 
@@ -68,7 +68,7 @@ def test_a_linked_account_logs_in_and_goes_on(oidc, provider, log_in):
     assert user.seen_at
     # Neither tokens nor claims are kept.
     assert not SocialToken.objects.exists()
-    assert SocialAccount.objects.get().extra_data == {}
+    assert SocialAccount.objects.get().extra_data == {"label": "anna"}
 
 
 def test_a_session_lasts_as_long_as_one_with_a_password(oidc, provider, log_in):
@@ -309,6 +309,23 @@ def test_the_session_gets_a_new_key(oidc, provider):
     browser.get(provider.answer(sent["Location"], "anna"))
     assert browser.session.session_key != before
     assert not Session.objects.filter(session_key=before).exists()
+
+
+def test_groups_and_roles_of_earlier_logins_are_remembered(oidc, provider, log_in):
+    oidc(groups_claim="groups", root_roles=(("devs", "Editor"),))
+    user = linked(provider)
+    make_group("devs")
+    provider.know("anna", **ANNA, groups=["devs"])
+    for _ in range(2):
+        log_in("anna")
+    user.refresh_from_db()
+    assert (user.root_role_id, user.groups.count()) == (BuiltIn.EDITOR, 1)
+
+    provider.know("anna", **ANNA, groups=[])
+    log_in("anna")
+
+    user.refresh_from_db()
+    assert (user.root_role_id, user.groups.count()) == (None, 0)
 
 
 def test_a_second_factor_is_asked_for_too(oidc, provider, log_in, standing_clock):

@@ -148,6 +148,12 @@ def test_an_unknown_role_in_the_settings(log_in, oidc):
         log_in("ops")
 
 
+@pytest.mark.parametrize("email", ["x" * 243 + "@example.org.evil.example", 5, None, "a\0@example.org"])
+def test_an_address_that_cannot_be_stored_is_none(oidc, settings, email):
+    identity = Identity.of({"sub": "x", "email": email, "email_verified": True}, settings.OIDC)
+    assert (identity.email, identity.email_domain, identity.username) == ("", "", "")
+
+
 @pytest.mark.parametrize(
     ("claims", "expected"),
     [
