@@ -1,4 +1,4 @@
-"""Answers /api/client/features in the event loop, as Django answered before, while nothing has changed since.
+"""Answers polls of /api/client/features in the event loop, as Django answered before, while nothing has changed since.
 
 Django's response says which token and state it was made from (`made_from`). It is replayed for requests with the
 same inputs while the watcher's state says that the token and the revisions of its projects are the same.
@@ -6,7 +6,8 @@ same inputs while the watcher's state says that the token and the revisions of i
 While the database cannot be reached, the state of before counts for a while (`flagadmin/db/outages.py`).
 
 An `If-None-Match` that is neither the current ETag nor an older one is Django's: another worker may have answered
-from a newer state, and no client gets an older one after that.
+from a newer state, and no client gets an older one after that. Of /api/client/delta, only 304 is replayed: its other
+answers are for those who have one older version.
 """
 
 import math
@@ -32,12 +33,13 @@ MAX_ANSWERS = 2_000  # some kilobytes each, without the bodies, which the featur
 
 @dataclass(frozen=True, slots=True)
 class MadeFrom:
-    """What decided a response. ``answer`` is None for a 304."""
+    """What decided a response. ``answer`` is None for a 304. ``valid_until`` is in seconds since 1970."""
 
     token: int
     scope: TokenScope
     etag: str
     answer: FeaturesAnswer | None
+    valid_until: float = math.inf
 
 
 def made_from(response: HttpResponse, origin: MadeFrom) -> HttpResponse:
@@ -83,7 +85,7 @@ class _Known:
             self.gzipped = ("Content-Encoding", "gzip") in headers
 
 
-class FeaturesShortcut:
+class PollShortcut:
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._known: OrderedDict[bytes, _Known] = OrderedDict()  # by the key of the inputs
@@ -121,7 +123,8 @@ class FeaturesShortcut:
             # Django may have read a newer state than this one, which then holds no longer with the next read.
             if state.scope_of(token) == origin.scope:
                 expires_at = token.expires_at.timestamp() if token.expires_at else math.inf
-                known = _Known(origin.token, expires_at, fingerprint, origin.etag)
+                until = min(expires_at, origin.valid_until)
+                known = _Known(origin.token, until, fingerprint, origin.etag)
                 self._keep(inputs.key, known).add(sent, headers, origin.answer)
 
         return learn
@@ -131,10 +134,11 @@ class FeaturesShortcut:
         known = self._known.pop(key, None)
         if known is None or (known.fingerprint, known.etag) != (new.fingerprint, new.etag):
             known = new
+        known.expires_at = new.expires_at
         self._known[key] = known
         while len(self._known) > MAX_ANSWERS:
             self._known.popitem(last=False)
         return known
 
 
-features_shortcut = FeaturesShortcut(watcher)
+features_shortcut, delta_shortcut = PollShortcut(watcher), PollShortcut(watcher)

@@ -11,7 +11,7 @@ import pytest
 from flagadmin.server import loop_routes, rsgi
 from flagadmin.server.constant_answers import ConstantAnswers
 from projects.client_api.features_cache import cache
-from projects.client_api.ready_answers import FeaturesShortcut
+from projects.client_api.ready_answers import PollShortcut
 from projects.watcher import watcher
 from projects.watcher.watcher import Watcher
 from tests.support import event_loop
@@ -19,7 +19,7 @@ from tests.support.cast import make_project, make_token
 from tests.support.event_loop import in_thread, scope, until
 from tests.support.flags import make_flag
 
-FEATURES = "/api/client/features"
+FEATURES, DELTA = "/api/client/features", "/api/client/delta"
 HOST = ("Host", "localhost")
 ERROR_ID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}")
 SPEC = ("Unleash-Client-Spec", "5.2.0")
@@ -30,7 +30,7 @@ class Server:
 
     def __init__(self) -> None:
         self.watcher = Watcher()
-        self.shortcut = FeaturesShortcut(self.watcher)
+        self.shortcut = PollShortcut(self.watcher)
         self.application = rsgi.Application()
         self.from_memory = False
 
@@ -81,6 +81,7 @@ class Server:
 async def serving() -> AsyncIterator[Server]:
     server = Server()
     loop_routes.add_shortcut(FEATURES, server.shortcut)
+    loop_routes.add_shortcut(DELTA, PollShortcut(server.watcher))
     loop_routes.run_in_loop(server.watcher.run)
     server.application.__rsgi_init__(asyncio.get_running_loop())
     try:

@@ -1,6 +1,7 @@
 """GET /api/client/delta: what changed since an SDK last asked."""
 
 import hashlib
+import time
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
@@ -17,13 +18,15 @@ from flagadmin.http.compression import json_response
 from groups.authentication import ApiRequest
 from projects.client_api.base import ClientView, token_of
 from projects.client_api.delta.history import Matches
-from projects.client_api.delta.scope import read_scope
-from projects.client_api.delta.states import states
+from projects.client_api.delta.scope import Scope
+from projects.client_api.delta.states import TRUSTED, states
 from projects.client_api.features import EXAMPLE as FEATURES
 from projects.client_api.features import FILTERS, ClientFeature, ClientSegment, read_query
 from projects.client_api.features_cache import FeaturesQuery
+from projects.client_api.ready_answers import MadeFrom, made_from
 from projects.client_api.token_scope import sdk_database
 from projects.models import FlagTag
+from projects.watcher.scopes import token_scope
 
 LARGEST_ID = 2**32 - 1
 FEATURE, SEGMENT = FEATURES["features"][0], FEATURES["segments"][0]  # type: ignore[index]
@@ -80,13 +83,20 @@ class DeltaView(ClientView):
         """
         query = read_query(request)
         using = sdk_database()
-        scope, revisions = read_scope(token_of(request), using=using)
-        state = states.get(scope)
-        state.bring_up_to_date(revisions, using=using)
+        found = token_scope(token_of(request), using=using)
+        state = states.get(Scope.of(found))
+        state.bring_up_to_date(found.revisions, using=using)
         matches, suffix = _filter(query, using=using)
         version, events = state.events(_version_known(request, suffix), matches)
         etag = f'"{version}{suffix}"'
-        response = HttpResponse(status=304) if events is None else json_response(request, events)
+        if events is None:
+            response = HttpResponse(status=304)
+            if not query.tags:
+                # As long as the id is trusted: other workers must learn that somebody still asks for it.
+                origin = MadeFrom(token_of(request).pk, found, etag, None, valid_until=time.time() + TRUSTED)
+                made_from(response, origin)
+        else:
+            response = json_response(request, events)
         response["ETag"] = etag
         response["Vary"] = "Authorization, Accept-Encoding, If-None-Match"
         response["Cache-Control"] = "no-store"  # what changed since one version is no answer for another

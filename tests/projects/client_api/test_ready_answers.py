@@ -1,6 +1,7 @@
 """Polls answered in the event loop: as Django answers them, and only while that is certain."""
 
 import gc
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
@@ -13,10 +14,11 @@ from flagadmin.server import rsgi
 from flagadmin.server.loop_routes import Ready
 from groups.models import ApiToken, ApiTokenProject
 from projects.client_api import ready_answers
+from projects.client_api.delta.states import TRUSTED
 from projects.client_api.features_cache import cache, is_older
 from projects.models import Flag
 from tests.support.event_loop import Pairs, Protocol, in_thread, scope
-from tests.support.polling import FEATURES, HOST, SPEC, Server, comparable, with_server
+from tests.support.polling import DELTA, FEATURES, HOST, SPEC, Server, comparable, with_server
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("polling_routes")]
 
@@ -57,6 +59,38 @@ def test_what_has_changed_is_not_answered_from_memory(
         assert comparable(answer) == comparable(
             await server.ask_django(FEATURES, *headers, ("If-None-Match", etag))
         )
+
+    with_server(work)
+
+
+def test_deltas_without_changes_come_from_memory(polled_secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(server: Server) -> None:
+        headers = (HOST, ("Authorization", polled_secret))
+        status, answered, _ = await server.ask(DELTA, *headers)
+        assert (status, server.from_memory) == (200, False)
+        etag = dict(answered)["ETag"]
+        known = *headers, ("If-None-Match", etag)
+        assert await server.warm_up(*known, path=DELTA) == etag
+        answer = await server.ask(DELTA, *known)
+        assert (answer[0], server.from_memory) == (304, True)
+        assert comparable(answer) == comparable(await server.ask_django(DELTA, *known))
+
+        for other in ((), (("If-None-Match", '"1"'),), (("If-None-Match", f"{etag}, {etag}"),)):
+            answer = await server.ask(DELTA, *headers, *other)
+            assert not server.from_memory
+            assert comparable(answer) == comparable(await server.ask_django(DELTA, *headers, *other))
+
+        await server.changes(lambda: Flag.objects.filter(name="a").update(stale=True))
+        status, answered, _ = await server.ask(DELTA, *known)
+        assert (status, server.from_memory) == (200, False)
+        assert int(dict(answered)["ETag"].strip('"')) > int(etag.strip('"'))
+
+        later = *headers, ("If-None-Match", dict(answered)["ETag"])
+        await server.warm_up(*later, path=DELTA)
+        much_later = SimpleNamespace(time=lambda: time.time() + TRUSTED)
+        monkeypatch.setattr(ready_answers, "time", much_later)
+        assert (await server.ask(DELTA, *later))[0] == 304
+        assert not server.from_memory  # the id is looked up again
 
     with_server(work)
 
