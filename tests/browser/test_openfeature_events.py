@@ -54,7 +54,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
     data_dir: Path = tmp_path_factory.mktemp("events") / "data"
     install(data_dir)
     variables = {"INIT_ADMIN_API_TOKENS": ADMIN, "FLAGADMIN_LOG_LEVEL": "ERROR"}
-    with reserved_port() as port, serve(data_dir, port, **variables) as process:
+    with reserved_port() as port, serve(data_dir, port, workers=1, **variables) as process:
         wait_until_it_answers(port, process)
         served = Served(port)
         served.admin("POST", "projects/default/features", {"name": "told"})

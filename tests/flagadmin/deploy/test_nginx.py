@@ -84,7 +84,7 @@ def installed(
         server = ExitStack()
 
         def start() -> int:
-            process = server.enter_context(serve(folder / "data", port, **SERVER))
+            process = server.enter_context(serve(folder / "data", port, workers=1, **SERVER))
             wait_until_it_answers(port, process)
             return process.pid
 

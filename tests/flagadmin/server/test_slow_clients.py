@@ -37,7 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
     install(data_dir)
     with (
         reserved_port() as port,
-        serve(data_dir, port, INIT_ADMIN_API_TOKENS=KEY, FLAGADMIN_LOG_LEVEL="CRITICAL") as process,
+        serve(
+            data_dir, port, workers=1, INIT_ADMIN_API_TOKENS=KEY, FLAGADMIN_LOG_LEVEL="CRITICAL"
+        ) as process,
     ):
         wait_until_it_answers(port, process)
         yield port
