@@ -19,7 +19,7 @@ GATHERING = re.compile(r"\w+\.(api_urls|console_urls|urls|admin)\Z")
 EXCEPTIONS = {("groups.console", "groups.login.pages")}
 
 MAY_SKIP = {
-    "flagadmin/deploy/test_container.py": "root, buildah and debootstrap",
+    "flagadmin/deploy/test_container.py": "root, buildah and debootstrap, and podman-compose for one of them",
     "browser/conftest.py": "Chromium, which FLAGADMIN_BROWSER_TESTS=required asks for",
     "flagadmin/db/bundled/test_secrets.py": "root, who runs the server under another account",
     "flagadmin/db/bundled/test_server.py": "root, who runs the server under another account",

@@ -1,22 +1,45 @@
 """The container image, built and run with Debian's buildah.
 
 The base image is made with debootstrap, so that no registry of images is needed; FLAGADMIN_BASE_IMAGE names another.
-Without buildah, or without root, these tests are skipped and say so.
+deploy/compose.yaml is run with podman-compose, with an image in place of the official one of PostgreSQL.
+Without these programs, or without root, these tests are skipped and say so.
 """
 
 import os
 import shutil
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.live_server import PATIENCE, descendants, reserved_port, wait_until_ready
+from tests.support.live_server import (
+    PATIENCE,
+    Client,
+    descendants,
+    is_ready,
+    reserved_port,
+    wait_until,
+    wait_until_ready,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 USER = 10001
 NEEDED = ("buildah", "debootstrap")
+# Limits that any machine can set. Healthy or not is asked by hand: Podman needs systemd to ask regularly.
+SETTINGS = """
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[network]
+network_config_dir = "{folder}/networks"
+[engine]
+cgroup_manager = "cgroupfs"
+runtime = "runc"
+static_dir = "{folder}/libpod"
+tmp_dir = "{folder}/tmp"
+volume_path = "{folder}/volumes"
+"""
 
 pytestmark = [
     pytest.mark.processes,
@@ -34,8 +57,8 @@ def run(*command: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def container(tmp_path_factory):
-    """A container of the image; its file system is kept in a folder of the test."""
+def folder(tmp_path_factory):
+    """Where images, containers and dist/ are; the image is built."""
     folder = tmp_path_factory.mktemp("images")
     patch = pytest.MonkeyPatch()
     patch.setenv("STORAGE_DRIVER", "vfs")
@@ -44,6 +67,8 @@ def container(tmp_path_factory):
         f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
     )
     patch.setenv("CONTAINERS_STORAGE_CONF", str(folder / "storage.conf"))
+    (folder / "containers.conf").write_text(SETTINGS.format(folder=folder))
+    patch.setenv("CONTAINERS_CONF", str(folder / "containers.conf"))
     try:
         run("sh", ROOT / "deploy/release.sh", folder / "dist")
         base = os.environ.get("FLAGADMIN_BASE_IMAGE") or base_image(folder / "root")
@@ -51,11 +76,16 @@ def container(tmp_path_factory):
         trusted = ("--volume", "/etc/ssl/certs:/etc/ssl/certs:ro")
         given = ("--format", "docker", "--build-arg", f"BASE={base}", "--tag", "flagadmin")
         run("buildah", "bud", *given, *trusted, folder / "dist")
-        yield run("buildah", "from", "localhost/flagadmin")
+        yield folder
     finally:
         subprocess.run(["buildah", "rm", "--all"], capture_output=True)
         subprocess.run(["buildah", "rmi", "--all", "--force"], capture_output=True)
         patch.undo()
+
+
+@pytest.fixture(scope="module")
+def container(folder):
+    return run("buildah", "from", "localhost/flagadmin")
 
 
 def base_image(root: Path) -> str:
@@ -95,3 +125,40 @@ def test_the_container_serves_as_its_own_user_and_stops_cleanly(container, tmp_p
 def is_python(pid: int) -> bool:
     """Also buildah's own processes name the command that they run."""
     return b"python" in Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("podman", "podman-compose", "runc"))),
+    reason="compose.yaml is not tried: that needs podman, podman-compose and runc.",
+)
+def test_compose_serves_with_postgresql_and_keeps_its_data(folder, monkeypatch):
+    run(
+        "buildah",
+        "bud",
+        "--format",
+        "docker",
+        "--tag",
+        "postgres:17",
+        Path(__file__).with_name("postgres_image"),
+    )
+    with reserved_port() as port:
+        monkeypatch.setenv("PORT", str(port))
+        monkeypatch.setenv("FLAGADMIN_PUBLIC_URL", f"http://localhost:{port}")
+        for name in ("SECRET_KEY", "DATABASE_PASSWORD"):
+            monkeypatch.setenv(name, "for-all-starts-of-this-test" * 2)
+        compose = ("podman-compose", "--project-name", folder.name, "--file", folder / "dist/compose.yaml")
+        try:
+            run(*compose, "up", "--detach")
+            wait_until(lambda: is_ready(port))
+            for service in ("flagadmin", "postgres"):
+                run("podman", "healthcheck", "run", f"{folder.name}_{service}_1")
+            create = ("flagadmin", "token", "create", "--kind", "admin", "--name", "kept")
+            token = run("podman", "exec", f"{folder.name}_flagadmin_1", *create).split()[-1]
+            run(*compose, "down")
+
+            run(*compose, "up", "--detach")
+            wait_until(lambda: is_ready(port))
+            with closing(Client(port, token)) as client:
+                assert client.call("GET", "/api/admin/projects")[0] == 200
+        finally:
+            subprocess.run([*compose, "down", "--volumes"], capture_output=True)
