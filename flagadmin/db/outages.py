@@ -116,7 +116,7 @@ def cache_status_of(age: float) -> str:
     return f"flagadmin; hit; ttl=-{int(age)}"
 
 
-def set_patience(*, lost: bool) -> None:
+def set_patience() -> None:
     """How long requests wait for a connection: otherwise, all threads of a worker would soon wait for none.
 
     Not in an event loop: for the bundled database, this may start its server.
@@ -124,7 +124,7 @@ def set_patience(*, lost: bool) -> None:
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
         if pool is not None:
-            pool.timeout = IMPATIENCE if lost else settings.DATABASE_SECONDS
+            pool.timeout = IMPATIENCE if reach.is_lost else settings.DATABASE_SECONDS
 
 
 @sampled

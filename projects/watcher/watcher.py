@@ -31,6 +31,7 @@ PAUSE = 0.4  # seconds between reads without a notification
 # change a hundred flags a second, and with 2,000 tokens a read takes 13 ms of CPU time.
 BREATHER = (0.005, 0.1)
 READ_TIMEOUT = 2.0
+LATE = 5.0  # seconds of a read after which the database counts as lost
 RECONNECT = (0.1, 2.0)  # seconds: the first pause, doubled up to the last
 NOTE_USES = 60.0  # seconds between updates of the tokens' last-used times
 TOKEN_IDLE = 600.0  # seconds after which an unused token is no longer read
@@ -50,6 +51,7 @@ class Watcher:
         self._noted_at = time.monotonic()
         self._commits = 0  # counted when that read began
         self._subscribers: list[Subscriber] = []
+        self._losing: asyncio.Future[None] | None = None  # kept so that it is not collected
 
     @property
     def state(self) -> State | None:
@@ -100,16 +102,14 @@ class Watcher:
             try:
                 async with _connected() as (primary, sdk):
                     await self.read(primary, sdk)
-                    if outages.reach.is_lost:
-                        await self._found()
-                    outages.reach.reached()
+                    await self._reached()
                     pause = RECONNECT[0]
                     while True:
                         await asyncio.sleep(min(max(2 * self._took, BREATHER[0]), BREATHER[1]))
                         if await _wait_for_notification(primary):
                             self._read_at = float("-inf")
                         await self.read(primary, sdk)
-                        outages.reach.reached()
+                        await self._reached()
                         await self._note_uses()
             except (psycopg.Error, DatabaseError, OSError, TimeoutError) as error:
                 if pause == RECONNECT[0]:
@@ -124,8 +124,13 @@ class Watcher:
     async def read(self, primary: Connection, sdk: Connection) -> None:
         """Reads the state once, and tells the subscribers if it has changed."""
         began, counted = time.monotonic(), commits.count()
-        async with asyncio.timeout(READ_TIMEOUT):
-            state = await read_state(primary, sdk, {*self._used, *sdk_tokens.ids()})
+        # psycopg takes ten seconds to give up a query that a hanging server does not let it cancel.
+        late = asyncio.get_running_loop().call_later(LATE, self._is_late)
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                state = await read_state(primary, sdk, {*self._used, *sdk_tokens.ids()})
+        finally:
+            late.cancel()
         before, self._read_at, self._took = self._state, began, time.monotonic() - began
         self._commits = counted
         if state == before:
@@ -137,16 +142,22 @@ class Watcher:
             except Exception:
                 log.exception("A subscriber failed")
 
+    def _is_late(self) -> None:
+        if not outages.reach.is_lost:
+            self._losing = asyncio.ensure_future(self._lost())
+
     async def _lost(self) -> None:
-        """The database was not reached twice."""
+        """The database was not reached twice, or does not answer."""
         outages.reach.lost()
         log.error("The database cannot be reached: SDKs are answered from memory, everything else with 503")
-        await asyncio.to_thread(outages.set_patience, lost=True)
+        await asyncio.to_thread(outages.set_patience)
 
-    async def _found(self) -> None:
-        seconds = outages.reach.seconds_without()
-        log.warning("The database is reached again, after %.0f s", seconds)
-        await asyncio.to_thread(outages.set_patience, lost=False)
+    async def _reached(self) -> None:
+        was_lost, seconds = outages.reach.is_lost, outages.reach.seconds_without()
+        outages.reach.reached()
+        if was_lost:
+            log.warning("The database is reached again, after %.0f s", seconds)
+            await asyncio.to_thread(outages.set_patience)
 
     async def _note_uses(self) -> None:
         """Once a minute: writes when tokens were last used, and forgets those that no longer are."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from flagadmin.db import commits
 from flagadmin.db.notifications import CHANNEL
+from flagadmin.db.outages import reach
 from groups.models import ApiToken, ApiTokenProject
 from projects.models import Flag, Project
 from projects.watcher import watcher as module
@@ -261,3 +263,27 @@ def test_a_commit_makes_everything_uncertain_until_it_is_read(backend: ApiToken)
         return [uncertain, bool(await until(lambda: watcher.state))]
 
     assert watching(work) == [True, True]
+
+
+def test_a_database_that_hangs_counts_as_lost_until_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = module.read_state
+    hanging = asyncio.Event()
+    hanging.set()
+
+    async def read_or_hang(*given: Any) -> State:
+        while hanging.is_set():  # a cancelled query does not end either
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
+        return await read(*given)
+
+    async def work(watcher: Watcher) -> None:
+        await until(lambda: reach.is_lost)
+        assert watcher.state is None
+        monkeypatch.setattr(module, "LATE", PATIENCE)
+        hanging.clear()
+        await until(lambda: not reach.is_lost)
+
+    monkeypatch.setattr(module, "read_state", read_or_hang)
+    monkeypatch.setattr(module, "LATE", 0.01)
+    watching(work)
+    assert not reach.is_lost
