@@ -1,7 +1,7 @@
 """Determines which flags a caller may evaluate, and evaluates them for the playground."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 import orjson
@@ -65,8 +65,13 @@ def project_problems(
 
 def refuse_too_many(current: Mapping[str, int], *, environments: int, contexts: int, limit: int) -> None:
     """Raises ValidationError, before anything is compiled, if evaluating all flags of these projects is too much."""
-    flags = Flag.objects.filter(project__in=list(current), archived_at=None).count()
+    flags = active_flags(current)
     combinations.check_size(environments=environments, flags=flags, contexts=contexts, limit=limit)
+
+
+def active_flags(projects: Iterable[str]) -> int:
+    """How many flags these projects have."""
+    return Flag.objects.filter(project__in=list(projects), archived_at=None).count()
 
 
 # A function of its own, so that its thousands of small objects are gone before the garbage collector runs again.

@@ -23,6 +23,7 @@ from playground.engine.context import Context
 from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
+from playground.queries import active_flags
 from playground.saved_contexts.effects import expectations_changed_by, expected_flags, with_children
 from playground.saved_contexts.queries import named_contexts
 from playground.saved_contexts.report import changes_document
@@ -85,6 +86,8 @@ def asked(caller: Caller, body: Mapping[str, Any], *, beside: Callable[[], Colle
     if 0 < len(few) <= MOST_READ_ALONE:
         (before, after), known = flags_states(current, states, few)
     else:
+        if not flag and not moments:  # before flags are compiled, which takes longest if there are too many
+            check_size(active_flags(current), _most_contexts(body["contexts"]))
         (before, after), known = snapshots(current, states), None
     names = _names(flag, before, after)
     check_size(len(names), _most_contexts(body["contexts"]))

@@ -172,9 +172,11 @@ def test_advanced(api, flags):
 
 def test_advanced_has_a_limit(api, flags, settings):
     settings.PLAYGROUND_MAX_EVALUATIONS = 5
+    cache.clear()
     body = {"environments": ["production"], "projects": ["shop"], "context": {"userId": "1,2"}}
     record = refused(api["viewer"].post(URL + "/advanced", body), 400, "ValidationError")
     assert "6 evaluations; the limit is 5" in record["message"]
+    assert not cache.entries()  # nothing was compiled for it
 
 
 def test_advanced_names_the_unknown_environments(api, flags):

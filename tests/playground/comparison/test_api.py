@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from playground.snapshot_cache import cache
 from projects.models import Dependency, Flag, FlagEnvironment, Segment, Strategy, StrategyType
 from tests.support.cast import make_project
 from tests.support.flags import add_strategy, depend
@@ -248,6 +249,16 @@ def test_too_many_results(api, shop):
     Flag.objects.bulk_create(Flag(name=f"f{n}", project=shop, created_at=now) for n in range(101))
     response = ask(api, {"environment": "development"}, contexts={"synthetic": 10_000})
     assert "101 flags for up to 10,000 contexts" in refused(response, 400, "ValidationError")["message"]
+
+
+def test_too_many_flags_are_not_compiled(api, dark, monkeypatch):
+    monkeypatch.setattr("playground.comparison.answer.MOST_RESULTS", 1)
+    cache.clear()
+    body = {"from": {"environment": "production"}, "to": {"environment": "development"}}
+    contexts = {"contexts": {"explicit": [{"userId": "1"}, {"userId": "2"}]}}
+    record = refused(api["viewer"].post(URL, body | contexts), 400, "ValidationError")
+    assert "would compare" in record["message"]
+    assert not cache.entries()
 
 
 def test_too_long(api, dark, monkeypatch):
