@@ -107,7 +107,8 @@ def polled(tmp_path_factory: pytest.TempPathFactory, install: Callable[[Path], N
         check=True,
     )
     *tokens, admin = (Token(*json.loads(line)) for line in filled.stdout.splitlines())
-    with running(2, **variables, FLAGADMIN_DATABASE_SECONDS="1") as port:
+    variables |= {"FLAGADMIN_DATABASE_SECONDS": "1", "FLAGADMIN_SERVE_STALE_SECONDS": "0"}
+    with running(2, **variables) as port:
         polled = Polled(port, folder / "theirs", url, tokens, admin.secret)
         polled.sql(LOSE_NOTIFICATIONS)
         yield polled
