@@ -88,7 +88,17 @@ def test_clocks_may_differ_a_little():
         {"keys": {"keys": [public(KEY, use="enc")]}},
         {"keys": {"keys": [public(KEY), public(OTHER)]}},
     ],
-    ids=str,
+    # The keys are others in each worker of the test run; names of tests must not be.
+    ids=[
+        "other key",
+        "unknown kid",
+        "none",
+        "secret",
+        "no keys",
+        "no list",
+        "for encryption",
+        "two of one kid",
+    ],
 )
 def test_wrong_signatures(how):
     with pytest.raises(OAuth2Error):
