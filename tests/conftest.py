@@ -12,6 +12,7 @@ from tests.support import examples  # noqa: F401 - registers the profile
 from tests.support.cast import api, browse, callers, people, shop, standing_clock
 from tests.support.installations import install
 from tests.support.metrics import counted
+from tests.support.order import servers_first
 from tests.support.sdk import sdk
 
 __all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "shop", "standing_clock"]
@@ -19,6 +20,13 @@ __all__ = ["api", "browse", "callers", "counted", "install", "people", "sdk", "s
 
 settings.load_profile("repeatable")
 gc.disable()  # until everything is imported
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        items[:] = servers_first(items, workers)
 
 
 @pytest.hookimpl(trylast=True)
