@@ -123,4 +123,5 @@ def test_the_name_is_copied_and_the_icon_stays(visit):
     copy.click()
     expect(copy).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == "dark-theme"
+    page.clock.run_for(1500)
     expect(copy.locator("svg")).to_be_visible()
