@@ -32,6 +32,7 @@ from rest_framework import serializers, viewsets
 
 from flagadmin.change_checks import overriding
 from flagadmin.http.override import ignores_expectations
+from flagadmin.http.request_bodies import FreedBodies
 from groups.access import Caller
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
@@ -39,7 +40,7 @@ from groups.permissions import Permission
 READS = frozenset({"get", "head", "options"})
 
 
-class ViewSet(viewsets.ViewSet):
+class ViewSet(FreedBodies, viewsets.ViewSet):
     """Loads what the URL names and checks the action's permission before the body is read."""
 
     request: ApiRequest

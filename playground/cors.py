@@ -7,10 +7,12 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
+from flagadmin.http.request_bodies import FreedBodies
+
 PREFLIGHT_SECONDS = "3600"
 
 
-class CorsView(APIView):
+class CorsView(FreedBodies, APIView):
     """Browsers send preflight requests without a token. ``cors_methods`` is what they are told."""
 
     cors_methods = "GET, POST, OPTIONS"

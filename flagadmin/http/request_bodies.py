@@ -14,6 +14,7 @@ from django.urls import resolve
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from flagadmin import errors
@@ -122,6 +123,17 @@ class FreedBodiesMiddleware:
             context = response.renderer_context  # type: ignore[attr-defined]
             context["request"].parser_context.clear()
             context.clear()
+        return response
+
+
+class FreedBodies:
+    """A mixin for DRF views that return Django's responses: does for these what the middleware does for DRF's."""
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)  # type: ignore[misc]
+        vars(self).pop("head", None)  # Django sets it to the bound method `get`
+        if not isinstance(response, Response):
+            request.parser_context.clear()
         return response
 
 

@@ -25,6 +25,7 @@ from flagadmin.http.request_metrics import BEGUN, count_request
 from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
 from flagadmin.server.body_receiver import BodyReceiver
+from flagadmin.server.freed_memory import LARGE, give_back
 from flagadmin.server.loop_routes import Ready
 from flagadmin.server.sockets import drop_stalled_readers
 from flagadmin.wsgi import application as wsgi_application
@@ -173,6 +174,8 @@ def _answer(environ: dict[str, Any], protocol: Any | None) -> tuple[Ready, Any]:
             _send(protocol, ready)
     finally:
         response.close()
+    if len(ready.body) > LARGE:
+        give_back()
     return ready, response
 
 

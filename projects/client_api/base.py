@@ -2,11 +2,12 @@
 
 from rest_framework.views import APIView
 
+from flagadmin.http.request_bodies import FreedBodies
 from groups.authentication import ApiKeyAuthentication, ApiRequest, IsBackendCaller
 from groups.models import ApiToken
 
 
-class ClientView(APIView):
+class ClientView(FreedBodies, APIView):
     """Accepts backend tokens only, no console sessions."""
 
     tags = ("Client",)

@@ -25,6 +25,7 @@ from granian.log import LogLevels
 
 from flagadmin.db import commits
 from flagadmin.db.locks import Lock, held
+from flagadmin.db.transactions import DEADLOCK, sqlstate
 from flagadmin.db.versions import newer_migrations_of_database
 from flagadmin.metrics import processes
 from flagadmin.server import background_tasks, tracing
@@ -36,6 +37,7 @@ log = logging.getLogger("flagadmin.runtime")
 
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
+MIGRATION_ATTEMPTS = 10
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
 MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
@@ -148,7 +150,15 @@ def migrate() -> None:
                 f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
                 "or restore a backup made before the upgrade."
             )
-        call_command("migrate", interactive=False, verbosity=0)
+        for attempt in range(1, MIGRATION_ATTEMPTS + 1):
+            try:
+                call_command("migrate", interactive=False, verbosity=0)
+                return
+            except OperationalError as error:
+                # With a server of the previous version, which reads the tables meanwhile. What was migrated stays.
+                if sqlstate(error) != DEADLOCK or attempt == MIGRATION_ATTEMPTS:
+                    raise
+                log.warning("Migrating again: %s", error)
 
 
 class Wakeup:

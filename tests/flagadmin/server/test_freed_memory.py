@@ -45,3 +45,27 @@ def test_nothing_waits_for_the_collector(shop, kept, environment, status):
         assert answer() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("backend", "/api/client/features"),
+        ("backend", "/api/client/delta"),
+        ("frontend", "/api/frontend"),
+    ],
+)
+def test_nor_does_an_answer_that_drf_does_not_render(shop, kind, path):
+    key = make_token(kind, environment="production")
+    handler = WSGIHandler()
+
+    gc.collect()
+    gc.disable()
+    try:
+        response = handler.get_response(RequestFactory().get(path, headers={"Authorization": key}))
+        assert response.status_code == 200
+        answer = weakref.ref(response)
+        del response
+        assert answer() is None
+    finally:
+        gc.enable()
