@@ -1,4 +1,4 @@
-"""Imports that are not applied yet, as states that the playground compares with any other."""
+"""Offers pending imports to the playground as states to compare."""
 
 from uuid import UUID
 

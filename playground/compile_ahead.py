@@ -1,4 +1,4 @@
-"""Compiles the flags of all projects when a worker starts, so that the first who asks for very many need not wait.
+"""Compiles the flags of all projects when a worker starts, so that the first large request need not wait.
 
 It takes a quarter of a core at most, but whoever needs its result does not wait for its pauses.
 """

@@ -1,4 +1,4 @@
-"""Whom a change changed: links of the page of one change, and what that page loads once it is seen."""
+"""The users that a change affected, as its page shows them: links, and the results that load when seen."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Advisory locks of PostgreSQL that outlast a transaction of the work they protect.
+"""PostgreSQL advisory locks that are held across several transactions.
 
 A connection of its own holds the lock, in a transaction. A session's lock would be lost behind a pooler in
 transaction mode (PgBouncer), which gives each transaction another session. A killed process releases its locks.

@@ -1,4 +1,4 @@
-"""What SDKs read goes on from memory for a while when the database cannot be reached.
+"""Serves SDKs from memory for a while when the database cannot be reached.
 
 Each worker's watcher says whether it reaches the database. Requests that read for SDKs use `read`, with what they know
 from before. Its age is in the response (`Cache-Status`, RFC 9211).

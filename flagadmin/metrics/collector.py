@@ -1,4 +1,4 @@
-"""What all processes have counted."""
+"""Collects the metrics of all processes."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Gauges whose values somebody must read."""
+"""Functions that read the current values of gauges."""
 
 from collections.abc import Callable
 

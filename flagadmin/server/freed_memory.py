@@ -1,4 +1,4 @@
-"""Gives back to the system what large responses leave behind: many small freed blocks, which malloc would keep."""
+"""Returns freed memory to the system after large responses: malloc would keep the many small blocks."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""What Granian loads in each worker."""
+"""The module that Granian loads in each worker."""
 
 from flagadmin.metrics.processes import attach
 from flagadmin.server import tracing

@@ -1,4 +1,4 @@
-"""What allauth asks of us while somebody logs in: allauth has the stages, we have accounts, pages and events."""
+"""The account adapter for allauth, which runs the login stages; accounts, pages and audit events are ours."""
 
 import ipaddress
 from typing import Any

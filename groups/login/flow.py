@@ -1,4 +1,4 @@
-"""From a proven identity to a session: allauth's stages, such as a second factor, and then the login."""
+"""Takes a user with a proven identity through allauth's login stages, such as a second factor, to a session."""
 
 from allauth.account.internal.flows.login import perform_login, record_authentication
 from allauth.account.models import Login

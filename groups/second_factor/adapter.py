@@ -1,4 +1,4 @@
-"""What allauth.mfa asks of us: how secrets are kept, and what apps and browsers call this installation."""
+"""The adapter for allauth.mfa: encrypts secrets, and names this installation for apps and browsers."""
 
 from base64 import urlsafe_b64encode
 from typing import Any

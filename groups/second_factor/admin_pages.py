@@ -1,4 +1,4 @@
-"""/access/people/ID/two-step/remove/: for somebody who has lost their phone."""
+"""/access/people/ID/two-step/remove/: removes the second factors of someone who has lost their phone."""
 
 from typing import Any
 

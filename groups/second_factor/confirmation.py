@@ -1,4 +1,4 @@
-"""Asks again who somebody is before they change how they log in: a session may be in the wrong hands."""
+"""Asks people to confirm their identity before they change how they log in, as their session may be stolen."""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The name that this installation has for browsers and authenticator apps."""
+"""The host name that passkeys belong to and authenticator apps show."""
 
 import ipaddress
 from contextlib import suppress

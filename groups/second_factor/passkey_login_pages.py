@@ -1,4 +1,4 @@
-"""/login/passkey/: logs in with a passkey alone, which asks for a PIN, finger or face: two factors in one."""
+"""/login/passkey/: logs in with a passkey alone. The device asks for a PIN, finger or face: two factors in one."""
 
 import time
 from typing import Any

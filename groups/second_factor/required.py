@@ -1,4 +1,4 @@
-"""FLAGADMIN_REQUIRE_SECOND_FACTOR: whoever lacks a second factor can set one up in the console, and do nothing else."""
+"""FLAGADMIN_REQUIRE_SECOND_FACTOR: people without a second factor can only set one up in the console."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Notes each session at its login, whatever page or command began it."""
+"""Records a session at each login, whichever page or command started it."""
 
 from typing import Any
 

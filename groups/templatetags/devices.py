@@ -1,4 +1,4 @@
-"""Template filters for what is known of a browser: ``{% load devices %}{{ session.user_agent|device }}``."""
+"""A template filter that names a browser and its device: ``{% load devices %}{{ session.user_agent|device }}``."""
 
 from django import template
 

@@ -1,4 +1,4 @@
-"""Imports that were not made, as states to compare. The importer, which knows them, registers itself here."""
+"""Pending imports as states to compare. The importer registers itself here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Segments that a flag would use after a revert: they stay as they are, also where they were something else then."""
+"""Segments that a flag would use after a revert. A revert does not change them, even if they have changed since."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What SDK tokens can read, also while the database cannot be reached."""
+"""The scopes of SDK tokens, from memory while the database cannot be reached."""
 
 from flagadmin.db import outages
 from flagadmin.errors import AuthenticationRequired

@@ -1,4 +1,4 @@
-"""`manage.py login_link NAME`: a one-time link that logs a person in, whatever the settings of logins are."""
+"""`manage.py login_link NAME`: prints a one-time link that logs a person in, even if password login is off."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""The account of a person whom the provider names: found, linked or made, with the groups of its claims."""
+"""Finds, links or creates the account for an identity, and gives it the groups in the claims."""
 
 from django.conf import settings
 

@@ -1,4 +1,4 @@
-"""What allauth asks of us while somebody logs in through the provider."""
+"""The social account adapter for allauth: logging in through the identity provider."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who the provider says somebody is: claims of the ID token and of the userinfo endpoint."""
+"""The identity of a person at the provider, from the claims of the ID token and the userinfo endpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

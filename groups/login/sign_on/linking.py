@@ -1,4 +1,4 @@
-"""Links between accounts and identities of the provider: one of each."""
+"""Links between accounts and identities at the provider. Each account and each identity has at most one."""
 
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings

@@ -1,4 +1,4 @@
-"""The OpenID Connect provider: allauth's, with a nonce, and with all of the ID token checked.
+"""allauth's OpenID Connect provider, with a nonce and full validation of the ID token.
 
 allauth trusts the token endpoint's connection and leaves out the signature and the nonce; userinfo may be about
 somebody else. Here a token counts only if signature, issuer, audience, times and nonce are right.

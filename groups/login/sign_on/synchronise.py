@@ -1,4 +1,4 @@
-"""Gives an account the groups and the root role that the provider's claim says, and takes back what it gave before.
+"""Grants the groups and root role listed in the provider's claim, and revokes what an earlier claim granted.
 
 Memberships and roles given by hand stay.
 """
