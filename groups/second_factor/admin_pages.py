@@ -15,7 +15,7 @@ class RemoveFactorsOf(OneAccount, ConfirmPage):
         names = factor_names(user)
         return {
             "title": f"Remove the second factors of {user}",
-            "lead": "Make sure that it is really they who ask for it: their password alone logs them in then.",
+            "lead": "Make sure that the request really comes from them: afterwards their password alone is enough.",
             "removed_items": names,
             "kept": "Their sessions and tokens keep working.",
             "button": "Remove second factors",

@@ -126,7 +126,7 @@ class RemoveFactorPage(NeedsConfirmation, TwoStepPage, ConfirmPage):
         return {
             "title": f"Remove {name}",
             "removed_items": [name, *(["your recovery codes"] if is_last else [])],
-            "kept": "Your password alone logs you in then." if is_last else "",
+            "kept": "You will then log in with your password alone." if is_last else "",
             "button": "Remove",
             "cancel": reverse("two-step"),
         }

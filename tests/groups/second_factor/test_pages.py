@@ -48,7 +48,7 @@ def events():
 
 def test_an_app_is_set_up(bert):
     browser = logged_in(bert)
-    assert "A login takes your password alone." in browser.get("/account/").text
+    assert "You log in with your password alone." in browser.get("/account/").text
     page = browser.get(APP)
     assert "data:image/svg+xml;base64," in page.text
     assert "otpauth://totp/bert?secret=" in page.text
@@ -134,7 +134,7 @@ def test_there_are_no_recovery_codes_without_a_factor(bert):
 def test_removing_the_last_factor_removes_the_recovery_codes(anna):
     browser = logged_in(anna, code=code_of())
     page = f"/account/two-step/{Authenticator.objects.get(type='totp').pk}/remove/"
-    assert "Your password alone logs you in then." in browser.get(page).text
+    assert "You will then log in with your password alone." in browser.get(page).text
 
     assert browser.post(page)["Location"] == "/account/two-step/"
 
