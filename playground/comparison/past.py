@@ -133,7 +133,7 @@ def _read(current: Mapping[str, int], environment: str, moment: Moment) -> Then:
     changed = moment.changed(environment)
     if present is None and is_first:
         rest = _unchanged(current, changed)
-        if len(rest) < len(changed.flags):
+        if len(rest) < len(changed.names):
             read = definitions(current, environment, flags=rest) if rest else Definitions([], {})
             return Then(changed.applied(read), None)
     present = present or snapshot_at(current, environment)

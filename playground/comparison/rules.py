@@ -61,7 +61,7 @@ def rules_of(flag: Document, segments: Mapping[int, Document]) -> list[StrategyR
         if strategy.rollout is not None:
             rules += _rollout(strategy.rollout, pairs())
         found.append(StrategyRules(rules, _identifiers(strategy.variants)))
-    variants = compile_flag_variants(flag.get("variants"), name, compiler.columns)
+    variants = compile_flag_variants(flag.get("variants"), name, compiler.columns, compiler.shared)
     if variants is not None:
         overridden = [
             (field, value) for _, _, values, field in variants.overrides for value in sorted(values)

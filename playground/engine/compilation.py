@@ -11,6 +11,7 @@ import orjson
 from playground.engine.coercion import items_of, mapping_of, objects_of, string_of, strings_of, text_of
 from playground.engine.constraints import Constraints
 from playground.engine.flags import CompiledFlag, CompiledSegment, Parent
+from playground.engine.sharing import Shared
 from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import CompiledStrategy, compile_strategy
 from playground.engine.variants import compile_flag_variants
@@ -21,9 +22,12 @@ MISSING = bytes(DIGEST)  # in place of the digest of a segment that does not exi
 
 
 class Added(NamedTuple):
-    """The flags and segments that were not reused from an earlier snapshot, with their documents."""
+    """The flags and segments that were not reused from an earlier snapshot, with their documents.
 
-    flags: list[tuple[Document, CompiledFlag]]
+    Of each flag also the memory, in bytes, of what it was the first to have and shares with others.
+    """
+
+    flags: list[tuple[Document, CompiledFlag, int]]
     segments: list[tuple[Document, CompiledSegment]]
 
 
@@ -35,7 +39,7 @@ class Compiled(NamedTuple):
 
     snapshot: Snapshot
     same_strategies: bool
-    flags: list[tuple[Document, CompiledFlag]]
+    flags: list[tuple[Document, CompiledFlag, int]]
     segments: list[tuple[Document, CompiledSegment]]
 
 
@@ -83,7 +87,8 @@ class Compilation:
     ) -> None:
         self.environment = environment
         self.earlier = earlier
-        self.compiler = Constraints(earlier.columns if earlier else None)
+        self.shared = Shared()
+        self.compiler = Constraints(earlier.columns if earlier else None, self.shared)
         self.segments = list(earlier.segments) if earlier else []
         self.positions = {segment.id: position for position, segment in enumerate(self.segments)}
         known = earlier.flags if earlier else ()
@@ -93,14 +98,15 @@ class Compilation:
     def add(self, documents: Iterable[Document], segments: Mapping[int, Document]) -> Added:
         """Adds flags, and the segments they use: all that were not given before."""
         new_segments = self._add_segments(segments)
-        new: list[tuple[Document, CompiledFlag]] = []
+        new: list[tuple[Document, CompiledFlag, int]] = []
         # Sorted before compiling: what is evaluated together then lies together in memory.
         for document in sorted(map(mapping_of, documents), key=lambda flag: text_of(flag.get("name"))):
             digests = self._digests(document)
             flag = self.by_name.get(text_of(document.get("name")))
             if flag is None or not digests.flag or flag.digest != digests.flag:
+                before = self.shared.nbytes
                 flag = self._flag(document, digests, flag)
-                new.append((document, flag))
+                new.append((document, flag, self.shared.nbytes - before))
             self.flags.append(flag)
         return Added(new, new_segments)
 
@@ -150,10 +156,12 @@ class Compilation:
             )
         return CompiledFlag(
             name=name,
-            project=text_of(document.get("project")),
+            project=self.shared(text_of(document.get("project"))),
             enabled=bool(document.get("enabled")),
             strategies=strategies,
-            variants=compile_flag_variants(document.get("variants"), name, self.compiler.columns),
+            variants=compile_flag_variants(
+                document.get("variants"), name, self.compiler.columns, self.shared
+            ),
             parents=tuple(_parents(document.get("dependencies"))),
             fault=self._fault(strategies),
             digest=digests.flag,

@@ -18,8 +18,12 @@ from playground.engine.coercion import objects_of, string_of, strings_of, text_o
 from playground.engine.context import Columns
 from playground.engine.operators import OPERATORS, Test
 from playground.engine.sentences import met_phrase, quoted, suggestion, undecidable_pattern, unmet_phrase
+from playground.engine.sharing import Shared
 
 WHITESPACE: Final = " \t"
+
+# Memory of a compiled constraint, in bytes: of itself with its phrases, and by bytes and commas of its JSON. Measured.
+CONSTRAINT, BYTE, VALUE = 600, 3, 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,12 @@ class Conditions:
 class Constraints:
     """Compiles constraints, equal ones to one object.
 
-    The columns of an earlier compilation are reused.
+    The columns of an earlier compilation are reused. What else is compiled may share its values in `shared`.
     """
 
-    def __init__(self, columns: Columns | None = None) -> None:
+    def __init__(self, columns: Columns | None = None, shared: Shared | None = None) -> None:
         self.columns = Columns(columns)
+        self.shared = shared or Shared()
         self._known: dict[bytes, CompiledConstraint] = {}
         self._together: dict[tuple[int, ...], Conditions] = {}
         self._fields: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -90,6 +95,7 @@ class Constraints:
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = compile_constraint(document, self.columns)
+            self.shared.nbytes += CONSTRAINT + BYTE * len(key) + VALUE * key.count(b",")
         return known
 
     def compile_all(self, documents: object) -> list[CompiledConstraint]:

@@ -122,7 +122,9 @@ def compile_strategy(
         segments=found,
         missing_segments=missing,
         rollout=rollout if mode is Mode.OPEN else None,
-        variants=compile_strategy_variants(document.get("variants"), parameters, flag, columns)
+        variants=compile_strategy_variants(
+            document.get("variants"), parameters, flag, columns, compiler.shared
+        )
         if evaluated and not disabled
         else None,
         note=note,

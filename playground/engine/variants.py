@@ -11,6 +11,7 @@ from typing import Any
 from playground.engine.coercion import objects_of, string_of, strings_of, text_of, weight_of
 from playground.engine.context import Columns, Values
 from playground.engine.hashing import VARIANT_SEED, Random, drawn_places, hash_key, hashed_places
+from playground.engine.sharing import Shared
 
 NONE = -1
 """The index if there is no variant."""
@@ -63,20 +64,24 @@ def variant_places(
 
 
 def compile_strategy_variants(
-    documents: object, parameters: Mapping[str, str], flag: str, columns: Columns
+    documents: object, parameters: Mapping[str, str], flag: str, columns: Columns, shared: Shared
 ) -> CompiledVariants | None:
     """Variants of a strategy: with its groupId (else the flag's name) and its stickiness."""
     stickiness = parameters.get("stickiness", "default")
-    compiled = _compile(objects_of(documents), stickiness, parameters.get("groupId", flag), columns)
+    compiled = _compile(objects_of(documents), stickiness, parameters.get("groupId", flag), columns, shared)
     return compiled if compiled and compiled.total else None
 
 
-def compile_flag_variants(documents: object, flag: str, columns: Columns) -> CompiledVariants | None:
+def compile_flag_variants(
+    documents: object, flag: str, columns: Columns, shared: Shared
+) -> CompiledVariants | None:
     """Variants of a flag in an environment: hashed with its name and the stickiness of the first variant."""
     variants = objects_of(documents)
     stickiness = string_of(variants[0].get("stickiness")) if variants else None
     overrides = tuple(_overrides(variants, columns))
-    return _compile(variants, "default" if stickiness is None else stickiness, flag, columns, overrides)
+    return _compile(
+        variants, "default" if stickiness is None else stickiness, flag, columns, shared, overrides
+    )
 
 
 def _compile(
@@ -84,13 +89,14 @@ def _compile(
     stickiness: str,
     group: str,
     columns: Columns,
+    shared: Shared,
     overrides: tuple[Override, ...] = (),
 ) -> CompiledVariants | None:
     if not variants:
         return None
-    limits = tuple(accumulate(weight_of(variant.get("weight")) for variant in variants))
+    limits = shared(tuple(accumulate(weight_of(variant.get("weight")) for variant in variants)))
     return CompiledVariants(
-        names=tuple(text_of(variant.get("name")) for variant in variants),
+        names=shared(tuple(shared(text_of(variant.get("name"))) for variant in variants)),
         limits=limits,
         total=limits[-1],
         stickiness=stickiness,

@@ -8,9 +8,10 @@ from typing import Any
 
 from playground.engine.coercion import mapping_of, objects_of, parameters_of, text_of
 from playground.engine.flags import CompiledFlag, CompiledSegment
+from playground.engine.sharing import Shared
 from playground.engine.strategies import CompiledStrategy, Mode
 from playground.response.json_text import as_json
-from playground.response.memory import memory_of
+from playground.response.memory import size_of_flag, size_of_segment
 
 TRUE, FALSE = b"true", b"false"
 
@@ -83,25 +84,33 @@ PICKED = b',"evaluationStatus":"complete","variant":'
 """Before the variant that a strategy picks."""
 
 
-def flag_fragments(document: Mapping[str, Any], flag: CompiledFlag, environment: str) -> FlagFragments:
+def flag_fragments(
+    document: Mapping[str, Any], flag: CompiledFlag, environment: str, shared: Shared, shared_bytes: int
+) -> FlagFragments:
+    """`shared_bytes` are those that the flag was the first to have when it was compiled."""
+    before = shared.nbytes
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
     payloads = _payload_types(_all_variants(variants, strategies))
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
+    fragments = tuple(
+        _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
+        for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
+    )
     return FlagFragments(
-        picks=tuple(_flag_variant(variant) for variant in variants),
-        variants=_listed(variants),
+        picks=shared(tuple(shared(_flag_variant(variant)) for variant in variants)),
+        variants=shared(_listed(variants)),
         names=b"" if strategies else names,
-        strategies=tuple(
-            _strategy_fragments(document, strategy, page, before=b"," if index else names)
-            for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
-        ),
+        strategies=fragments,
         impression_data=bool(document.get("impression_data")),
         stale=bool(document.get("stale")),
         has_payloads=bool(payloads),
         has_numbers="number" in payloads,
-        nbytes=memory_of(document),
+        nbytes=size_of_flag(zip(flag.strategies, fragments, strict=True))
+        + shared_bytes
+        + shared.nbytes
+        - before,
     )
 
 
@@ -118,14 +127,17 @@ def _payload_types(variants: Iterable[Mapping[str, Any]]) -> set[str]:
     return {text_of(mapping_of(each["payload"]).get("type")) for each in found if each}
 
 
-def segment_fragments(document: Mapping[str, Any], segment: CompiledSegment) -> SegmentFragments:
+def segment_fragments(
+    document: Mapping[str, Any], segment: CompiledSegment, shared: Shared
+) -> SegmentFragments:
     head = b'{"name":%b,"id":%b,"constraints":[' % (as_json(segment.name), as_json(document.get("id")))
     constraints = [_stored_constraint(item) for item in objects_of(document.get("constraints"))]
-    return SegmentFragments(_constraint_fragments(head, constraints, b'],"result":'), memory_of(document))
+    body = _constraint_fragments(head, constraints, b'],"result":', shared)
+    return SegmentFragments(body, size_of_segment(body))
 
 
 def _strategy_fragments(
-    document: Mapping[str, Any], strategy: CompiledStrategy, page: str, *, before: bytes
+    document: Mapping[str, Any], strategy: CompiledStrategy, page: str, shared: Shared, *, before: bytes
 ) -> StrategyFragments:
     variants = objects_of(document.get("variants")) if strategy.variants is not None else []
     constraints = [
@@ -138,9 +150,9 @@ def _strategy_fragments(
     tail = b'],"segments":[' + (b"" if has_segments else links)
     return StrategyFragments(
         head=before + _strategy_head(document, strategy),
-        picks=tuple(PICKED + _strategy_variant(variant) for variant in variants),
-        variants=_listed(variants) if variants else b"",
-        body=_constraint_fragments(status + b'},"constraints":[', constraints, tail),
+        picks=shared(tuple(shared(PICKED + _strategy_variant(variant)) for variant in variants)),
+        variants=shared(_listed(variants)) if variants else b"",
+        body=_constraint_fragments(status + b'},"constraints":[', constraints, tail, shared),
         links=links if has_segments else b"",
     )
 
@@ -181,17 +193,17 @@ def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _constraint_fragments(
-    opening: bytes, constraints: list[dict[str, Any]], closing: bytes
+    opening: bytes, constraints: list[dict[str, Any]], closing: bytes, shared: Shared
 ) -> ConstraintFragments:
     """Constraints between what stands before and after them."""
     cuts = []
     before = opening
     for constraint in constraints:
         result = b',"result":' if constraint else b'"result":'
-        cuts.append(before + as_json(constraint)[:-1] + result)
+        cuts.append(shared(before + as_json(constraint)[:-1] + result))
         before = b"},"
     end = b"}" + closing if cuts else opening + closing
-    return ConstraintFragments(tuple(cuts), end)
+    return ConstraintFragments(shared(tuple(cuts)), end)
 
 
 def _strategy_variant(variant: Mapping[str, Any]) -> bytes:

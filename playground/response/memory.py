@@ -1,22 +1,41 @@
-"""Estimates the memory of a compiled and serialised document, for a cache limited in bytes.
+"""Estimates the memory of a compiled flag with its fragments, for a cache limited in bytes.
 
-Measured on CPython 3.11: it grows with the document's JSON and with how many values that has, which its commas tell.
-Documents of many shapes take between half and twice the estimate (tests/playground/response/test_memory.py).
+The constants are measured on CPython 3.11. What flags share is counted by `playground.engine.sharing.Shared`.
+Flags of many shapes take between half and twice the estimate (tests/playground/response/test_memory.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from playground.response.json_text import as_json
+from playground.engine.constraints import CONSTRAINT, VALUE
+from playground.engine.strategies import CompiledStrategy
 
-DOCUMENT = 650
-BYTE = 2.5
-VALUE = 100
+if TYPE_CHECKING:
+    from playground.response.fragments import ConstraintFragments, StrategyFragments
+
+FLAG, STRATEGY, SEGMENT = 700, 750, 900
+"""Bytes of the objects that one has, and of its places in the layout and the batch."""
 
 
-def memory_of(document: Mapping[str, Any]) -> int:
-    """Bytes held for a flag or a segment: compiled, as fragments of answers, and as it was written last."""
-    text = as_json(document)
-    return int(DOCUMENT + BYTE * len(text) + VALUE * text.count(b","))
+def size_of_flag(strategies: Iterable[tuple[CompiledStrategy, StrategyFragments]]) -> int:
+    """The bytes that a flag shares with no other."""
+    return FLAG + sum(_size_of_strategy(compiled, fragments) for compiled, fragments in strategies)
+
+
+def _size_of_strategy(compiled: CompiledStrategy, fragments: StrategyFragments) -> int:
+    size = STRATEGY + len(fragments.head) + len(fragments.links) + _size_of_body(fragments.body)
+    if len(compiled.constraints) > len(fragments.body.cuts):  # its own one is compiled from its parameters
+        size += CONSTRAINT + VALUE * fragments.head.count(b",")
+    return size
+
+
+def size_of_segment(body: ConstraintFragments) -> int:
+    """The bytes that a segment shares with no other."""
+    return SEGMENT + _size_of_body(body)
+
+
+def _size_of_body(body: ConstraintFragments) -> int:
+    """With its copy that was written last."""
+    return 2 * len(body.end) + sum(map(len, body.cuts)) if body.cuts else len(body.end)

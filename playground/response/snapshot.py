@@ -17,7 +17,7 @@ from playground.response.layout import Layout
 Batch = tuple[Sequence[Mapping[str, Any]], Mapping[int, Mapping[str, Any]]]
 """Flags, and those of their segments, by id, that no batch before had."""
 
-LAID_OUT = 0.15
+LAID_OUT = 0.2
 """The part of a flag's memory that is not shared with other snapshots that have it. Measured."""
 
 
@@ -106,10 +106,10 @@ def compile_batches(
         known_segments.update(zip(map(id, earlier.snapshot.segments), earlier.segments, strict=True))
     for flags, segments in batches:
         added = compilation.add(flags, segments)
-        for document, flag in added.flags:
-            known_flags[id(flag)] = flag_fragments(document, flag, environment)
+        for document, flag, nbytes in added.flags:
+            known_flags[id(flag)] = flag_fragments(document, flag, environment, compilation.shared, nbytes)
         for document, segment in added.segments:
-            known_segments[id(segment)] = segment_fragments(document, segment)
+            known_segments[id(segment)] = segment_fragments(document, segment, compilation.shared)
     snapshot, same_strategies = compilation.finished()
     fragments = tuple(known_flags[id(flag)] for flag in snapshot.flags)
     known = earlier.pieces if earlier is not None else {}

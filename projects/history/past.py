@@ -1,7 +1,7 @@
 """The definitions of flags at a moment in the past, read from the audit events since then."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +19,15 @@ from projects.history.versions import events_since
 from projects.models import OutsideChange
 
 # A flag that has left a project since has its later events in others. Segments of other projects may have been global.
+# Of a flag that was created since, all that came later is superseded: only that it has changed matters.
 _EVENTS = """
-SELECT e.type, e.environment, e.feature, e.before, e.after, e.earlier
+SELECT c.id IS NOT NULL, e.id > c.id, e.type, e.environment, e.feature,
+       CASE WHEN e.id > c.id THEN NULL ELSE e.before END,
+       CASE WHEN e.id >= c.id THEN NULL ELSE e.after END,
+       CASE WHEN e.id > c.id THEN NULL ELSE e.earlier END
   FROM audit_auditevent e
+  LEFT JOIN (SELECT feature, min(id) AS id FROM audit_auditevent
+              WHERE created_at > %(at)s AND type = %(created)s GROUP BY feature) c ON c.feature = e.feature
  WHERE e.created_at > %(at)s AND e.type = ANY(%(types)s)
    AND (e.environment = %(environment)s OR e.environment IS NULL OR e.type <> ALL(%(in_one)s))
    AND (e.project = ANY(%(projects)s) OR e.type = ANY(%(anywhere)s)
@@ -68,16 +74,16 @@ def changed_since(projects: Iterable[str], environment: str, at: datetime) -> Ch
     """
     wanted = list(projects)
     with consistent_reads():
-        events = list(_events(wanted, environment, at))
-        names = frozenset(_names(events))
-        back = Back(environment, all_definitions(environment, names).flags if names else ())
-        for event in events:
+        read = _read(wanted, environment, at)
+        there = read.names - read.created
+        back = Back(environment, all_definitions(environment, there).flags if there else ())
+        for event in read.events:
             back.take(event)
         flags = back.active(wanted)
         used = {segment for flag in flags for each in flag["strategies"] for segment in each["segments"]}
         with connection.cursor() as cursor:
             stored = read_segments(cursor, used - back.segments.keys())
-    return Changed(names, flags, stored | back.segments, frozenset(back.segments))
+    return Changed(frozenset(read.names), flags, stored | back.segments, frozenset(back.segments))
 
 
 @gc_paused
@@ -110,7 +116,20 @@ def _flags_back(names: Collection[str], environment: str, at: datetime) -> Back:
     return back
 
 
-def _events(projects: list[str], environment: str, at: datetime) -> Iterator[PastEvent]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The ``events`` to take back, the ``names`` of all flags that have changed, and of those the ``created`` ones.
+
+    What these are now does not matter. One that there was before, too, comes back from the event of its deletion.
+    """
+
+    events: list[PastEvent] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    created: set[str] = field(default_factory=set)
+
+
+def _read(projects: list[str], environment: str, at: datetime) -> _Read:
+    read = _Read()
     with connection.cursor() as cursor:
         cursor.execute(
             _EVENTS,
@@ -121,26 +140,28 @@ def _events(projects: list[str], environment: str, at: datetime) -> Iterator[Pas
                 "in_one": IN_ONE_ENVIRONMENT,
                 "projects": projects,
                 "anywhere": _ANYWHERE,
+                "created": EventType.FEATURE_CREATED.value,
             },
         )
-        for kind, place, feature, before, after, earlier in cursor.fetchall():
-            yield PastEvent(
-                kind,
-                place,
-                feature,
-                before and orjson.loads(before),
-                after,
-                earlier and orjson.loads(earlier),
-            )
-
-
-def _names(events: Iterable[PastEvent]) -> Iterator[str]:
-    for event in events:
-        if event.feature is not None:
-            yield event.feature
-        if event.earlier is not None:
-            yield from event.earlier.get("children") or ()
-            yield from event.earlier.get("flags") or ()
+        for created, superseded, kind, place, feature, before, after, earlier in cursor.fetchall():
+            if feature is not None:
+                read.names.add(feature)
+            if created:
+                read.created.add(feature)
+            if not superseded:
+                event = PastEvent(
+                    kind,
+                    place,
+                    feature,
+                    before and orjson.loads(before),
+                    after,
+                    earlier and orjson.loads(earlier),
+                )
+                read.events.append(event)
+                if event.earlier is not None:
+                    read.names.update(event.earlier.get("children") or ())
+                    read.names.update(event.earlier.get("flags") or ())
+    return read
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,24 @@ def with_versions(index: int) -> dict[str, object]:
 
 
 def with_variants(index: int) -> dict[str, object]:
-    payload = {"type": "string", "value": "x" * 2_000}
+    payloads = [{"type": "string", "value": f"{index}-{n}" * 200} for n in range(3)]
     return flag(
-        index, rollout(), variants=[{"name": f"v{n}", "weight": 100, "payload": payload} for n in range(3)]
+        index,
+        rollout(),
+        variants=[{"name": f"v{n}", "weight": 100, "payload": payload} for n, payload in enumerate(payloads)],
     )
+
+
+def alike(index: int) -> dict[str, object]:
+    """A flag that has its constraints and variants in common with all others."""
+    variants = [{"name": name, "weight": 500, "payload": {"type": "string", "value": name}} for name in "ab"]
+    plan = {"contextName": "plan", "operator": "IN", "values": ["pro", "team", "company"]}
+    return flag(index, rollout(plan, id=f"{index}-0", variants=variants), rollout(plan, id=f"{index}-1"))
+
+
+def user_ids(index: int) -> dict[str, object]:
+    ids = ",".join(f"{index}-{n}" for n in range(100))
+    return flag(index, {"name": "userWithId", "id": str(index), "parameters": {"userIds": ids}})
 
 
 SHAPES = {
@@ -65,6 +79,8 @@ SHAPES = {
     ),
     "versions": with_versions,
     "variants": with_variants,
+    "alike": alike,
+    "user ids": user_ids,
     "many strategies": lambda index: flag(index, *(rollout(id=f"{index}-{n}") for n in range(20))),
 }
 
