@@ -103,7 +103,7 @@ IMPACT_METRICS_LIMIT = environment.integer("FLAGADMIN_IMPACT_METRICS", 100, at_l
 IMPACT_SERIES_LIMIT = environment.integer("FLAGADMIN_IMPACT_SERIES", 1_000, at_least=1)  # for each metric
 FLAG_LINKS_LIMIT = environment.integer("FLAGADMIN_FLAG_LINKS", 10, at_least=1)
 PLAYGROUND_MAX_EVALUATIONS = environment.integer("FLAGADMIN_PLAYGROUND_MAX_EVALUATIONS", 50_000, at_least=1)
-SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 1_000_000_000)  # for each worker
+SNAPSHOT_CACHE_BYTES = environment.integer("FLAGADMIN_SNAPSHOT_CACHE_BYTES", 600_000_000)  # for each worker
 CLIENT_FEATURES_CACHE_BYTES = environment.integer(
     "FLAGADMIN_CLIENT_FEATURES_CACHE_BYTES", 256_000_000
 )  # for each worker

@@ -67,6 +67,10 @@ class ConsolePage(TemplateResponseMixin, ContextMixin, View):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return self.render_to_response(self.get_context_data(**kwargs))
 
+    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Without it, Django would set this to the bound method `get`: a reference cycle in every request."""
+        return self.get(request, *args, **kwargs)
+
     def get_title(self) -> str:
         return self.title
 

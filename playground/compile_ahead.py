@@ -21,7 +21,7 @@ log = logging.getLogger("flagadmin.playground")
 
 DELAY = 5.0  # seconds after the worker's start
 LEAST = 5_000  # flags; fewer are compiled in less than half a second once somebody asks
-FLAG_BYTES = 9_000  # about what the cache counts for a flag
+FLAG_BYTES = 5_000  # about what the cache counts for a flag
 STEP = 100  # flags: some ms of work
 REST = 3  # times as long as a step took
 

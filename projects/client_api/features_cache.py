@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from time import perf_counter
@@ -17,6 +17,7 @@ from flagadmin.db.transactions import consistent_reads
 from flagadmin.metrics.processes import process_name
 from flagadmin.metrics.sampling import sampled
 from groups.models import ApiToken
+from projects.client_api.chunks import Chunk
 from projects.client_api.features_answer import FeaturesAnswer, flag_chunks, segments_chunk
 from projects.client_api.pieces import Piece, Place, pieces_at
 from projects.client_api.token_scope import TokenScope, read_token_scope
@@ -65,6 +66,14 @@ def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[byt
         parts += [query.name_prefix, query.tags, sorted(_tagged(query, using=using) or ())]
     key = hashlib.sha256(orjson.dumps(parts)).digest()
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
+
+
+def chunks_made_of(pieces: Mapping[str, Piece]) -> list[Chunk]:
+    """The flags of an answer with the same projects, if there is one. Some may be compressed already."""
+    for _, answer in cache.entries():
+        if answer.pieces.keys() == pieces.keys():
+            return answer.flags
+    return []
 
 
 def is_older(known: str, etag: str) -> bool:

@@ -44,7 +44,12 @@ def pieces_at(revisions: Mapping[str, int], place: Place, *, using: str) -> dict
     current = {
         project: piece for project, piece in known.items() if piece and piece.revision == revisions[project]
     }
-    changed = {project: _Text(known[project]) for project in revisions if project not in current}
+    other = place._replace(inline_segments=not place.inline_segments)
+    changed = {
+        project: _Text(known[project], latest.get((project, other)))
+        for project in revisions
+        if project not in current
+    }
     if changed:
         _read(changed, place, using=using)
     for project, text in changed.items():
@@ -54,15 +59,19 @@ def pieces_at(revisions: Mapping[str, int], place: Place, *, using: str) -> dict
 
 @dataclass
 class _Text:
-    """The flags and segments of a project as they are read. Flags that are as they were before share its memory."""
+    """The flags and segments of a project as they are read.
+
+    Flags that are as they were before share their memory, and those without segments that with the other place's.
+    """
 
     before: Piece | None
+    other: Piece | None
     flags: dict[str, bytes] = field(default_factory=dict)
     segments: dict[int, bytes] = field(default_factory=dict)
 
     def add(self, name: str, text: bytes) -> None:
-        known = self.before.flags.get(name) if self.before else None
-        self.flags[name] = known if known is not None and known == text else text
+        known = (piece.flags.get(name) for piece in (self.before, self.other) if piece)
+        self.flags[name] = next((each for each in known if each == text), text)
 
     def piece(self, revision: int) -> Piece:
         held = sum(map(len, self.flags.values())) + sum(map(len, self.segments.values()))

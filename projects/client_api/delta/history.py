@@ -1,11 +1,13 @@
 """What changed between two versions of a scope, as the events that delta and streaming SDKs take."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
 
+from projects.client_api.chunks import Chunk, chunked
 from projects.client_api.delta.content import Content, changed_flags
+from projects.client_api.features_cache import chunks_made_of
 
 CHANGES_KEPT = 10_000
 VERSIONS_KEPT = 10_000
@@ -28,6 +30,7 @@ class History:
         # By name: the version of the last change, and the project in which the flag is, or was last.
         self._flags: dict[str, tuple[int, str]] = {}
         self._segment_versions: dict[int, int] = {}
+        self._chunks: list[Chunk] = []  # of the latest hydration with all flags
         self._forget()
 
     def advance(self, version: int, content: Content) -> None:
@@ -54,23 +57,28 @@ class History:
         """Whether ``events`` can say what changed since this version."""
         return version in self._versions
 
-    def events(self, since: int | None, matches: Matches | None = None) -> bytes | None:
+    def events(self, since: int | None, matches: Matches | None = None) -> list[Chunk] | None:
         """The changes since a version as ``{"events": […]}``; everything if that version is not known.
 
         None if nothing changed. Only flags whose name ``matches``, if given.
         """
         if since is None or not self.knows(since):
-            return _body([self._hydration(matches)])
+            return self._hydration(matches)
         events = list(self._changes(since, matches))
-        return _body(events) if events else None
+        return [Chunk((b'{"events":[%b]}' % b",".join(events),))] if events else None
 
-    def _hydration(self, matches: Matches | None) -> bytes:
-        flags = [text for name, text in self.content.flags if matches is None or matches(name)]
-        return b'{"type":"hydration","eventId":%d,"features":[%b],"segments":[%b]}' % (
-            self.version,
-            b",".join(flags),
-            b",".join(self._segments.values()),
-        )
+    def _hydration(self, matches: Matches | None) -> list[Chunk]:
+        """In chunks that are compressed already, if an earlier hydration or an SDK answer has the same flags."""
+        flags = dict(self.content.flags)
+        if matches is None:
+            chunks = self._chunks = chunked(flags, self._chunks or chunks_made_of(self.content.pieces))
+        else:
+            chunks = chunked({name: text for name, text in flags.items() if matches(name)})
+        return [
+            Chunk((b'{"events":[{"type":"hydration","eventId":%d,"features":[' % self.version,)),
+            *chunks,
+            Chunk((b'],"segments":[%b]}]}' % b",".join(self._segments.values()),)),
+        ]
 
     def _changes(self, since: int, matches: Matches | None) -> Iterator[bytes]:
         """Segments come before the flags that refer to them, and go after the flags that did."""
@@ -99,10 +107,6 @@ class History:
 
     def _event(self, kind: str, members: bytes) -> bytes:
         return b'{"type":"%b","eventId":%d,%b}' % (kind.encode(), self.version, members)
-
-
-def _body(events: Iterable[bytes]) -> bytes:
-    return b'{"events":[%b]}' % b",".join(events)
 
 
 def _members(**members: Any) -> bytes:

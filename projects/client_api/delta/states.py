@@ -1,9 +1,8 @@
 """What this worker knows of each scope that SDKs ask for by delta or stream: its latest content and history."""
 
-import gzip
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from weakref import WeakValueDictionary
 
@@ -12,6 +11,8 @@ from django.conf import settings
 from flagadmin.byte_cache import ByteCache
 from flagadmin.db import outages
 from flagadmin.errors import ServiceUnavailable
+from flagadmin.http.gzip_member import gzip_member
+from projects.client_api.chunks import Chunk
 from projects.client_api.delta.content import read_content
 from projects.client_api.delta.history import History, Matches
 from projects.client_api.delta.scope import Scope
@@ -25,26 +26,29 @@ TRUSTED = 600.0  # seconds; then the id is looked up again, in case a backup was
 
 
 class Events:
-    """``{"events": […]}`` as JSON, compressed when first asked for. Large ones are kept compressed only."""
+    """``{"events": […]}`` as JSON. Its bytes are made when first needed and kept; large ones compressed only."""
 
-    def __init__(self, body: bytes) -> None:
-        self.nbytes = len(body) + len(body) // 4  # the compressed form is smaller
-        self._body = body
-        self._gzipped = b""
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        size = sum(len(text) for chunk in chunks for text in chunk.texts)
+        # The compressed form is smaller than a quarter. The texts are often those of the pieces, but may outlive them.
+        self.nbytes = size + size // 4 + (size if size <= KEPT else 0)
+        self._chunks = chunks
+        self._body = self._gzipped = b""
         self._making = Lock()
 
     @property
     def body(self) -> bytes:
         with self._making:
-            return self._body or gzip.decompress(self._gzipped)
+            body = self._body or b"".join(chunk.raw for chunk in self._chunks)
+            if len(body) <= KEPT:
+                self._body = body
+            return body
 
     @property
     def gzipped(self) -> bytes:
         with self._making:
             if not self._gzipped:
-                self._gzipped = gzip.compress(self._body, 6, mtime=0)
-                if len(self._body) > KEPT:
-                    self._body = b""
+                self._gzipped = gzip_member(chunk.deflated for chunk in self._chunks)
             return self._gzipped
 
 
@@ -116,8 +120,8 @@ class ScopeState:
                 return since, None
             key = version, since if history.knows(since) else None
             found = answers.get(key) if matches is None else None
-            if found is None and (body := history.events(since, matches)):
-                found = Events(body)
+            if found is None and (chunks := history.events(since, matches)):
+                found = Events(chunks)
                 if matches is None:
                     answers.put(key, found, limit=settings.CLIENT_FEATURES_CACHE_BYTES)
             return version, found

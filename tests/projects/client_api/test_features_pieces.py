@@ -5,19 +5,23 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import orjson
 import pytest
 from django.utils import timezone
 
+from groups.access import Caller
 from groups.models import ApiToken
 from projects import definitions
 from projects.client_api import chunks, features_answer, pieces
 from projects.client_api.delta import states
 from projects.client_api.delta.content import read_content
+from projects.client_api.delta.history import History
 from projects.client_api.delta.scope import Scope
 from projects.client_api.delta.states import Events
 from projects.client_api.features_answer import FeaturesAnswer
 from projects.client_api.features_cache import FeaturesCache, FeaturesQuery, cache, cached_answer
 from projects.client_api.pieces import Piece, Place
+from projects.flags.actions import update_flag
 from projects.models import Flag, FlagEnvironment, Segment, Strategy
 from tests.support.cast import make_project, make_token
 from tests.support.flags import add_strategy, make_flag, switch_on
@@ -240,9 +244,32 @@ def test_large_bytes_are_kept_compressed(tokens: list[ApiToken], monkeypatch: py
     assert gzip.decompress(large.gzipped) == large.body == whole
     assert large.made(gzipped=False) == b""
     assert large.made(gzipped=True) == large.gzipped
-    events = Events(whole)
+    events = Events([chunks.Chunk((whole,))])
     monkeypatch.setattr(states, "KEPT", len(whole) - 1)
     assert gzip.decompress(events.gzipped) == events.body == whole
+
+
+def test_answers_with_and_without_segments_share_the_flags_that_have_none(tokens: list[ApiToken]) -> None:
+    by_id, inlined = (answer(tokens[0], query).pieces["default"].flags for query in (ALL, OLD))
+    shared = [name for name, text in by_id.items() if inlined[name] is text]
+    assert shared == [name for name in by_id if name not in ("flag-00", "flag-20", "flag-40")]
+
+
+def test_a_hydration_takes_over_what_an_answer_has_compressed(tokens: list[ApiToken]) -> None:
+    its_answer, content = answer(tokens[0]), read_content(Scope("development", None), using="default")
+    history = History(1, content)
+    first = history.events(None) or []
+    assert [chunk for chunk in first if chunk.names] == its_answer.flags
+    update_flag("one", "flag-01", {"impression_data": True}, caller=Caller.system())
+    history.advance(2, read_content(Scope("development", None), using="default"))
+    second = history.events(None) or []
+    new = [chunk for chunk in second if chunk.names and chunk not in first]
+    assert ["flag-01" in chunk.names for chunk in new] == [True]
+    events = Events(second)
+    [hydration] = orjson.loads(gzip.decompress(events.gzipped))["events"]
+    assert events.body == gzip.decompress(events.gzipped)
+    assert [flag["name"] for flag in hydration["features"]] == [f"flag-{number:02}" for number in range(60)]
+    assert hydration["eventId"] == 2
 
 
 def test_bytes_made_later_count() -> None:
