@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from flagadmin.errors import choices, named_flags
+from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from projects.models import FlagEnvironment, Project, ProjectEnvironment, Segment, Strategy
 from projects.project_scope import visible
@@ -38,6 +40,7 @@ def segment_uses(segment_id: int, caller: Caller) -> Uses:
     }
 
 
+@gc_paused
 def context_field_uses(name: str, caller: Caller) -> Uses:
     """What uses the field, as far as the caller may read it: ``strategies`` and ``variants`` of active flags,
     ``defaultStrategies``, ``segments``, and ``projects`` that have it as default stickiness."""
@@ -80,17 +83,10 @@ def _strategies(strategies: QuerySet[Strategy], caller: Caller) -> list[Document
     """Strategies of active flags in projects the caller may read, sorted by project, flag and environment."""
     rows = _of_readable(strategies, caller, field="flag__project_id").filter(flag__archived_at=None)
     rows = rows.order_by("flag__project_id", "flag__name", "environment_id", "sort_order", "id")
-    columns = ("id", "flag__project_id", "flag__name", "name", "environment_id")
-    return [
-        {
-            "id": str(pk),
-            "projectId": project,
-            "featureName": flag,
-            "strategyName": name,
-            "environment": environment,
-        }
-        for pk, project, flag, name, environment in rows.values_list(*columns)
-    ]
+    columns = ("id", "projectId", "featureName", "strategyName", "environment")
+    # As text from the database: a hundred thousand UUIDs take longer than everything else.
+    fields = (Cast("id", TextField()), "flag__project_id", "flag__name", "name", "environment_id")
+    return [dict(zip(columns, row, strict=True)) for row in rows.values_list(*fields)]
 
 
 def _variants(name: str, caller: Caller) -> list[Document]:

@@ -1,6 +1,7 @@
 """Lists what uses a segment or a context field, with links, for its page and its delete page."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -10,41 +11,47 @@ from projects.console import flag_url, project_url
 from projects.used_by import Uses
 
 
-@dataclass(frozen=True, slots=True)
-class UseLine:
+class UseLine(NamedTuple):
     """A list item: ``name``, which links to ``url``, followed by ``where``."""
 
     name: str
-    url: str
     where: str
+    page: Callable[..., str]
+    arguments: tuple[Any, ...]
+
+    @property
+    def url(self) -> str:
+        """Made only for what is shown: there may be a hundred thousand lines."""
+        return self.page(*self.arguments)
 
 
 def use_lines(uses: Uses) -> list[UseLine]:
     return [
+        *(_of_flag(use, f"in {use['environment']}") for use in uses["strategies"]),
+        *(_of_flag(use, f"variants in {use['environment']}") for use in uses.get("variants", ())),
         *(
-            UseLine(use["featureName"], flag_url(use["projectId"], use["featureName"]), where)
-            for use in uses["strategies"]
-            for where in [f"in {use['environment']}, project {use['projectId']}"]
-        ),
-        *(
-            UseLine(use["featureName"], flag_url(use["projectId"], use["featureName"]), where)
-            for use in uses.get("variants", ())
-            for where in [f"variants in {use['environment']}, project {use['projectId']}"]
-        ),
-        *(
-            UseLine(use["projectId"], project_url(use["projectId"], "project-settings"), where)
+            _of_project(use["projectId"], f"default strategy in {use['environment']}")
             for use in uses["defaultStrategies"]
-            for where in [f"default strategy in {use['environment']}"]
         ),
+        *(_of_project(use["id"], "default stickiness") for use in uses.get("projects", ())),
         *(
-            UseLine(use["id"], project_url(use["id"], "project-settings"), "default stickiness")
-            for use in uses.get("projects", ())
-        ),
-        *(
-            UseLine(f"Segment {use['name']}", reverse("segment", args=[use["id"]]), "")
+            UseLine(f"Segment {use['name']}", "", _segment_url, (use["id"],))
             for use in uses.get("segments", ())
         ),
     ]
+
+
+def _of_flag(use: dict[str, Any], where: str) -> UseLine:
+    project, flag = use["projectId"], use["featureName"]
+    return UseLine(flag, f"{where}, project {project}", flag_url, (project, flag))
+
+
+def _of_project(project: str, where: str) -> UseLine:
+    return UseLine(project, where, project_url, (project, "project-settings"))
+
+
+def _segment_url(segment_id: int) -> str:
+    return reverse("segment", args=[segment_id])
 
 
 def paged_uses(request: HttpRequest, uses: Uses) -> Listing[UseLine]:
