@@ -11,6 +11,8 @@ the names of the parents that are not as the flag needs them.
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import NONE
@@ -24,6 +26,7 @@ ENDS = {result: b'],"result":%b},"reason":' % text for result, text in RESULTS.i
 MET, UNMET = b'"hasUnsatisfiedDependency":false', b'"hasUnsatisfiedDependency":true'
 NO_VARIANT = b'{"feature_enabled":true,"featureEnabled":true,"name":"disabled","enabled":false'
 FEATURE_ENABLED = b',"feature_enabled":true'
+JOINED = 10_000  # parts at once
 
 
 def render_features(
@@ -38,7 +41,17 @@ def render_features(
         return before + b"[]" + behind
     parts[0] = before + b"[" + parts[0][BETWEEN:]
     parts.append(b"}]" + behind)
-    return b"".join(parts)
+    return joined(parts)
+
+
+def joined(parts: list[bytes]) -> bytes:
+    """All parts, one behind the other. bytes.join() needs 80 bytes more for each: 120 MB for 100,000 flags."""
+    if len(parts) <= JOINED:
+        return b"".join(parts)
+    whole = BytesIO()
+    for start in range(0, len(parts), JOINED):
+        whole.write(b"".join(parts[start : start + JOINED]))
+    return whole.getvalue()
 
 
 def render_each(compiled: ResponseSnapshot, evaluation: Evaluation) -> list[bytes]:

@@ -9,6 +9,7 @@ import pytest
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
 from playground.engine.explanation import explain
+from playground.response import writer
 from playground.response.snapshot import compile_playground
 from playground.response.writer import render_each, render_features
 from tests.support.definitions import NORWAY, SEGMENTS, flag, needs, rollout, strategy
@@ -112,6 +113,15 @@ def test_a_whole_flag() -> None:
 
 def test_no_flags() -> None:
     assert answer() == []
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 1_000])
+def test_an_answer_is_the_same_however_it_is_joined(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = [flag(rollout("50"), name="a"), flag(strategy(), name="b"), flag(name="c")]
+    whole = answer(*flags)
+    monkeypatch.setattr(writer, "JOINED", at_once)
+    assert answer(*flags) == whole
+    assert [each["name"] for each in whole] == ["a", "b", "c"]
 
 
 def test_no_strategies() -> None:
