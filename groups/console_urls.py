@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from groups.groups import pages as groups
 from groups.login import pages as login
+from groups.login.sign_on import admin_pages as sign_on_admin
 from groups.login.sign_on import pages as sign_on
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
@@ -65,6 +66,7 @@ urlpatterns = [
 
     *account_pages("access/people/", PEOPLE),
     path("access/people/<int:user_id>/reset-password/", edit_pages.ResetPasswordPage.as_view(), name="person-reset-password"),
+    path("access/people/<int:user_id>/identity/unlink/", sign_on_admin.UnlinkIdentityOf.as_view(**PEOPLE), name="person-unlink"),
     path("access/people/<int:user_id>/two-step/remove/", second_factor_admin.RemoveFactorsOf.as_view(**PEOPLE), name="person-two-step-remove"),
     path("access/people/<int:user_id>/end-sessions", sessions.EndSessionsOf.as_view(**PEOPLE), name="person-end-sessions"),
     *account_pages("access/service-accounts/", SERVICE),

@@ -7,7 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -24,7 +24,7 @@ from groups.login.passwords import (
     log_out_everywhere,
 )
 from groups.login.sign_on.linking import own_link
-from groups.models import Grant, User
+from groups.models import Grant, GroupMembership, User
 from groups.one_time_secrets import ShowsSecretOnce
 from groups.people.console import OwnPage
 from groups.people.personal_tokens import create_personal_token, delete_personal_token, personal_tokens
@@ -56,8 +56,11 @@ class AccountPage(OwnPage):
 
 def access_lists(user: User, given: QueryDict) -> dict[str, Listing[Any]]:
     """``user_groups``, ``grants``, ``tokens`` and ``sessions`` of an account, each paged separately."""
+    by_provider = Exists(GroupMembership.objects.filter(user=user, group=OuterRef("pk"), by_provider=True))
     rows: dict[str, Any] = {
-        "user_groups": user.groups.select_related("root_role").order_by("name"),
+        "user_groups": user.groups.select_related("root_role")
+        .annotate(by_provider=by_provider)
+        .order_by("name"),
         "grants": grants_of(user),
         "tokens": personal_tokens(user),
         "sessions": sessions_of(user),

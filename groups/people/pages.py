@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from flagadmin.console.lists import Column, Filter, curl_for
 from groups.console import Crumbs, ListPage
+from groups.login.sign_on.admin_pages import identity_of
 from groups.models import User
 from groups.people.choices import root_role_choices
 from groups.people.console import Kind, OneAccount
@@ -112,6 +113,7 @@ class AccountPage(OneAccount):
                 "url": self.url,
                 **access_lists(user, self.request.GET),
                 "factors": factor_names(user),
+                "identity": identity_of(user),
                 "password_login": settings.PASSWORD_LOGIN,
                 "oneself": user.pk == self.caller.id,
                 "urls": {verb: reverse(f"{self.url_name}-{verb}", args=[user.pk]) for verb in VERBS},

@@ -15,6 +15,7 @@ from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
 from groups.login.sign_on.synchronise import take_back
 from groups.models import User
+from groups.people.actions import access_account
 
 
 def check_domain(identity: Identity, oidc: OidcSettings) -> None:
@@ -41,7 +42,7 @@ def add_link(user: User, identity: Identity) -> SocialAccount:
     link: SocialAccount = SocialAccount.objects.create(
         user=user, provider=identity.issuer, uid=identity.subject, extra_data={"label": identity.label}
     )
-    _record(EventType.USER_IDENTITY_LINKED, user, after=_document(link))
+    _record(EventType.USER_IDENTITY_LINKED, user, Caller(user=user), after=identity_document(link))
     return link
 
 
@@ -73,7 +74,7 @@ def own_link(request: HttpRequest, user: User) -> dict[str, str] | None:
     shown = {"issuer": settings.OIDC.issuer}
     if link is None:
         return shown | {"check": link_check(request)}
-    return shown | {"label": _document(link)["identity"], "blocker": unlink_blocker(user)}
+    return shown | {"label": identity_document(link)["identity"], "blocker": unlink_blocker(user)}
 
 
 def unlink_blocker(user: User) -> str:
@@ -91,10 +92,30 @@ def unlink_identity(user: User) -> None:
         raise NotFound("Your account is not linked.")
     if blocker := unlink_blocker(user):
         raise InvalidOperation(f"Your account cannot be unlinked: {blocker}")
-    take_back(user, link)
-    before = _document(link)
+    _remove(link, caller=Caller(user=user))
+
+
+@transactional
+def unlink_identity_of(user_id: int, *, caller: Caller) -> User:
+    """Unlinks somebody else's account, even if they cannot log in afterwards.
+
+    Raises NoAccess, NotFound, InvalidOperation (the caller's own account, or one that is not linked).
+    """
+    user = access_account(caller, user_id, is_service=False)
+    if user.pk == caller.id:
+        raise InvalidOperation("Unlink your own account on your account's page.")
+    link = linked_identities(user).select_for_update(of=("self",)).first()
+    if link is None:
+        raise InvalidOperation(f"{user} is not linked.")
+    _remove(link, caller=caller)
+    return user
+
+
+def _remove(link: SocialAccount, *, caller: Caller) -> None:
+    take_back(link.user, link)
+    before = identity_document(link)
     link.delete()
-    _record(EventType.USER_IDENTITY_UNLINKED, user, before=before)
+    _record(EventType.USER_IDENTITY_UNLINKED, link.user, caller, before=before)
 
 
 def link_check(request: HttpRequest) -> str:
@@ -104,11 +125,17 @@ def link_check(request: HttpRequest) -> str:
     ).hexdigest()
 
 
-def _document(link: SocialAccount) -> dict[str, str]:
+def identity_document(link: SocialAccount) -> dict[str, str]:
+    """``provider`` is its issuer; ``identity`` is what people recognise it by."""
     return {"provider": link.provider, "identity": link.extra_data.get("label", link.uid)}
 
 
 def _record(
-    event: EventType, user: User, *, before: dict[str, str] | None = None, after: dict[str, str] | None = None
+    event: EventType,
+    user: User,
+    caller: Caller,
+    *,
+    before: dict[str, str] | None = None,
+    after: dict[str, str] | None = None,
 ) -> None:
-    record(Event(type=event, subject=user.username, before=before, after=after), actor=Caller(user=user))
+    record(Event(type=event, subject=user.username, before=before, after=after), actor=caller)

@@ -137,3 +137,71 @@ def test_nobody_locks_themselves_out(oidc, provider, visitor, bertha, settings):
 def test_without_a_provider_the_account_page_says_nothing(visitor):
     assert "Single sign-on" not in visitor.get("/account/").text
     assert visitor.post("/account/sign-on/unlink/").status_code == 404
+
+
+@pytest.fixture
+def linked(oidc, provider, visitor, bertha, log_in):
+    """Bertha's account, linked with anna, who is an editor and in a group by her claims."""
+    oidc(groups_claim="groups", root_roles=(("devs", "Editor"),))
+    make_group("devs")
+    make_group("readers", bertha)
+    link(visitor, provider)
+    provider.know("anna", **ANNA, groups=["devs"])
+    log_in("anna")
+    return bertha
+
+
+@pytest.fixture
+def admin(db):
+    admin = Client()
+    admin.force_login(make_user("alma", root_role=BuiltIn.ADMIN))
+    return admin
+
+
+def test_an_admin_unlinks_somebody(linked, admin, log_in):
+    person = f"/access/people/{linked.pk}/"
+    shown = admin.get(person).text
+    assert "<strong>anna</strong> of " in shown
+    assert f"{person}identity/unlink/" in shown
+    assert "their only way to log in" not in admin.get(f"{person}identity/unlink/").text
+
+    done = admin.post(f"{person}identity/unlink/", follow=True).text
+
+    assert "bertha is unlinked." in done
+    assert "identity/unlink/" not in done
+    linked.refresh_from_db()
+    assert linked.root_role_id is None
+    assert [membership.group.name for membership in GroupMembership.objects.all()] == ["readers"]
+    event = AuditEvent.objects.get(type="user-identity-unlinked")
+    assert (event.subject, event.actor_name, event.before["identity"]) == ("bertha", "alma", "anna")
+    assert log_in("anna").status_code == 403
+    assert "bertha is not linked." in admin.get(f"{person}identity/unlink/").text
+    assert admin.post(f"{person}identity/unlink/").status_code == 403
+
+
+def test_an_admin_is_told_when_it_was_the_only_login(linked, admin, oidc):
+    oidc(link_by_email=True)
+    linked.set_unusable_password()
+    linked.email = "bertha@example.org"
+    linked.save()
+    asked = admin.get(f"/access/people/{linked.pk}/identity/unlink/").text
+    assert "their only way to log in" in asked
+    assert "as bertha@example.org links the account again." in asked
+
+
+def test_only_admins_unlink_others_and_nobody_themselves_there(linked, visitor, admin):
+    assert visitor.post(f"/access/people/{linked.pk}/identity/unlink/").status_code == 403
+    alma = make_user("ada", root_role=BuiltIn.ADMIN)
+    own = Client()
+    own.force_login(alma)
+    assert own.post(f"/access/people/{alma.pk}/identity/unlink/").status_code == 403
+    assert admin.get("/access/people/999999/identity/unlink/").status_code == 404
+    assert SocialAccount.objects.filter(user=linked).exists()
+
+
+def test_memberships_say_that_the_provider_gave_them(linked, admin):
+    page = admin.get(f"/access/people/{linked.pk}/").text
+    assert page.count("identity provider</span>") == 1
+    by_group = {membership.group.name: membership.group_id for membership in GroupMembership.objects.all()}
+    assert "from the identity provider" in admin.get(f"/access/groups/{by_group['devs']}/").text
+    assert "from the identity provider" not in admin.get(f"/access/groups/{by_group['readers']}/").text

@@ -1,0 +1,53 @@
+"""/access/people/ID/identity/unlink/: ends the link of somebody's account with the identity provider."""
+
+from typing import Any
+
+from django.conf import settings
+
+from groups.console import ConfirmPage
+from groups.login.sign_on.linking import identity_document, linked_identities, unlink_identity_of
+from groups.models import User
+from groups.people.console import OneAccount
+
+
+def identity_of(user: User) -> dict[str, str] | None:
+    """The linked identity, as audit events have it; None without a provider, or if the account is not linked."""
+    if settings.OIDC is None or user.is_service:
+        return None
+    link = linked_identities(user).first()
+    return None if link is None else identity_document(link)
+
+
+class UnlinkIdentityOf(OneAccount, ConfirmPage):
+    def plan(self) -> dict[str, Any]:
+        user = self.account()
+        identity = identity_of(user)
+        own = "Unlink your own account on your account's page." if user.pk == self.caller.id else ""
+        name = identity["identity"] if identity else ""
+        return {
+            "title": f"Unlink {user}",
+            "lead": f"{name} of {identity['provider']} no longer logs in as {user}." if identity else "",
+            "removed_items": [
+                "the groups and the root role that the identity provider gave",
+                *([] if _has_another_login(user) else ["their only way to log in"]),
+            ],
+            "kept": _kept(user),
+            "button": f"Unlink {name}",
+            "cancel": self.url,
+            "blocked": own or ("" if identity else f"{user} is not linked."),
+        }
+
+    def act(self) -> tuple[str, str]:
+        user = unlink_identity_of(self.user_id, caller=self.caller)
+        return f"{user} is unlinked.", self.url
+
+
+def _has_another_login(user: User) -> bool:
+    return settings.PASSWORD_LOGIN and user.has_usable_password()
+
+
+def _kept(user: User) -> str:
+    kept = "Their sessions and tokens keep working."
+    if settings.OIDC and settings.OIDC.link_by_email and user.email:
+        kept += f" The next login at the identity provider as {user.email} links the account again."
+    return kept
