@@ -248,7 +248,7 @@ WSGI_APPLICATION = "flagadmin.wsgi.application"
 
 TEMPLATES: list[dict[str, Any]] = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "BACKEND": "flagadmin.console.template_backend.FreedContexts",
         "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
         "OPTIONS": {

@@ -15,6 +15,7 @@ from flagadmin.byte_cache import CACHE_BYTES, SharingCache
 from flagadmin.db.transactions import consistent_reads
 from flagadmin.metrics.processes import process_name
 from flagadmin.metrics.sampling import sampled
+from flagadmin.server.freed_memory import given_back
 from flagadmin.server.gc_control import gc_paused
 from playground.engine.snapshot import SPARE_ENTRIES
 from playground.response.snapshot import Batch, ResponseSnapshot, compile_batches
@@ -122,6 +123,7 @@ class _Ahead:
 _being_compiled: dict[str, _Ahead] = {}  # by environment
 
 
+@given_back()
 def compile_ahead(environment: str, paced: Callable[[Iterator[Batch], Event], Iterator[Batch]]) -> None:
     """Compiles all projects in the steps of ``paced``, which makes no pauses once its event is set.
 
@@ -147,6 +149,7 @@ def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
     return ((read.flags, read.segments) for read in definition_batches(projects, environment))
 
 
+@given_back()
 @gc_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""

@@ -14,6 +14,7 @@ from playground.engine.coercion import items_of, parameters_of, string_of, text_
 from playground.engine.constraints import CompiledConstraint, Conditions, Constraints, unquotable
 from playground.engine.context import Columns
 from playground.engine.hashing import hash_key
+from playground.engine.sharing import Shared
 from playground.engine.variants import CompiledVariants, compile_strategy_variants
 
 
@@ -107,7 +108,7 @@ def compile_strategy(
     if own is not None:
         constraints.append(own)
     conditions = compiler.together(constraints)
-    rollout = _rollout(name, parameters, flag, columns)
+    rollout = _rollout(name, parameters, flag, columns, compiler.shared)
     note = _note(name, parameters) if evaluated else _only_sdk(name)
     found, missing = _segments(document.get("segments"), segments)
     mode = _mode(evaluated=evaluated, disabled=disabled, never=bool(note))
@@ -202,18 +203,20 @@ def _condition(
 _WHOLE_NUMBER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 
-def _rollout(name: str, parameters: Mapping[str, str], flag: str, columns: Columns) -> Rollout | None:
+def _rollout(
+    name: str, parameters: Mapping[str, str], flag: str, columns: Columns, shared: Shared
+) -> Rollout | None:
     if name == "flexibleRollout":
         stickiness = intern(parameters.get("stickiness", "default"))
         draws = stickiness in ("default", "random")
         form = "never" if stickiness == "random" else "identifier"
-        key = hash_key(parameters.get("groupId", flag))
+        key = shared(hash_key(parameters.get("groupId", flag)))
         return Rollout(
             _percentage(parameters, "rollout"), stickiness, columns.position(form, stickiness), key, draws
         )
     if name in ("gradualRolloutUserId", "gradualRolloutSessionId"):
         stickiness = "userId" if name == "gradualRolloutUserId" else "sessionId"
-        key = hash_key(parameters.get("groupId", ""))
+        key = shared(hash_key(parameters.get("groupId", "")))
         column = columns.position("identifier", stickiness)
         return Rollout(_percentage(parameters, "percentage"), stickiness, column, key, False)
     if name == "gradualRolloutRandom":

@@ -101,7 +101,7 @@ def _compile(
         total=limits[-1],
         stickiness=stickiness,
         column=columns.position("identifier", stickiness),
-        key=hash_key(group),
+        key=shared(hash_key(group)),
         overrides=overrides,
     )
 

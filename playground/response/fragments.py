@@ -16,21 +16,17 @@ from playground.response.memory import size_of_flag, size_of_segment
 TRUE, FALSE = b"true", b"false"
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintFragments:
-    """A list of constraints, cut where their results belong: one follows each of the `cuts`, then comes `end`."""
+Cuts = tuple[bytes, ...]
+"""A list of constraints, cut where their results belong: one follows each. Most flags have those of others."""
 
-    cuts: tuple[bytes, ...]
-    end: bytes
 
-    def with_results(self, bits: int) -> bytes:
-        """The list with the results that these bits stand for; the first constraint has the lowest bit."""
-        parts: list[bytes] = []
-        for cut in self.cuts:
-            parts += (cut, TRUE if bits & 1 else FALSE)
-            bits >>= 1
-        parts.append(self.end)
-        return b"".join(parts)
+def with_results(cuts: Cuts, bits: int) -> bytes:
+    """The constraints with the results that these bits stand for; the first one has the lowest bit."""
+    parts: list[bytes] = []
+    for cut in cuts:
+        parts += (cut, TRUE if bits & 1 else FALSE)
+        bits >>= 1
+    return b"".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +36,16 @@ class StrategyFragments:
     - `head` ends where the verdict follows. In a flag's first strategy it begins with the flag's names.
     - `picks` are the variants without their last brace, each after PICKED; `variants` closes the chosen one and lists
       them all. Both are empty if there are none.
-    - `body` are the constraints; it ends where the segments or the bucket of the rollout follow.
-    - `links` follow the segments. They are empty if there are no segments: then they are the end of `body`.
+    - `cuts` are the constraints, and `end` what stands behind them until the segments or the bucket of the rollout
+      follow. Without constraints it is also what stands before them.
+    - `links` follow the segments. They are empty if there are no segments: then `end` ends with them.
     """
 
     head: bytes
     picks: tuple[bytes, ...]
     variants: bytes
-    body: ConstraintFragments
+    cuts: Cuts
+    end: bytes
     links: bytes
 
     def variant(self, pick: int) -> bytes:
@@ -74,9 +72,10 @@ class FlagFragments:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFragments:
-    """The fragments of one segment: `body` ends where its own result follows."""
+    """The fragments of one segment, as of a strategy. Its own result follows its `end`."""
 
-    body: ConstraintFragments
+    cuts: Cuts
+    end: bytes
     nbytes: int
 
 
@@ -132,8 +131,8 @@ def segment_fragments(
 ) -> SegmentFragments:
     head = b'{"name":%b,"id":%b,"constraints":[' % (as_json(segment.name), as_json(document.get("id")))
     constraints = [_stored_constraint(item) for item in objects_of(document.get("constraints"))]
-    body = _constraint_fragments(head, constraints, b'],"result":', shared)
-    return SegmentFragments(body, size_of_segment(body))
+    cuts, end = _cut(head, constraints, b'],"result":', shared)
+    return SegmentFragments(cuts, end, size_of_segment(cuts, end))
 
 
 def _strategy_fragments(
@@ -148,11 +147,13 @@ def _strategy_fragments(
     links = b'],"links":{"edit":%b}' % as_json(page + strategy.id) + _rollout(strategy)
     has_segments = bool(strategy.segments or strategy.missing_segments)
     tail = b'],"segments":[' + (b"" if has_segments else links)
+    cuts, end = _cut(status + b'},"constraints":[', constraints, tail, shared)
     return StrategyFragments(
         head=before + _strategy_head(document, strategy),
         picks=shared(tuple(shared(PICKED + _strategy_variant(variant)) for variant in variants)),
         variants=shared(_listed(variants)) if variants else b"",
-        body=_constraint_fragments(status + b'},"constraints":[', constraints, tail, shared),
+        cuts=cuts,
+        end=end,
         links=links if has_segments else b"",
     )
 
@@ -192,18 +193,17 @@ def _stored_constraint(document: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _constraint_fragments(
+def _cut(
     opening: bytes, constraints: list[dict[str, Any]], closing: bytes, shared: Shared
-) -> ConstraintFragments:
-    """Constraints between what stands before and after them."""
+) -> tuple[Cuts, bytes]:
+    """Constraints between what stands before and after them: the cuts, and what is behind them."""
     cuts = []
     before = opening
     for constraint in constraints:
         result = b',"result":' if constraint else b'"result":'
         cuts.append(shared(before + as_json(constraint)[:-1] + result))
         before = b"},"
-    end = b"}" + closing if cuts else opening + closing
-    return ConstraintFragments(shared(tuple(cuts)), end)
+    return shared(tuple(cuts)), b"}" + closing if cuts else opening + closing
 
 
 def _strategy_variant(variant: Mapping[str, Any]) -> bytes:

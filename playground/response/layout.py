@@ -10,7 +10,7 @@ from operator import ne
 
 from playground.engine.flags import CompiledFlag
 from playground.engine.strategies import CompiledStrategy
-from playground.response.fragments import FALSE, TRUE, FlagFragments, StrategyFragments
+from playground.response.fragments import FALSE, TRUE, Cuts, FlagFragments, StrategyFragments, with_results
 
 ON, OFF, DISABLED = (
     b'},{"isEnabled":%b,"isEnabledInCurrentEnvironment":%b' % (on, enabled)
@@ -51,12 +51,13 @@ class Layout:
         """By stickiness the positions of strategies with a rollout, and the slots of their buckets."""
         self.segments: list[tuple[int, CompiledStrategy]] = []
         """The slots of strategies with segments."""
-        self._bodies = array("I")
-        self._strategies: list[StrategyFragments] = []
+        self._constraints = array("I")
+        """By strategy the slot of its constraints; 0 if it has none."""
+        self._cuts: list[Cuts] = []
         parts: list[bytes] = []
         for flag, fragments in flags:
             self.starts.append(len(parts))
-            self.first.append(len(self._strategies))
+            self.first.append(len(self._cuts))
             parts += (OFF if flag.enabled else DISABLED, OFF_VARIANT, fragments.variants)
             if fragments.names:
                 parts.append(fragments.names)
@@ -64,19 +65,21 @@ class Layout:
                 self._add(parts, strategy, its_fragments)
             parts += (b"", b"")
             self.ends.append(len(parts))
-        self._written: tuple[list[int], list[bytes]] = [-1] * len(self._strategies), parts
+        self._written: tuple[list[int], list[bytes]] = [-1] * len(self._cuts), parts
 
     def _add(self, parts: list[bytes], strategy: CompiledStrategy, fragments: StrategyFragments) -> None:
-        position = len(self._strategies)
-        self._strategies.append(fragments)
+        position = len(self._cuts)
+        self._cuts.append(fragments.cuts)
         self.verdicts.append(len(parts) + 1)
         parts += (fragments.head, FALSE)
         self.picks.append(fragments.picks)
         self.variants.append(len(parts) if fragments.picks else 0)
         if fragments.picks:
             parts += (b"", fragments.variants)
-        self._bodies.append(len(parts))
-        parts.append(b"")
+        self._constraints.append(len(parts) if fragments.cuts else 0)
+        if fragments.cuts:
+            parts.append(b"")
+        parts.append(fragments.end)
         if fragments.links:
             self.segments.append((len(parts), strategy))
             parts += (b"", fragments.links)
@@ -91,14 +94,14 @@ class Layout:
         layout = copy(self)
         bits, parts = self._written
         bits, parts = bits.copy(), parts.copy()
-        layout.picks, layout._strategies = self.picks.copy(), self._strategies.copy()
+        layout.picks, layout._cuts = self.picks.copy(), self._cuts.copy()
         for position, flag in changed.items():
             single = Layout([flag])
             first = self.first[position]
-            behind = first + len(single._strategies)
+            behind = first + len(single._cuts)
             parts[self.starts[position] : self.ends[position]] = single._written[1]
             layout.picks[first:behind] = single.picks
-            layout._strategies[first:behind] = single._strategies
+            layout._cuts[first:behind] = single._cuts
             bits[first:behind] = single._written[0]
         layout._written = bits, parts
         return layout
@@ -112,7 +115,13 @@ class Layout:
         before, parts = self._written
         parts = parts.copy()
         if bits != before:
+            known: dict[tuple[int, int], bytes] = {}  # what several strategies have is written once
             for position in compress(count(), map(ne, bits, before)):
-                parts[self._bodies[position]] = self._strategies[position].body.with_results(bits[position])
+                if slot := self._constraints[position]:
+                    cuts, its_bits = self._cuts[position], bits[position]
+                    key = id(cuts), its_bits
+                    if key not in known:
+                        known[key] = with_results(cuts, its_bits)
+                    parts[slot] = known[key]
             self._written = bits, parts.copy()
         return parts

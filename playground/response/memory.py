@@ -13,9 +13,9 @@ from playground.engine.constraints import CONSTRAINT, VALUE
 from playground.engine.strategies import CompiledStrategy
 
 if TYPE_CHECKING:
-    from playground.response.fragments import ConstraintFragments, StrategyFragments
+    from playground.response.fragments import Cuts, StrategyFragments
 
-FLAG, STRATEGY, SEGMENT = 700, 750, 900
+FLAG, STRATEGY, SEGMENT = 700, 800, 900
 """Bytes of the objects that one has, and of its places in the layout and the batch."""
 
 
@@ -25,17 +25,12 @@ def size_of_flag(strategies: Iterable[tuple[CompiledStrategy, StrategyFragments]
 
 
 def _size_of_strategy(compiled: CompiledStrategy, fragments: StrategyFragments) -> int:
-    size = STRATEGY + len(fragments.head) + len(fragments.links) + _size_of_body(fragments.body)
-    if len(compiled.constraints) > len(fragments.body.cuts):  # its own one is compiled from its parameters
+    size = STRATEGY + len(fragments.head) + len(fragments.end) + len(fragments.links)
+    if len(compiled.constraints) > len(fragments.cuts):  # its own one is compiled from its parameters
         size += CONSTRAINT + VALUE * fragments.head.count(b",")
     return size
 
 
-def size_of_segment(body: ConstraintFragments) -> int:
-    """The bytes that a segment shares with no other."""
-    return SEGMENT + _size_of_body(body)
-
-
-def _size_of_body(body: ConstraintFragments) -> int:
-    """With its copy that was written last."""
-    return 2 * len(body.end) + sum(map(len, body.cuts)) if body.cuts else len(body.end)
+def size_of_segment(cuts: Cuts, end: bytes) -> int:
+    """The bytes of a segment."""
+    return SEGMENT + len(end) + sum(map(len, cuts))

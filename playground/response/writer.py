@@ -16,7 +16,7 @@ from io import BytesIO
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
 from playground.engine.variants import NONE
-from playground.response.fragments import FALSE, PICKED, TRUE
+from playground.response.fragments import FALSE, PICKED, TRUE, with_results
 from playground.response.json_text import as_json, as_json_texts
 from playground.response.layout import BETWEEN, ON, REASON, RESULT, VARIANT, VARIANTS
 from playground.response.snapshot import ResponseSnapshot
@@ -138,5 +138,6 @@ def _render_segments(compiled: ResponseSnapshot, evaluation: Evaluation, parts: 
 
 
 def _segment(compiled: ResponseSnapshot, evaluation: Evaluation, position: int) -> bytes:
-    body = compiled.segments[position].body.with_results(evaluation.found.segment_bits[position])
-    return b"%b%b}" % (body, RESULTS[evaluation.holds(position)])
+    fragments = compiled.segments[position]
+    constraints = with_results(fragments.cuts, evaluation.found.segment_bits[position])
+    return b"%b%b%b}" % (constraints, fragments.end, RESULTS[evaluation.holds(position)])

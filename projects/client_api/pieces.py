@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 import orjson
 
+from flagadmin.server.freed_memory import given_back
 from flagadmin.server.gc_control import gc_paused
 from projects.client_api.documents import client_flag_batches
 from projects.definitions import Document
@@ -79,6 +80,7 @@ class _Text:
         return Piece(revision, self.flags, self.segments, held + _OVERHEAD * entries)
 
 
+@given_back()
 @gc_paused
 def _read(projects: Mapping[str, _Text], place: Place, *, using: str) -> None:
     segments: dict[int, bytes] = {}

@@ -5,9 +5,12 @@ import json
 import weakref
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from django.core.handlers.wsgi import WSGIHandler
+from django.shortcuts import render
 from django.test import RequestFactory
 
+from flagadmin.server import freed_memory
 from playground.api import PlaygroundViewSet
 from tests.support.cast import make_token
 
@@ -67,5 +70,41 @@ def test_nor_does_an_answer_that_drf_does_not_render(shop, kind, path):
         answer = weakref.ref(response)
         del response
         assert answer() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(("seconds", "given"), [(0.9, 0), (1.1, 1)])
+def test_memory_is_given_back_after_long_work(monkeypatch, seconds, given):
+    times, calls = iter([100.0, 100.0 + seconds]), []
+    monkeypatch.setattr(freed_memory, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(freed_memory, "give_back", lambda: calls.append("given"))
+
+    with pytest.raises(KeyError), freed_memory.given_back():
+        raise KeyError
+
+    assert len(calls) == given
+
+
+def test_memory_can_be_given_back():
+    freed_memory.give_back()
+
+
+class Row:
+    """Can be referred to weakly."""
+
+
+@pytest.mark.parametrize("template", ["console/error.html", "registration/logged_out.html"])
+def test_what_a_page_shows_does_not_wait_for_the_collector(db, template):
+    row = Row()
+    held = weakref.ref(row)
+    request = RequestFactory().get("/")
+    request.user = AnonymousUser()
+    gc.collect()
+    gc.disable()
+    try:
+        assert "<html" in render(request, template, {"row": row}).text
+        del row
+        assert held() is None
     finally:
         gc.enable()
