@@ -11,7 +11,7 @@ from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.sharing import Shared
 from playground.engine.strategies import CompiledStrategy, Mode
 from playground.response.json_text import as_json
-from playground.response.memory import size_of_flag, size_of_segment
+from playground.response.memory import FLAG, size_of_segment, size_of_strategy
 
 TRUE, FALSE = b"true", b"false"
 
@@ -97,6 +97,10 @@ def flag_fragments(
         _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
         for index, (document, strategy) in enumerate(zip(strategies, flag.strategies, strict=True))
     )
+    sizes = (
+        size_of_strategy(strategy, its.cuts, its.head, its.end, its.links)
+        for strategy, its in zip(flag.strategies, fragments, strict=True)
+    )
     return FlagFragments(
         picks=shared(tuple(shared(_flag_variant(variant)) for variant in variants)),
         variants=shared(_listed(variants)),
@@ -106,10 +110,7 @@ def flag_fragments(
         stale=bool(document.get("stale")),
         has_payloads=bool(payloads),
         has_numbers="number" in payloads,
-        nbytes=size_of_flag(zip(flag.strategies, fragments, strict=True))
-        + shared_bytes
-        + shared.nbytes
-        - before,
+        nbytes=FLAG + sum(sizes) + shared_bytes + shared.nbytes - before,
     )
 
 
