@@ -25,9 +25,18 @@ PROJECT_ROLES = {"owner": BuiltIn.OWNER, "member": BuiltIn.MEMBER, "reader": Bui
 
 
 def make_user(
-    username: str, *, root_role: int | None = None, is_service: bool = False, **fields: Any
+    username: str,
+    *,
+    root_role: int | None = None,
+    is_service: bool = False,
+    password: str = "",
+    **fields: Any,
 ) -> User:
-    return User.objects.create(username=username, root_role_id=root_role, is_service=is_service, **fields)
+    user = User(username=username, root_role_id=root_role, is_service=is_service, **fields)
+    if password:
+        user.set_password(password)
+    user.save()
+    return user
 
 
 def make_group(name: str, *members: User, root_role: int | None = None) -> Group:

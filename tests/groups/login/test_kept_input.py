@@ -18,10 +18,7 @@ OURS = {"Origin": "http://testserver"}
 
 @pytest.fixture
 def ada(people, shop):
-    user = make_user("ada", root_role=people["admin"].root_role_id)
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("ada", root_role=people["admin"].root_role_id, password=PASSWORD)
 
 
 def hidden(page, name):

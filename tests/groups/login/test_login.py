@@ -16,10 +16,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def anna(db):
-    user = make_user("anna", email="anna@example.org")
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("anna", email="anna@example.org", password=PASSWORD)
 
 
 def log_in(client, name="anna", password=PASSWORD, **extra):

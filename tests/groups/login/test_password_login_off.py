@@ -25,10 +25,7 @@ def off(settings):
 
 @pytest.fixture
 def anna(db):
-    user = make_user("anna", root_role=BuiltIn.ADMIN)
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("anna", root_role=BuiltIn.ADMIN, password=PASSWORD)
 
 
 @pytest.fixture

@@ -17,10 +17,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def anna(db):
-    user = make_user("anna", root_role=BuiltIn.VIEWER)
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("anna", root_role=BuiltIn.VIEWER, password=PASSWORD)
 
 
 def views(patterns: Iterable[URLPattern | URLResolver]) -> Iterator[str]:

@@ -21,10 +21,7 @@ pytestmark = pytest.mark.usefixtures("standing_clock")  # no wait is over before
 
 @pytest.fixture
 def anna(db):
-    user = make_user("anna", email="anna@example.org")
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("anna", email="anna@example.org", password=PASSWORD)
 
 
 def guess(client, name="anna", password="guess", address="192.0.2.1"):
@@ -118,9 +115,7 @@ def test_old_tries_are_forgotten(anna):
 
 @pytest.mark.django_db(transaction=True)
 def test_many_tries_at_once_are_no_way_around_it():
-    user = make_user("anna")
-    user.set_password(PASSWORD)
-    user.save()
+    make_user("anna", password=PASSWORD)
 
     def one(number):
         try:

@@ -23,7 +23,4 @@ def anna(standing_clock, db):
 
 
 def with_password(name, role):
-    user = make_user(name, root_role=role)
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user(name, root_role=role, password=PASSWORD)

@@ -19,10 +19,7 @@ ANNA = {"preferred_username": "anna", "email": "anna@example.org", "email_verifi
 
 @pytest.fixture
 def bertha(db):
-    user = make_user("bertha", root_role=BuiltIn.VIEWER)
-    user.set_password(PASSWORD)
-    user.save()
-    return user
+    return make_user("bertha", root_role=BuiltIn.VIEWER, password=PASSWORD)
 
 
 @pytest.fixture

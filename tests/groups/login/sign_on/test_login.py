@@ -268,9 +268,7 @@ def test_a_provider_that_calls_itself_something_else(client, oidc, provider):
 
 
 def test_while_the_provider_is_down_passwords_work(client, oidc):
-    user = make_user("anna")
-    user.set_password(PASSWORD)
-    user.save()
+    make_user("anna", password=PASSWORD)
     with identity_provider("http://testserver") as other:
         pass  # it has ended
     oidc(issuer=other.issuer)
