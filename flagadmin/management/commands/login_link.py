@@ -26,3 +26,5 @@ class Command(BaseCommand):
         self.stdout.write(f"{settings.PUBLIC_URL}{link}")
         minutes = int(LIFETIME.total_seconds() // 60)
         self.stderr.write(f"It logs in {user}, once, within {minutes} minutes.")
+        if not settings.PUBLIC_URL:
+            self.stderr.write("Put the address of your installation before it: FLAGADMIN_PUBLIC_URL is not set.")

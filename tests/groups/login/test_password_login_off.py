@@ -94,6 +94,15 @@ def test_it_works_with_passwords_too(client, anna, capsys, settings):
     assert client.post(link.removeprefix(settings.PUBLIC_URL)).status_code == 302
 
 
+@pytest.mark.parametrize("address", ["", "https://flags.example.org"])
+def test_the_shell_says_if_the_link_has_no_address(anna, capsys, settings, address):
+    settings.PUBLIC_URL = address
+    call_command("login_link", "anna")
+    said = capsys.readouterr().err
+    assert "It logs in anna, once, within 15 minutes." in said
+    assert ("FLAGADMIN_PUBLIC_URL is not set" in said) == (address == "")
+
+
 def test_a_link_cannot_be_made_one_of_the_shell(client, anna, settings):
     settings.PASSWORD_LOGIN = True
     token = create_login_link(anna).split("/")[3]
