@@ -27,4 +27,6 @@ class Command(BaseCommand):
         minutes = int(LIFETIME.total_seconds() // 60)
         self.stderr.write(f"It logs in {user}, once, within {minutes} minutes.")
         if not settings.PUBLIC_URL:
-            self.stderr.write("Put the address of your installation before it: FLAGADMIN_PUBLIC_URL is not set.")
+            self.stderr.write(
+                "Put the address of your installation before it: FLAGADMIN_PUBLIC_URL is not set."
+            )
