@@ -1,6 +1,7 @@
 """Compiles the flags of all projects when a worker starts, so that the first large request need not wait.
 
-It takes a quarter of a core at most, but whoever needs its result does not wait for its pauses.
+It takes a quarter of a core at most, but whoever needs its result does not wait for its pauses. Then the database
+counts which context fields the flags use.
 """
 
 import logging
@@ -16,6 +17,7 @@ from playground.pages.form import default_environment
 from playground.response.snapshot import Batch
 from playground.snapshot_cache import compile_ahead
 from projects.models import Environment, Flag
+from projects.used_by_counts import count_ahead
 
 log = logging.getLogger("flagadmin.playground")
 
@@ -33,15 +35,21 @@ async def start() -> None:
 def _run() -> None:
     time.sleep(DELAY)
     try:
-        flags = Flag.objects.filter(archived_at=None).count()
-        if LEAST <= flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
-            compile_ahead(
-                default_environment(list(Environment.objects.values_list("name", flat=True))), paced
-            )
+        prepare()
     except Error as error:
         log.info("Flags were not compiled ahead: %s", error)
     finally:
         connection.close()
+
+
+def prepare() -> None:
+    """Does nothing for few flags. More than the cache can hold are not compiled."""
+    flags = Flag.objects.filter(archived_at=None).count()
+    if flags < LEAST:
+        return
+    if flags <= settings.SNAPSHOT_CACHE_BYTES / FLAG_BYTES:
+        compile_ahead(default_environment(list(Environment.objects.values_list("name", flat=True))), paced)
+    count_ahead()
 
 
 def paced(batches: Iterable[Batch], needed: threading.Event) -> Iterator[Batch]:

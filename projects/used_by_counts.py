@@ -129,6 +129,12 @@ def context_field_usage(caller: Caller) -> Usage:
     }
 
 
+def count_ahead() -> None:
+    """Counts the uses of context fields in all projects before anybody asks. Two SQL statements."""
+    with _counting, consistent_reads():
+        _field_counts(revisions())
+
+
 def _field_counts(current: Mapping[str, int]) -> dict[str, FieldCounts]:
     known = {project: cache.get(project) for project in current}
     found = {

@@ -9,8 +9,9 @@ from django.utils import timezone
 import playground.compile_ahead
 import playground.snapshot_cache
 import projects.definitions
-from playground.compile_ahead import paced
+from playground.compile_ahead import paced, prepare
 from playground.snapshot_cache import cache, compile_ahead
+from projects import used_by_counts
 from projects.models import Flag, FlagEnvironment, Segment, Strategy, StrategySegment
 from projects.revision import revisions
 from tests.support.cast import make_project
@@ -154,6 +155,21 @@ def test_compiled_ahead(api, filled, read):
     assert len(read) == 1
     cache.clear()
     assert ask(api).content == whole
+
+
+@pytest.mark.parametrize(
+    ("least", "limit", "compiled", "counted"),
+    [(1, 100_000_000, 1, 3), (1, 1_000, 0, 3), (100, 100_000_000, 0, 0)],
+    ids=["many flags", "more than fit", "few flags"],
+)
+def test_what_a_worker_prepares(filled, read, monkeypatch, settings, least, limit, compiled, counted):
+    used_by_counts.cache.clear()
+    settings.SNAPSHOT_CACHE_BYTES = limit
+    monkeypatch.setattr(playground.compile_ahead, "LEAST", least)
+    prepare()
+    assert len(cache.entries()) == len(read) == compiled
+    assert len(used_by_counts.cache.entries()) == counted
+    used_by_counts.cache.clear()
 
 
 @pytest.mark.django_db(transaction=True)
