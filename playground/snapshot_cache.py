@@ -149,13 +149,12 @@ def _batches(projects: Iterable[str], environment: str) -> Iterator[Batch]:
     return ((read.flags, read.segments) for read in definition_batches(projects, environment))
 
 
-@given_back()
 @gc_paused
 def _compile(projects: list[str], environment: str) -> ResponseSnapshot:
     """One thread of a worker compiles at a time; those that waited find the result."""
     if ahead := _being_compiled.get(environment):
         ahead.wait_for(projects)
-    with _compiling:
+    with _compiling, given_back():
         begun = perf_counter()
         with consistent_reads():
             key = _key(revisions(projects), environment)

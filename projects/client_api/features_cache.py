@@ -68,12 +68,17 @@ def etag_of(scope: TokenScope, query: FeaturesQuery, *, using: str) -> tuple[byt
     return key, f'"{key[:4].hex()}:{scope.revision}:v1"'
 
 
-def chunks_made_of(pieces: Mapping[str, Piece]) -> list[Chunk]:
-    """The flags of an answer with the same projects, if there is one. Some may be compressed already."""
-    for _, answer in cache.entries():
-        if answer.pieces.keys() == pieces.keys():
-            return answer.flags
-    return []
+def compressed_chunks(environment: str, pieces: Mapping[str, Piece]) -> list[Chunk]:
+    """The flags of a cached answer for the same environment and projects, if there is one.
+
+    Some of its chunks may be compressed already. Answers with filters have fewer flags: the largest counts.
+    """
+    found = (
+        answer.flags
+        for _, answer in cache.entries()
+        if answer.place.environment == environment and answer.pieces.keys() == pieces.keys()
+    )
+    return max(found, key=lambda chunks: sum(len(chunk.names) for chunk in chunks), default=[])
 
 
 def is_older(known: str, etag: str) -> bool:

@@ -89,6 +89,7 @@ PAGES = [
     "/access/people/{person}/delete/",
     "/access/people/{person}/reset-password/",
     "/access/people/{person}/two-step/remove/",
+    "/access/people/{person}/identity/unlink/",
     "/access/service-accounts/",
     "/access/service-accounts/new/",
     "/access/service-accounts/{service}/",

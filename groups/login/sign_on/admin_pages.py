@@ -27,10 +27,7 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
         return {
             "title": f"Unlink {user}",
             "lead": f"{name} of {identity['provider']} no longer logs in as {user}." if identity else "",
-            "removed_items": [
-                "the groups and the root role that the identity provider gave",
-                *([] if _has_another_login(user) else ["their only way to log in"]),
-            ],
+            "removed_items": _removed(user) if identity else [],
             "kept": _kept(user),
             "button": f"Unlink {name}",
             "cancel": self.url,
@@ -42,8 +39,11 @@ class UnlinkIdentityOf(OneAccount, ConfirmPage):
         return f"{user} is unlinked.", self.url
 
 
-def _has_another_login(user: User) -> bool:
-    return settings.PASSWORD_LOGIN and user.has_usable_password()
+def _removed(user: User) -> list[str]:
+    removed = ["the groups and the root role that the identity provider gave"]
+    if not (settings.PASSWORD_LOGIN and user.has_usable_password()):
+        removed.append("their only way to log in")
+    return removed
 
 
 def _kept(user: User) -> str:

@@ -12,6 +12,7 @@ from projects.client_api.pieces import Piece, Place, pieces_at
 class Content:
     """The pieces of a scope's projects by id."""
 
+    place: Place
     pieces: Mapping[str, Piece]
 
     @property
@@ -43,7 +44,8 @@ def read_content(scope: Scope, *, using: str) -> Content:
     """The content in one database snapshot. Reads only projects of which no piece has their revision."""
     with consistent_reads(using):
         revisions = scope.read_revisions(using=using)
-        return Content(pieces_at(revisions, Place(scope.environment, inline_segments=False), using=using))
+        place = Place(scope.environment, inline_segments=False)
+        return Content(place, pieces_at(revisions, place, using=using))
 
 
 def changed_flags(before: Content, after: Content) -> dict[str, str]:

@@ -7,7 +7,7 @@ import orjson
 
 from projects.client_api.chunks import Chunk, chunked
 from projects.client_api.delta.content import Content, changed_flags
-from projects.client_api.features_cache import chunks_made_of
+from projects.client_api.features_cache import compressed_chunks
 
 CHANGES_KEPT = 10_000
 VERSIONS_KEPT = 10_000
@@ -71,7 +71,9 @@ class History:
         """In chunks that are compressed already, if an earlier hydration or an SDK answer has the same flags."""
         flags = dict(self.content.flags)
         if matches is None:
-            chunks = self._chunks = chunked(flags, self._chunks or chunks_made_of(self.content.pieces))
+            place, pieces = self.content.place, self.content.pieces
+            known = self._chunks or compressed_chunks(place.environment, pieces)
+            chunks = self._chunks = chunked(flags, known)
         else:
             chunks = chunked({name: text for name, text in flags.items() if matches(name)})
         return [

@@ -3,6 +3,7 @@
 import gzip
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -256,7 +257,10 @@ def test_answers_with_and_without_segments_share_the_flags_that_have_none(tokens
 
 
 def test_a_hydration_takes_over_what_an_answer_has_compressed(tokens: list[ApiToken]) -> None:
+    make_token("backend", environment="production")
+    others = answer(ApiToken.objects.latest("pk")), answer(tokens[0], replace(ALL, name_prefix="flag-1"))
     its_answer, content = answer(tokens[0]), read_content(Scope("development", None), using="default")
+    assert all(other.pieces.keys() == its_answer.pieces.keys() for other in others)
     history = History(1, content)
     first = history.events(None) or []
     assert [chunk for chunk in first if chunk.names] == its_answer.flags
