@@ -61,7 +61,7 @@ class Resolver:
             "key": flag.name,
             "reason": reason,
             "variant": choice.name if choice else "enabled" if outcome.on else "disabled",
-            **value_of(outcome, fragments),
+            "value": value_of(outcome, fragments),
             "metadata": self._metadata(flag, outcome, fragments, choice, reason),
         }
 

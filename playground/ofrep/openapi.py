@@ -16,9 +16,8 @@ Evaluates one flag for OpenFeature's server providers. The environment and the p
 `targetingKey` is the context field `userId`; `sessionId`, `remoteAddress`, `appName` and `currentTime` are the fields
 of these names, every other string, number or boolean is a field of its own. Objects and lists are ignored.
 
-`value` is the payload of the variant that the context gets, in its type, and without one whether the flag is on. It is
-missing where variants have numbers and the context gets none: some providers take false for 0. `metadata.why` says in
-one sentence what decided; for frontend tokens without the flag's conditions.
+`value` is the payload of the variant that the context gets, in its type, and without one whether the flag is on.
+`metadata.why` says in one sentence what decided; for frontend tokens without the flag's conditions.
 
 The body, its context and the targeting key may be missing: `TARGETING_KEY_MISSING` is answered only if nothing but a
 rollout by userId keeps the flag off.
@@ -70,10 +69,7 @@ class OfrepEvaluation(s.Serializer[Any]):
     key = s.CharField(help_text="Name of the flag.")
     reason = s.ChoiceField(choices=[reason.value for reason in Reason])
     variant = s.CharField(help_text='Name of the variant; "enabled" or "disabled" without one.')
-    value = ValueField(
-        required=False,
-        help_text="The payload, or whether the flag is on. Missing: the default in the code applies.",
-    )
+    value = ValueField(help_text="The payload of the variant, or without one whether the flag is on.")
     metadata = MapOf(
         child=MetadataField(), help_text="`why`, `project`, `stale`; `bucket` and `random` if any."
     )

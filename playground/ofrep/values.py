@@ -46,16 +46,10 @@ def chosen(flag: CompiledFlag, outcome: FlagOutcome) -> Choice | None:
     return Choice(flag.variants, outcome.pick, outcome.place)
 
 
-def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> dict[str, Any]:
-    """``{"value": …}``: the payload, or whether the flag is on. Empty for a flag of numbers that gives none: some
-    providers take false for 0.
-
-    Raises ValidationError for a payload that is not of its type.
-    """
+def value_of(outcome: FlagOutcome, fragments: FlagFragments) -> Any:
+    """The payload, or without one whether the flag is on. Raises ValidationError for a payload not of its type."""
     payload = _payload(outcome, fragments) if fragments.has_payloads and outcome.on else None
-    if payload is not None:
-        return {"value": typed(payload)}
-    return {} if fragments.has_numbers else {"value": outcome.on}
+    return outcome.on if payload is None else typed(payload)
 
 
 def _payload(outcome: FlagOutcome, fragments: FlagFragments) -> Mapping[str, Any] | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from playground.engine.coercion import mapping_of, objects_of, parameters_of, text_of
+from playground.engine.coercion import objects_of, parameters_of, text_of
 from playground.engine.flags import CompiledFlag, CompiledSegment
 from playground.engine.sharing import Shared
 from playground.engine.strategies import CompiledStrategy, Mode
@@ -57,7 +57,7 @@ class StrategyFragments:
 class FlagFragments:
     """The fragments of one flag: its own variants (as those of a strategy), its names (empty if the first strategy has
     them) and its strategies. `impression_data` is for frontend SDKs; `stale`, and whether any of
-    its variants has a payload or a number for one, for OFREP."""
+    its variants has a payload, for OFREP."""
 
     picks: tuple[bytes, ...]
     variants: bytes
@@ -66,7 +66,6 @@ class FlagFragments:
     impression_data: bool
     stale: bool
     has_payloads: bool
-    has_numbers: bool
     nbytes: int
 
 
@@ -91,7 +90,6 @@ def flag_fragments(
     variants = objects_of(document.get("variants"))
     strategies = objects_of(document.get("strategies"))
     page = f"/projects/{flag.project}/features/{flag.name}/strategies/edit?environmentId={environment}&strategyId="
-    payloads = _payload_types(_all_variants(variants, strategies))
     names = b',"name":%b,"projectId":%b,"strategies":{"data":[' % (as_json(flag.name), as_json(flag.project))
     fragments = tuple(
         _strategy_fragments(document, strategy, page, shared, before=b"," if index else names)
@@ -108,8 +106,7 @@ def flag_fragments(
         strategies=fragments,
         impression_data=bool(document.get("impression_data")),
         stale=bool(document.get("stale")),
-        has_payloads=bool(payloads),
-        has_numbers="number" in payloads,
+        has_payloads=any(map(_payload, _all_variants(variants, strategies))),
         nbytes=FLAG + sum(sizes) + shared_bytes + shared.nbytes - before,
     )
 
@@ -120,11 +117,6 @@ def _all_variants(
     yield from variants
     for strategy in strategies:
         yield from objects_of(strategy.get("variants"))
-
-
-def _payload_types(variants: Iterable[Mapping[str, Any]]) -> set[str]:
-    found = (_payload(variant) for variant in variants)
-    return {text_of(mapping_of(each["payload"]).get("type")) for each in found if each}
 
 
 def segment_fragments(

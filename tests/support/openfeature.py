@@ -8,7 +8,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from tests.support.flags import make_flag
+from projects.models import Flag
+from tests.support.flags import depend, make_flag
 from tests.support.node_packages import installed
 from tests.support.ofrep import constraint, rollout, variant
 from tests.support.paths import ROOT
@@ -30,53 +31,112 @@ class Asked(NamedTuple):
     error: str | None = None
 
 
+class Answer(NamedTuple):
+    """What a flag has for the context: an application that asks for another type gets its default."""
+
+    value: Any = None
+    reason: str = "STATIC"
+    variant: str = "enabled"
+    context: dict[str, Any] = USER
+    error: str | None = None
+
+
+OFF = Answer(False, "DISABLED", "disabled")
+ANSWERS = {
+    "on": Answer(True, context={}),
+    "off": OFF,
+    "norway": Answer(True, "TARGETING_MATCH"),
+    "half": Answer(True, "SPLIT"),
+    "strategy-off": Answer(False, "STATIC", "disabled"),
+    "colour": Answer("#00f", variant="blue"),
+    "colours": Answer("blue,red", variant="both"),
+    "layout": Answer({"columns": 2}, variant="two"),
+    "limit": Answer(3, variant="three"),
+    "ratio": Answer(0.5, variant="half"),
+    "whole": Answer(3.0, variant="three"),
+    "mixed": Answer(3, variant="three"),
+    # None of their payloads applies: whether they are on.
+    "no-colour": OFF,
+    "no-colours": OFF,
+    "no-layout": OFF,
+    "no-limit": OFF,
+    "bare": Answer(True, variant="control"),
+    "bare-limit": Answer(True, variant="control"),
+    "bare-mixed": Answer(True, variant="control"),
+    "no-weight": Answer(True),
+    "limit-abroad": Answer(True, "TARGETING_MATCH"),
+    "limit-below-off": Answer(False, "TARGETING_MATCH", "disabled"),
+    "missing": Answer(error="FLAG_NOT_FOUND"),
+    "archived": Answer(error="FLAG_NOT_FOUND"),
+    "by-user": Answer(error="TARGETING_KEY_MISSING", context={}),
+    "no-number": Answer(error="PARSE_ERROR"),
+}
+TYPES: dict[str, type] = {"boolean": bool, "string": str, "integer": int, "float": float, "object": dict}
+ONE_TYPE_IN_JAVASCRIPT = (("integer", float), ("float", int))
+
+
+def ask(kind: str, key: str) -> Asked:
+    """The question for a flag, with a default that no flag has."""
+    answer = ANSWERS[key]
+    default = {
+        "boolean": answer.value is not True,
+        "string": "red",
+        "integer": 7,
+        "float": 1.5,
+        "object": {"columns": 9},
+    }[kind]
+    error = answer.error or ("" if type(answer.value) is TYPES[kind] else "TYPE_MISMATCH")
+    if error:
+        return Asked(kind, key, default, answer.context, default, "ERROR", None, error)
+    return Asked(kind, key, default, answer.context, answer.value, answer.reason, answer.variant)
+
+
 ASKED = (
-    Asked("boolean", "on", False, {}, True, "STATIC", "enabled"),
-    Asked("boolean", "off", True, USER, False, "DISABLED", "disabled"),
-    Asked("boolean", "norway", False, USER, True, "TARGETING_MATCH", "enabled"),
+    *(
+        ask(kind, key)
+        for key, answer in ANSWERS.items()
+        for kind in TYPES
+        if (kind, type(answer.value)) not in ONE_TYPE_IN_JAVASCRIPT
+    ),
     Asked("boolean", "norway", True, ABROAD, False, "TARGETING_MATCH", "disabled"),
-    Asked("boolean", "half", False, USER, True, "SPLIT", "enabled"),
-    Asked("string", "colour", "red", USER, "#00f", "STATIC", "blue"),
-    Asked("integer", "limit", 1, USER, 3, "STATIC", "three"),
-    Asked("float", "ratio", 1.0, USER, 0.5, "STATIC", "half"),
-    Asked("float", "whole", 1.0, USER, 3.0, "STATIC", "three"),
-    Asked("object", "layout", {}, USER, {"columns": 2}, "STATIC", "two"),
-    Asked("boolean", "missing", True, USER, True, "ERROR", None, "FLAG_NOT_FOUND"),
-    Asked("boolean", "archived", True, USER, True, "ERROR", None, "FLAG_NOT_FOUND"),
-    Asked("string", "on", "red", USER, "red", "ERROR", None, "TYPE_MISMATCH"),
-    Asked("boolean", "colour", False, USER, False, "ERROR", None, "TYPE_MISMATCH"),
-    Asked("boolean", "no-colour", True, USER, False, "DISABLED", "disabled"),
-    Asked("string", "no-colour", "red", USER, "red", "ERROR", None, "TYPE_MISMATCH"),
-    Asked("object", "no-layout", {"columns": 1}, USER, {"columns": 1}, "ERROR", None, "TYPE_MISMATCH"),
-    Asked("boolean", "bare", False, USER, True, "STATIC", "control"),
-    Asked("boolean", "by-user", True, {}, True, "ERROR", None, "TARGETING_KEY_MISSING"),
 )
-# Flags of numbers that are off: the default in the code, and no error.
-NO_INTEGER = Asked("integer", "no-limit", 5, USER, 5, "DISABLED", "disabled")
-NO_FLOAT = Asked("float", "no-limit", 1.5, USER, 1.5, "DISABLED", "disabled")
 
 
 def make_flags() -> None:
     """The flags that are asked for, in project default and environment development."""
 
-    def give(name: str, *variants: dict[str, Any], **fields: Any) -> None:
-        make_flag(name, "default", **{"enabled": True, "variants": variants} | fields)
+    def give(name: str, *variants: dict[str, Any], **fields: Any) -> Flag:
+        return make_flag(name, "default", **{"enabled": True, "variants": variants} | fields)
 
+    control = variant("control")
+    blue, both = variant("blue", "string", "#00f"), variant("both", "csv", "blue,red")
+    two, three = variant("two", "json", '{"columns": 2}'), variant("three", "number", "3")
+    abroad = {"constraints": [constraint("country", "SE")]}
     give("on")
     give("off", enabled=False)
     give("archived", archived=True)
     give("norway", strategies=[{"constraints": [constraint("country", "NO")]}])
     give("half", strategies=[rollout(50)])
+    give("strategy-off", strategies=[{"disabled": True}])
     give("by-user", strategies=[rollout(50, "userId")])
-    give("colour", variant("blue", "string", "#00f"))
-    give("no-colour", variant("blue", "string", "#00f"), enabled=False)
-    give("no-layout", variant("two", "json", '{"columns": 2}'), enabled=False)
-    give("no-limit", variant("three", "number", "3"), enabled=False)
-    give("bare", variant("control"), variant("blue", "string", "#00f", 0))
-    give("limit", variant("three", "number", "3"))
+    give("colour", blue)
+    give("colours", both)
+    give("layout", two)
+    give("limit", three)
     give("ratio", variant("half", "number", "0.5"))
     give("whole", variant("three", "number", "3.0"))
-    give("layout", variant("two", "json", '{"columns": 2}'))
+    give("mixed", three, blue | {"weight": 0})
+    give("no-colour", blue, enabled=False)
+    give("no-colours", both, enabled=False)
+    give("no-layout", two, enabled=False)
+    give("no-limit", three, enabled=False)
+    give("bare", control, blue | {"weight": 0})
+    give("bare-limit", control, three | {"weight": 0})
+    give("bare-mixed", control, three | {"weight": 0}, blue | {"weight": 0})
+    give("no-weight", three | {"weight": 0})
+    give("limit-abroad", strategies=[rollout(100, variants=[three], **abroad), {}])
+    depend(give("limit-below-off", three), Flag.objects.get(name="off"))
+    give("no-number", variant("ten", "number", "ten"))
     give("new-checkout", strategies=[rollout(90)])
 
 
@@ -100,10 +160,15 @@ def other_origin() -> Iterator[str]:
 EXAMPLE_SAYS = "userId 42 is in bucket 81, 90 % rollout"
 
 
-def example(language: str, url: str, token: str) -> str:
-    """The program in docs/openfeature.md in this language, with another server and token."""
+def programs(language: str) -> list[str]:
+    """The blocks of docs/openfeature.md in this language."""
     text = (ROOT / "docs" / "openfeature.md").read_text()
-    [program] = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def example(language: str, url: str, token: str) -> str:
+    """The first program in docs/openfeature.md in this language, with another server and token."""
+    program = programs(language)[0]
     assert "https://flags.example.com" in program
     assert "TOKEN" in program
     return program.replace("https://flags.example.com", url).replace("TOKEN", token)

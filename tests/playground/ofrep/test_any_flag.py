@@ -42,7 +42,7 @@ def all_flags(snapshot: ResponseSnapshot, context: Any, *, browser: bool = False
 
 
 def told(answer: dict[str, Any]) -> tuple[Any, ...]:
-    return answer.get("value", "default"), answer["variant"], answer["reason"]
+    return answer["value"], answer["variant"], answer["reason"]
 
 
 def one_flag(snapshot: ResponseSnapshot, name: str, context: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_any_flag(state: Any, payloads: list[Any], context: Any, other: Any) -> 
         name = evaluation.variant(flag, outcome)
         assert answer["variant"] == ("enabled" if outcome.on else "disabled") if name is None else name
         if not (outcome.on and fragments.has_payloads):
-            assert answer.get("value") is (None if fragments.has_numbers else outcome.on)
+            assert answer["value"] is outcome.on
         if answer["reason"] == "STATIC":
             assert told(elsewhere[flag.name]) == told(answer)
 

@@ -13,7 +13,7 @@ from openfeature.evaluation_context import EvaluationContext
 from openfeature.flag_evaluation import FlagEvaluationDetails
 
 from tests.support.cast import make_token
-from tests.support.openfeature import ASKED, EXAMPLE_SAYS, NO_FLOAT, NO_INTEGER, Asked, example, make_flags
+from tests.support.openfeature import ASKED, EXAMPLE_SAYS, Asked, example, make_flags, programs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,9 +30,18 @@ def sdk(live_server: Any, token: str) -> Iterator[OpenFeatureClient]:
     api.clear_providers()
 
 
-def client_of(url: str, headers: dict[str, str]) -> OpenFeatureClient:
-    api.set_provider(OFREPProvider(url, headers_factory=lambda: headers))
+def client_of(
+    url: str, headers: dict[str, str], provider: type[OFREPProvider] = OFREPProvider
+) -> OpenFeatureClient:
+    api.set_provider(provider(url, headers_factory=lambda: headers))
     return api.get_client()
+
+
+def documented_provider() -> type[OFREPProvider]:
+    """The class in docs/openfeature.md."""
+    names: dict[str, Any] = {}
+    exec(programs("python")[1], names)
+    return names["StrictProvider"]
 
 
 def context_of(given: dict[str, Any]) -> EvaluationContext:
@@ -45,14 +54,25 @@ def details(sdk: OpenFeatureClient, asked: Asked) -> FlagEvaluationDetails[Any]:
     return evaluate(asked.key, asked.default, context_of(asked.context))
 
 
-def test_what_applications_get(sdk: OpenFeatureClient) -> None:
-    for asked in (*ASKED, NO_INTEGER, NO_FLOAT):
+def test_what_applications_get(live_server: Any, token: str) -> None:
+    sdk = client_of(live_server.url, {"X-API-Key": token}, documented_provider())
+    for asked in ASKED:
         found = details(sdk, asked)
         assert (found.value, found.reason, found.variant, found.error_code) == asked[4:], found
         assert type(found.value) is type(asked.value)
         if not asked.error:
             assert found.flag_metadata["why"]
             assert found.flag_metadata["project"] == "default"
+
+
+def test_only_integers_need_the_documented_provider(sdk: OpenFeatureClient) -> None:
+    """In Python, True and False are integers, also to OpenFeature's provider."""
+    differ = set()
+    for asked in ASKED:
+        found = details(sdk, asked)
+        if (found.value, found.reason, found.variant, found.error_code) != asked[4:]:
+            differ.add((asked.type, type(found.value)))
+    assert differ == {("integer", bool)}
 
 
 def test_a_wrong_token(live_server: Any, sdk: OpenFeatureClient) -> None:
