@@ -1,11 +1,114 @@
-"""The command line: `flagadmin` where it is installed as a package, `manage.py` in a checkout."""
+"""The command line: `flagadmin` where it is installed as a package, `manage.py` in a checkout.
+
+Django's command line, with three differences: help lists the commands of an operator with a sentence each,
+commands that would bypass the audit log or destroy data are refused, and an error of the configuration or the
+database is a sentence instead of a traceback (`--traceback` shows that too).
+"""
 
 import os
 import sys
+from collections.abc import Iterator
 
-from django.core.management import execute_from_command_line
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import ManagementUtility
+from django.core.management.base import BaseCommand
+from django.db.utils import OperationalError, ProgrammingError
+
+from flagadmin import __version__
+from flagadmin.db.bundled import server
+from flagadmin.db.reachable import check_reachable
+from flagadmin.db.transactions import sqlstate
+
+GROUPS = {
+    "Serving": ("serve", "demo"),
+    "Accounts and tokens": ("createadmin", "login_link", "remove_second_factor", "token"),
+    "Flags": ("import_flags", "check_expectations"),
+    "Data": ("backup", "restore", "cleanup_usage"),
+}
+# Django's commands that help an operator to find a fault. Those for developers work too, but are not listed.
+SUPPORT = ("check", "dbshell", "migrate", "shell", "showmigrations")
+
+# These may make the bundled database. All others would only find an empty one, and report on that.
+CREATING = ("serve", "demo", "createadmin", "restore")
+
+REFUSED = {
+    "flush": "It would delete all data. To begin anew, use an empty FLAGADMIN_DATA_DIR or database.",
+    "testserver": "Use demo, which serves demo data.",
+    "runserver": "Use serve.",
+    "createsuperuser": "Use createadmin, which records the account in the audit log.",
+    "changepassword": "Use login_link: its link lets the person set a new password.",
+    "loaddata": "It would write past all rules and the audit log. Use import_flags or restore.",
+    "pgtrigger": "It could remove the triggers that notice changes. `migrate` installs them.",
+}
+
+UNDEFINED_TABLE, UNDEFINED_COLUMN = "42P01", "42703"
+
+
+class CommandLine(ManagementUtility):
+    """Django's command line for flagadmin."""
+
+    def execute(self) -> None:
+        if self.argv[1:] in (["--version"], ["version"]):
+            sys.stdout.write(f"flagadmin {__version__}\n")
+        else:
+            super().execute()
+
+    def main_help_text(self, commands_only: bool = False) -> str:
+        if commands_only:
+            return "\n".join(name for names in (*GROUPS.values(), SUPPORT) for name in names)
+        return "\n".join(self._help_lines())
+
+    def _help_lines(self) -> Iterator[str]:
+        yield f"flagadmin {__version__}: feature flag administration.\n"
+        yield f"Type '{self.prog_name} help COMMAND' for the options of a command."
+        for group, names in {**GROUPS, "Support (Django's commands)": SUPPORT}.items():
+            yield f"\n{group}:"
+            for name in names:
+                yield f"  {name:22}{first_sentence(self.fetch_command(name))}"
+
+    def fetch_command(self, subcommand: str) -> BaseCommand:
+        if subcommand in REFUSED:
+            sys.exit(f"flagadmin has no command {subcommand}. {REFUSED[subcommand]}")
+        return super().fetch_command(subcommand)
+
+
+def first_sentence(command: BaseCommand) -> str:
+    text = " ".join(str(command.help).split())
+    return text.split(". ")[0].rstrip(".") + "."
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "flagadmin.settings")
-    execute_from_command_line(sys.argv)
+    run(sys.argv)
+
+
+def run(argv: list[str]) -> None:
+    """Runs a command. Exits with status 1 and a message if the configuration or database does not allow it."""
+    listed = {name for names in (*GROUPS.values(), SUPPORT) for name in names}
+    server.may_create = not listed.difference(CREATING).intersection(argv[1:2])
+    try:
+        CommandLine(argv).execute()
+    except (ImproperlyConfigured, OperationalError, ProgrammingError) as error:
+        message = describe(error)
+        if message is None or "--traceback" in argv:
+            raise
+        sys.exit(message.strip())
+
+
+def describe(error: Exception) -> str | None:
+    """What is wrong with the configuration or the database. None if the error is a bug."""
+    if isinstance(error, ImproperlyConfigured):
+        return str(error)
+    if isinstance(error, OperationalError):
+        return f"The database is not available: {_reason(error)}"
+    if sqlstate(error) in (UNDEFINED_TABLE, UNDEFINED_COLUMN):
+        return "The database has not been set up by this version of flagadmin. Start `serve` first."
+    return None
+
+
+def _reason(error: OperationalError) -> str:
+    try:
+        check_reachable()
+    except OperationalError as reason:
+        return str(reason)
+    return str(error)

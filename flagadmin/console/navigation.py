@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
+from flagadmin import __version__
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.permissions import Permission
@@ -92,13 +93,14 @@ def all_sections() -> tuple[Section, ...]:
 def navigation(request: HttpRequest) -> dict[str, Any]:
     """The variables for the templates.
 
-    ``theme`` (light, dark, "" for the system's), ``visitor``, the ``sections`` and ``subpages`` that the
+    ``version``, ``theme`` (light, dark, "" for the system's), ``visitor``, the ``sections`` and ``subpages`` that the
     visitor may open, and the current ``section`` and ``subpage``.
     """
     theme = request.COOKIES.get("theme", "")
     section = next((s for s in all_sections() if s.has(request.path)), None)
     visitor: Any = SimpleLazyObject(lambda: visitor_of(request))
     return {
+        "version": __version__,
         "theme": theme if theme in THEMES else "",
         "sections": SimpleLazyObject(lambda: list(sections_of(visitor))),
         "section": section,

@@ -46,6 +46,9 @@ class _Use:
         self.ready_postmaster: int | None = None
 
 
+# Whether a missing cluster is created. The command line turns it off for commands that need an installation.
+may_create = True
+
 _uses: dict[Path, _Use] = {}
 _registry = threading.Lock()
 
@@ -103,6 +106,11 @@ def _start(cluster: Cluster) -> None:
                 # A server that was just killed may have listened a little longer.
                 if cluster.is_listening():
                     raise
+        if not (may_create or cluster.is_made()):
+            raise EmbeddedServerError(
+                f"There is no installation in {cluster.data_dir}. Set FLAGADMIN_DATA_DIR or DATABASE_URL to yours, "
+                "or start `serve` to make one here."
+            )
         cluster.make()
         cluster.start()
         _spawn_guard(cluster)

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from flagadmin.db.migrate import NewerDatabaseError, migrate
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from groups.login.links import create_first_admin
@@ -25,9 +26,12 @@ class Command(BaseCommand):
     def handle(self, *, username: str, email: str | None, password_stdin: bool, **options: Any) -> None:
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else prompt_for_password()
         try:
+            migrate()  # the database may be new
             user = create_first_admin(
                 username=username, password=password, email=email, caller=Caller.system()
             )
+        except NewerDatabaseError as error:
+            raise CommandError(str(error)) from error
         except ValidationError as error:
             raise CommandError("\n".join(p.message for p in error.details) or error.message) from error
         self.stdout.write(f"{user} is an admin now. Log in at /login/.")

@@ -7,9 +7,10 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
+from flagadmin.db.migrate import NewerDatabaseError, migrate
 from flagadmin.demo.flags import VISITOR
 from flagadmin.demo.load import fresh_key, fresh_password, load_demo
 from flagadmin.management.commands.serve import check_free, local_url
@@ -36,7 +37,10 @@ class Command(BaseCommand):
     def handle(self, *, host: str, port: int, workers: int, no_serve: bool, **options: Any) -> None:
         if not no_serve:
             check_free(host, port)  # before printing a login link for a server that cannot start
-        call_command("migrate", verbosity=0)
+        try:
+            migrate()
+        except NewerDatabaseError as error:
+            raise CommandError(str(error)) from error
         admin = load_demo()
         address = settings.PUBLIC_URL or local_url(host, port)
         visit = f"{reverse('playground')}?" + urlencode(

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from flagadmin.db.backup import BackupError, check_archive, holds_data, restore
+from flagadmin.db.migrate import migrate
 
 
 class Command(BaseCommand):
@@ -31,5 +31,5 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from error
         # Migrates a backup of an older version and adds missing seed rows.
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate()
         self.stdout.write(f"Restored {file}.")

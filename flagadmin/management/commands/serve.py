@@ -12,21 +12,18 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import psycopg
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError, connection, connections
+from django.db import connections
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
 from flagadmin.db import commits
-from flagadmin.db.locks import Lock, held
-from flagadmin.db.transactions import DEADLOCK, sqlstate
-from flagadmin.db.versions import newer_migrations_of_database
+from flagadmin.db.migrate import NewerDatabaseError, migrate
+from flagadmin.db.reachable import check_reachable
 from flagadmin.metrics import processes
 from flagadmin.server import background_tasks, tracing
 from flagadmin.server.open_files import OTHERS, raise_limit
@@ -37,7 +34,6 @@ log = logging.getLogger("flagadmin.runtime")
 
 HEADER_TIMEOUT_MS = 10_000  # also the keep-alive timeout
 CONNECTIONS = 512  # for each worker, beside its streams
-MIGRATION_ATTEMPTS = 10
 MAX_RESPAWNS = 20  # of workers in a minute; more indicate an error that restarting does not fix
 MAX_WAIT = 1.0  # seconds until the serving loop checks by itself
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104 - used for a comparison only
@@ -64,14 +60,12 @@ class Command(BaseCommand):
         check_free(host, port)
         background_tasks.public_url = settings.PUBLIC_URL or local_url(host, port)
         try:
-            check_database()
+            check_reachable()
             migrate()
             collect_static_files()
             commits.limit_size()
             background_tasks.run_startup_tasks()
-        except OperationalError as error:
-            raise CommandError(f"The database is not available: {error}") from error
-        except ImproperlyConfigured as error:
+        except (ImproperlyConfigured, NewerDatabaseError) as error:
             raise CommandError(str(error)) from error
         # Workers open their own connections; none may be shared.
         connections.close_all()
@@ -131,34 +125,6 @@ def local_url(host: str, port: int) -> str:
 
 def host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def check_database() -> None:
-    """Raises OperationalError with the reason, which errors of a connection pool do not give."""
-    with connection.wrap_database_errors, psycopg.connect(**connection.get_connection_params()):
-        pass
-
-
-def migrate() -> None:
-    """Servers that start together migrate one after the other.
-
-    Raises CommandError if a newer version has migrated the database: this one may not know what it must write.
-    """
-    with held(Lock.MIGRATION):
-        if newer := newer_migrations_of_database():
-            raise CommandError(
-                f"A newer version of flagadmin has migrated the database ({', '.join(newer)}). Start that version, "
-                "or restore a backup made before the upgrade."
-            )
-        for attempt in range(1, MIGRATION_ATTEMPTS + 1):
-            try:
-                call_command("migrate", interactive=False, verbosity=0)
-                return
-            except OperationalError as error:
-                # With a server of the previous version, which reads the tables meanwhile. What was migrated stays.
-                if sqlstate(error) != DEADLOCK or attempt == MIGRATION_ATTEMPTS:
-                    raise
-                log.warning("Migrating again: %s", error)
 
 
 class Wakeup:

@@ -17,7 +17,10 @@ EVERY = "*"
 
 
 class Command(BaseCommand):
-    help = "API tokens: `token create --kind backend --name checkout --projects default,shop --environment production`."
+    help = (
+        "Create an API token: "
+        "`token create --kind backend --name checkout --projects default,shop --environment production`."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         create = parser.add_subparsers(dest="verb", required=True).add_parser(

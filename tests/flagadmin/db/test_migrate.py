@@ -1,29 +1,28 @@
-"""`serve` migrates while servers of the previous version use the database."""
+"""The database is migrated while servers of the previous version use the database."""
 
 import psycopg
 import pytest
-from django.core.management.base import CommandError
 from django.db import OperationalError
 
-from flagadmin.management.commands import serve
+from flagadmin.db import migrate
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, *failures: Exception) -> list[Exception]:
     """Makes the migration fail in these ways, then succeed. Returns those that are still to come."""
     left = list(failures)
 
-    def migrate(*args: object, **options: object) -> None:
+    def fail_or_succeed(*args: object, **options: object) -> None:
         if left:
             raise OperationalError from left.pop(0)
 
-    monkeypatch.setattr(serve, "call_command", migrate)
+    monkeypatch.setattr(migrate, "call_command", fail_or_succeed)
     return left
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_deadlock_with_a_request_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     left = failing(monkeypatch, psycopg.errors.DeadlockDetected(), psycopg.errors.DeadlockDetected())
-    serve.migrate()
+    migrate.migrate()
     assert not left
 
 
@@ -31,16 +30,16 @@ def test_a_deadlock_with_a_request_is_tried_again(monkeypatch: pytest.MonkeyPatc
 def test_other_errors_and_endless_deadlocks_end_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     left = failing(monkeypatch, psycopg.errors.DiskFull(), psycopg.errors.DiskFull())
     with pytest.raises(OperationalError):
-        serve.migrate()
+        migrate.migrate()
     assert len(left) == 1
     left = failing(monkeypatch, *[psycopg.errors.DeadlockDetected() for _ in range(20)])
     with pytest.raises(OperationalError):
-        serve.migrate()
-    assert len(left) == 20 - serve.MIGRATION_ATTEMPTS
+        migrate.migrate()
+    assert len(left) == 20 - migrate.MAX_ATTEMPTS
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_newer_database_is_not_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "newer_migrations_of_database", lambda: ["projects.9999_next"])
-    with pytest.raises(CommandError, match=r"projects\.9999_next"):
-        serve.migrate()
+    monkeypatch.setattr(migrate, "newer_migrations_of_database", lambda: ["projects.9999_next"])
+    with pytest.raises(migrate.NewerDatabaseError, match=r"projects\.9999_next"):
+        migrate.migrate()
