@@ -354,6 +354,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 
 # Logs ---------------------------------------------------------------------------------------------------
 
+ACCESS_LOG = environment.flag("FLAGADMIN_ACCESS_LOG")  # a line for each request
+
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,

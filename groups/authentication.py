@@ -133,11 +133,3 @@ def check_known(environ: dict[str, Any]) -> None:
         and not get_user(request).is_active
     ):
         raise AuthenticationRequired
-
-
-def client_address(request: HttpRequest | Request) -> str:
-    """The client's IP address. Our proxy, if there is one, adds it as the last entry of X-Forwarded-For."""
-    forwarded: str = request.META.get("HTTP_X_FORWARDED_FOR", "")
-    if settings.BEHIND_PROXY and forwarded:
-        return forwarded.rpartition(",")[2].strip()
-    return request.META.get("REMOTE_ADDR") or "unknown"

@@ -13,8 +13,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from flagadmin.errors import Problem, ValidationError
+from flagadmin.http.client_address import client_address
 from flagadmin.server.gc_control import gc_paused
-from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller, client_address
+from groups.authentication import ApiKeyAuthentication, ApiRequest, IsFrontendCaller
 from playground.cors import CorsView
 from playground.engine.context import TOP_LEVEL, Context
 from playground.engine.evaluator import evaluate

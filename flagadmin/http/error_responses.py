@@ -19,7 +19,7 @@ from flagadmin.change_checks import BrokenExpectations
 from flagadmin.db.outages import reach
 from flagadmin.errors import AppError, Problem
 from flagadmin.http import health
-from flagadmin.http.logs import without_secrets
+from flagadmin.http.logs import request_id, without_secrets
 
 log = logging.getLogger("flagadmin.http")
 
@@ -157,7 +157,8 @@ def previous_page(request: HttpRequest) -> str:
 
 
 def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str, Any]:
-    error_id = str(uuid.uuid4())
+    """Logs the error. Its id is the request's, so that one id finds the answer, the log and the audit events."""
+    error_id = request_id.get() or uuid.uuid4().hex
     if error.status == errors.ServiceUnavailable.status and reach.is_lost:
         log.error("%s %s", error.name, error_id)  # a hundred a second with their traces would hide the reason
     elif error.status >= 500:

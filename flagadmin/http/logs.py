@@ -40,6 +40,11 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def _request_id_of(record: logging.LogRecord) -> str:
+    """Of the present request, or of the one that Django logs about after all middleware has ended."""
+    return request_id.get() or getattr(getattr(record, "request", None), "id", "")
+
+
 class JsonFormatter(logging.Formatter):
     """`{"time", "level", "logger", "message", "requestId"?, "trace_id"?, "exception"?}` and the keys of `extra`."""
 
@@ -50,7 +55,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if current := request_id.get():
+        if current := _request_id_of(record):
             line["requestId"] = current
         if trace := trace_id():
             line["trace_id"] = trace  # OpenTelemetry's name in logs
@@ -73,5 +78,5 @@ class PlainFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name is logging's)
         line = super().formatMessage(record)
-        current = request_id.get()
+        current = _request_id_of(record)
         return f"{line} [{current}]" if current else line

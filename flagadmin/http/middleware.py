@@ -40,6 +40,7 @@ class RequestIdMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         identifier = request_id_for(request.headers.get("X-Request-Id", ""))
+        request.id = identifier  # type: ignore[attr-defined]
         token = request_id.set(identifier)
         try:
             response = self.get_response(request)

@@ -1,4 +1,4 @@
-"""Counts requests by route, and answers /metrics."""
+"""Counts requests by route, writes the access log, and answers /metrics."""
 
 import hmac
 import os
@@ -14,6 +14,8 @@ from prometheus_client import REGISTRY, Counter, Histogram, disable_created_metr
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from flagadmin.http.access_log import kind_of_caller, log_request
+from flagadmin.http.client_address import client_address
 from flagadmin.metrics.collector import AllProcesses
 from flagadmin.metrics.processes import DIRECTORY
 from flagadmin.metrics.sampling import sample
@@ -47,7 +49,7 @@ def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]
 
 
 class RequestMetricsMiddleware:
-    """Counts what Django answers."""
+    """Counts and logs what Django answers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -55,7 +57,18 @@ class RequestMetricsMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         begun = request.META.get(BEGUN) or perf_counter()
         response = self.get_response(request)
-        count_request(_route_of(request), str(request.method), response.status_code, perf_counter() - begun)
+        route, method, seconds = _route_of(request), str(request.method), perf_counter() - begun
+        count_request(route, method, response.status_code, seconds)
+        if settings.ACCESS_LOG:
+            log_request(
+                route=route,
+                method=method,
+                status=response.status_code,
+                seconds=seconds,
+                caller=kind_of_caller(request),
+                address=client_address(request),
+                request_id=response.headers.get("X-Request-Id", ""),
+            )
         return response
 
 

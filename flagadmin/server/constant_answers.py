@@ -11,6 +11,8 @@ MAX_ANSWERS = 100  # for each path: clients use a few hosts
 class ConstantAnswers:
     """Replays the first 200 for the same inputs."""
 
+    caller = ""
+
     def __init__(self) -> None:
         self._known: dict[bytes, tuple[Headers, bytes]] = {}
 

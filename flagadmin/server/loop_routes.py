@@ -24,13 +24,19 @@ class Ready(NamedTuple):
     status: int
     headers: Headers
     body: bytes
+    request_id: str = ""
 
 
 Learn = Callable[[Ready, Any], None]
 
 
 class Shortcut(Protocol):
-    """Answers a path from memory. Both methods run in the loop and must not raise."""
+    """Answers a path from memory. Both methods run in the loop and must not raise.
+
+    ``caller`` is the kind of token that all its callers have, for the access log; "" if they need none.
+    """
+
+    caller: str
 
     def answer(self, scope: Any) -> Ready | None:
         """The response to this RSGI request, or None if it is not certain: then Django answers."""

@@ -54,4 +54,5 @@ def replayable_headers(sent: Ready) -> Headers | None:
 
 
 def replay(status: int, headers: Headers, body: bytes, inputs: Inputs) -> Ready:
-    return Ready(status, [*headers, (REQUEST_ID, request_id_for(inputs.request_id))], body)
+    identifier = request_id_for(inputs.request_id)
+    return Ready(status, [*headers, (REQUEST_ID, identifier)], body, identifier)

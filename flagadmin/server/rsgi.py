@@ -19,8 +19,11 @@ from django.conf import settings
 from django.db import connections
 
 from flagadmin.errors import AppError, AuthenticationRequired
+from flagadmin.http.access_log import log_request
+from flagadmin.http.client_address import address_of
 from flagadmin.http.error_responses import as_app_error, is_api_path, logged_body
-from flagadmin.http.middleware import REFUSED
+from flagadmin.http.logs import request_id
+from flagadmin.http.middleware import REFUSED, request_id_for
 from flagadmin.http.request_metrics import BEGUN, count_request
 from flagadmin.server import loop_routes
 from flagadmin.server import worker_processes as processes
@@ -81,8 +84,9 @@ class Application:
                 await self.answer(scope, protocol, body)
         except AppError as error:
             if is_api_path(scope.path):
-                _refuse(protocol, scope.path, error)
-                count_request("none", scope.method, error.status, 0.0)
+                identifier = request_id_for(headers.get("x-request-id") or "")
+                _refuse(protocol, scope.path, error, identifier)
+                _count(scope, "none", error.status, 0.0, identifier)
             else:
                 await self.answer(scope, protocol, b"", refused=error)
         except EOFError:
@@ -95,7 +99,8 @@ class Application:
             begun = perf_counter()
             if ready := shortcut.answer(scope):
                 _send(protocol, ready)
-                count_request(path[1:], "GET", ready.status, perf_counter() - begun)
+                seconds = perf_counter() - begun
+                _count(scope, path[1:], ready.status, seconds, ready.request_id, shortcut.caller)
             else:
                 await self.answer(scope, protocol, b"", learn=shortcut.learn(scope))
         elif handler := loop_routes.streams.get(path):
@@ -193,10 +198,39 @@ async def _repeated(task: loop_routes.LoopTask) -> None:
             await asyncio.sleep(TASK_RESTART)
 
 
-def _refuse(protocol: Any, path: str, error: AppError) -> None:
+def _refuse(protocol: Any, path: str, error: AppError, identifier: str) -> None:
     """Responds without using the WSGI application or a thread, and without receiving the rest of the body."""
-    headers = [("content-type", "application/json"), ("connection", "close"), *error.headers.items()]
-    protocol.response_bytes(error.status, headers, orjson.dumps(logged_body(path, error)))
+    headers = [
+        ("content-type", "application/json"),
+        ("connection", "close"),
+        ("x-request-id", identifier),
+        *error.headers.items(),
+    ]
+    token = request_id.set(identifier)
+    try:
+        body = orjson.dumps(logged_body(path, error))
+    finally:
+        request_id.reset(token)
+    protocol.response_bytes(error.status, headers, body)
+
+
+def _count(scope: Any, route: str, status: int, seconds: float, identifier: str, caller: str = "") -> None:
+    """Counts and logs a request that Django did not see."""
+    count_request(route, scope.method, status, seconds)
+    if settings.ACCESS_LOG:
+        log_request(
+            route=route,
+            method=scope.method,
+            status=status,
+            seconds=seconds,
+            caller=caller,
+            address=address_of(peer_of(scope), scope.headers.get("x-forwarded-for") or ""),
+            request_id=identifier,
+        )
+
+
+def peer_of(scope: Any) -> str:
+    return str(scope.client).rpartition(":")[0].strip("[]")
 
 
 def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
@@ -210,7 +244,7 @@ def environ_of(scope: Any, body: bytes) -> dict[str, Any]:
         "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
         "SERVER_NAME": server,
         "SERVER_PORT": port,
-        "REMOTE_ADDR": scope.client.rpartition(":")[0].strip("[]"),
+        "REMOTE_ADDR": peer_of(scope),
         "CONTENT_LENGTH": str(len(body)),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope.scheme,

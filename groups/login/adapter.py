@@ -9,7 +9,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from flagadmin.errors import AuthenticationRequired
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.login.actions import WRONG, note_login
 from groups.login.flow import is_own_path, safe_next
 from groups.models import User

@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.console.lists import Listing, curl_for
 from flagadmin.errors import ValidationError
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.console import FormPage
 from groups.login.passwords import (
     change_password,

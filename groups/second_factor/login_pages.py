@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.console.lists import add_problems
 from flagadmin.errors import AppError, TooManyRequests, ValidationError
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code

@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 
 from flagadmin.errors import ValidationError
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.console import ConfirmPage, Crumbs, FormPage, next_page
 from groups.login.passwords import check_own_password
 from groups.one_time_secrets import ShowsSecretOnce

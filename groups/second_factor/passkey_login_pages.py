@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from flagadmin.errors import NoAccess, ValidationError
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.login.flow import enter, safe_next
 from groups.login.kept_input import keep_input
 from groups.login.passwords import PASSWORDS_OFF

@@ -13,8 +13,9 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
 
 from flagadmin.errors import AuthenticationRequired
+from flagadmin.http.client_address import client_address
 from flagadmin.server.event_streams import CONTENT_TYPE, streams
-from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind, client_address
+from groups.authentication import ApiKeyHeaderAuthentication, ApiRequest, check_kind
 from groups.models import ApiToken
 from playground.cors import CorsView
 from playground.engine.context import Context

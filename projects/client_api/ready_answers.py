@@ -86,6 +86,8 @@ class _Known:
 
 
 class PollShortcut:
+    caller = "backend"
+
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
         self._known: OrderedDict[bytes, _Known] = OrderedDict()  # by the key of the inputs

@@ -52,6 +52,9 @@ class Headers:
     def items(self) -> list[tuple[str, str]]:
         return self._pairs
 
+    def get(self, name: str) -> str | None:
+        return next((value for known, value in self._pairs if known == name), None)
+
     def __contains__(self, name: str) -> bool:
         return any(known == name for known, _ in self._pairs)
 

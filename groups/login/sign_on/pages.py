@@ -18,7 +18,7 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 
 from flagadmin.errors import AppError, BadGateway, NoAccess, ServiceUnavailable
-from groups.authentication import client_address
+from flagadmin.http.client_address import client_address
 from groups.console import ActionPage, ConsolePage
 from groups.login.actions import note_refusal
 from groups.login.flow import safe_next

@@ -1,6 +1,7 @@
 """Polls answered in the event loop: as Django answers them, and only while that is certain."""
 
 import gc
+import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -33,6 +34,20 @@ def test_each_request_has_its_own_id(polled_secret: str) -> None:
     own, *made = with_server(work)
     assert own == "trace-12345"
     assert len({*made, "no good"}) == 3
+
+
+def test_the_access_log_has_them(polled_secret: str, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def work(server: Server) -> None:
+        headers = (HOST, ("Authorization", polled_secret), SPEC)
+        etag = await server.warm_up(*headers)
+        settings.ACCESS_LOG = True
+        await server.ask(FEATURES, *headers, ("If-None-Match", etag), ("X-Request-Id", "trace-12345"))
+
+    caplog.set_level(logging.INFO, "flagadmin.access")
+    with_server(work)
+    [line] = [record.__dict__ for record in caplog.records if record.name == "flagadmin.access"]
+    assert line.items() >= {"status": 304, "caller": "backend", "requestId": "trace-12345"}.items()
+    assert line["route"] == FEATURES[1:]
 
 
 @pytest.mark.parametrize(

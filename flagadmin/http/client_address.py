@@ -1,0 +1,16 @@
+"""The client's IP address."""
+
+from django.conf import settings
+from django.http import HttpRequest
+
+
+def client_address(request: HttpRequest) -> str:
+    """The client's IP address, also of a DRF request."""
+    return address_of(request.META.get("REMOTE_ADDR") or "", request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def address_of(peer: str, forwarded_for: str) -> str:
+    """From the connection's other end and X-Forwarded-For. A proxy of ours adds the address as the last entry."""
+    if settings.BEHIND_PROXY and forwarded_for:
+        return forwarded_for.rpartition(",")[2].strip()
+    return peer or "unknown"
