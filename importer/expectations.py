@@ -81,6 +81,7 @@ def _saved_contexts(
             project_id=found.project,
             context=found.after["context"],
             note=found.after["note"],
+            enforced_in=found.enforced_in,
             expectations=expectations(found),
         )
         for place, (name, found) in enumerate(plan.saved_contexts.items())

@@ -23,7 +23,7 @@ class SavedContextAdmin(ActionModelAdmin):
     search_fields = ("name", "note")
     raw_id_fields = ("project",)
     readonly_on_change = ("project",)
-    readonly_always = ("created_by", "created_at", "updated_by", "updated_at")
+    readonly_always = ("enforced_in", "created_by", "created_at", "updated_by", "updated_at")
     fields = ("name", "project", "note", "context", "expectations", *readonly_always)
     extra_help_texts = {
         "context": "As the playground takes it. Fields of your own go into properties.",

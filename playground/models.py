@@ -28,13 +28,17 @@ class KeptContext(models.Model):
 
 
 class SavedContext(models.Model):
-    """A context with a name, such as "Norwegian beta user": of one project, or of every project without one."""
+    """A context with a name, such as "Norwegian beta user": of one project, or of every project without one.
+
+    ``enforced_in``, without a project: the project that enforces what is expected of a flag, by flag.
+    """
 
     name = models.CharField(max_length=100, unique=True)
     project = models.ForeignKey(Project, models.CASCADE, null=True, blank=True, related_name="saved_contexts")
     context = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
     expectations = models.JSONField(default=list, blank=True)
+    enforced_in = models.JSONField(default=dict, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -46,6 +50,10 @@ class SavedContext(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def enforcing_project(self, flag: str) -> str | None:
+        """The project that enforces what is expected of a flag. None: it is only reported."""
+        return self.project_id or self.enforced_in.get(flag)
 
 
 class UserRun(models.Model):

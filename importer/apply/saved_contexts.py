@@ -31,8 +31,10 @@ def write_saved_contexts(plan: Plan, caller: Caller) -> tuple[list[Event], Docum
     events, written = [], {}
     for name, found in planned.items():
         saved = stored.get(name) or SavedContext(name=name, project_id=found.project, created_by=caller.name)
+        before = {**found.before, "enforced_in": saved.enforced_in} if found.before else None
+        saved.enforced_in = dict(found.enforced_in)
         events.append(_changed(saved, found.after, caller))
-        written[name] = {"before": found.before, "after": digest(_document(saved))}
+        written[name] = {"before": before, "after": digest(_document(saved))}
     return events, written
 
 
@@ -45,6 +47,7 @@ def undo_saved_contexts(written: Document, caller: Caller) -> Iterator[Event]:
             raise Conflict(f"Saved context {name} was changed after this import, so it cannot be undone.")
         check_may_change(caller, saved.project_id)
         if state["before"] is not None:
+            saved.enforced_in = state["before"].get("enforced_in", {})
             yield _changed(saved, state["before"], caller)
         else:
             yield _event(EventType.SAVED_CONTEXT_DELETED, saved, before=saved_context_document(saved))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -61,13 +61,17 @@ class FlagPlan:
 
 @dataclass(slots=True)
 class SavedContextPlan:
-    """The plan for a saved context: its ``context``, ``note`` and ``expectations`` before (None: new) and after."""
+    """The plan for a saved context: its ``context``, ``note`` and ``expectations`` before (None: new) and after.
+
+    ``enforced_in``: the project that will enforce what is expected of a flag, by flag.
+    """
 
     name: str
     project: str | None
     action: Action
     before: Document | None
     after: Document
+    enforced_in: Mapping[str, str]
 
 
 @dataclass

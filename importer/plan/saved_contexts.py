@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flagadmin.errors import Problem
+from flagadmin.errors import NoAccess, Problem
 from groups.access import Caller
 from importer.plan.import_plan import Action, Plan, SavedContextPlan
 from importer.plan.issues import Issue, IssueKind
 from importer.plan.target import Target
 from playground.models import SavedContext
+from playground.saved_contexts.enforcement import enforce
 from playground.saved_contexts.rules import (
     MOST_EXPECTATIONS,
     MOST_IN_A_PROJECT,
@@ -49,7 +50,7 @@ def plan_saved_contexts(plan: Plan, listed: Sequence[Any], target: Target, calle
         path = f"data.savedContexts[{index}]"
         found = _planned(name, given, around)
         problems = [] if name not in plan.saved_contexts else [Problem("name", "is listed more than once")]
-        problems += _problems(found, given, around)
+        problems += _problems(found, given, around, caller)
         plan.issues += [
             Issue(IssueKind.VALUE, f"{path}.{problem.path}", f"saved context {name[:120]}: {problem.message}")
             for problem in problems
@@ -84,7 +85,8 @@ def _planned(name: str, given: Any, around: _Around) -> SavedContextPlan:
         project = saved.project_id
     else:
         project = around.target.project.id if given.get("project") else None
-    return SavedContextPlan(name, project, Action.CREATE, before, after)
+    enforced_in = saved.enforced_in if saved else {}
+    return SavedContextPlan(name, project, Action.CREATE, before, after, enforced_in)
 
 
 def _given_expectations(given: Any, environment: str) -> list[Document]:
@@ -105,8 +107,8 @@ def _expectations(given: Any, before: Document, around: _Around) -> Iterator[Doc
     yield from listed.values()
 
 
-def _problems(found: SavedContextPlan, given: Any, around: _Around) -> Iterator[Problem]:
-    """Normalises the context; then says whether the plan changes anything."""
+def _problems(found: SavedContextPlan, given: Any, around: _Around, caller: Caller) -> Iterator[Problem]:
+    """Normalises the context; then says whether the plan changes anything, and which projects enforce it."""
     if found.project not in (None, around.target.project.id):
         yield Problem("name", "belongs to another project")
         return
@@ -120,6 +122,23 @@ def _problems(found: SavedContextPlan, given: Any, around: _Around) -> Iterator[
         yield Problem("expectations", f"would be more than {MOST_EXPECTATIONS} with those of other flags")
     if found.before is not None:
         found.action = Action.SAME if found.before == found.after else Action.CHANGE
+    if found.action is not Action.SAME:
+        yield from _enforcement_problems(found, around, caller)
+
+
+def _enforcement_problems(found: SavedContextPlan, around: _Around, caller: Caller) -> Iterator[Problem]:
+    """A problem if the caller may not say what is expected. Plans which projects enforce it."""
+    saved = SavedContext(
+        project_id=found.project,
+        context=found.after["context"],
+        expectations=found.after["expectations"],
+        enforced_in=found.enforced_in,
+    )
+    try:
+        enforce(saved, caller, before=found.before, projects=around.known.flags)
+    except NoAccess as error:
+        yield Problem("expectations", error.message)
+    found.enforced_in = saved.enforced_in
 
 
 def _limit_issues(plans: Iterable[SavedContextPlan], target: Target) -> Iterator[Issue]:

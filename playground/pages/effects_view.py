@@ -55,7 +55,7 @@ class EffectsView:
         """The names of projects that refuse the change because of what it breaks."""
         if not self.effects.broken:
             return ()
-        projects = {one.expectation.project for one in self.effects.broken}
+        projects = {one.expectation.enforced_in for one in self.effects.broken}
         refusing = Project.objects.filter(pk__in=projects, refuse_broken_expectations=True)
         return list(refusing.values_list("name", flat=True))
 

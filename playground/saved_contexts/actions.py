@@ -16,6 +16,12 @@ from groups.access import Caller
 from groups.permissions import Permission
 from playground.models import SavedContext
 from playground.saved_contexts.documents import saved_context_document
+from playground.saved_contexts.enforcement import (
+    check_may_state,
+    enforce,
+    enforcing_projects,
+    projects_of_flags,
+)
 from playground.saved_contexts.queries import shown_document, visible_contexts, visible_expectations
 from playground.saved_contexts.rules import (
     MOST_IN_A_PROJECT,
@@ -45,6 +51,7 @@ def create_saved_context(values: Mapping[str, Any], *, caller: Caller) -> SavedC
         where = f"project {saved.project_id}" if saved.project_id else "no project"
         raise ValidationError(f"There are {MOST_IN_A_PROJECT:,} saved contexts of {where}; delete one first.")
     check_saved_context(saved, caller)
+    enforce(saved, caller, before=None, projects=projects_of_flags(saved.expectations))
     _save(saved, caller)
     record(_event(EventType.SAVED_CONTEXT_CREATED, saved, after=saved_context_document(saved)), actor=caller)
     return saved
@@ -60,14 +67,16 @@ def update_saved_context(
     """
     saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
+    stored = {"context": saved.context, "expectations": saved.expectations}
     check_expected(expected, shown_document(caller, saved))
     visible = visible_expectations(caller, [saved])[saved.pk]
     for key, value in changes.items():
         setattr(saved, key, value)
     if "expectations" in changes:
-        kept = [one for one in before["expectations"] if one not in visible]
+        kept = [one for one in stored["expectations"] if one not in visible]
         saved.expectations = expectation_documents([*changes["expectations"], *kept])
-    check_saved_context(saved, caller, stored=before["expectations"])
+    check_saved_context(saved, caller, stored=stored["expectations"])
+    enforce(saved, caller, before=stored, projects=projects_of_flags(saved.expectations))
     if any(before[key] != value for key, value in saved_context_document(saved).items()):
         _save(saved, caller)
         after = saved_context_document(saved)
@@ -81,6 +90,7 @@ def delete_saved_context(context_id: int, *, expected: Expected = None, caller: 
     saved = access_saved_context_for_update(caller, context_id)
     before = saved_context_document(saved)
     check_expected(expected, shown_document(caller, saved))
+    check_may_state(caller, enforcing_projects(saved, saved.expectations))
     record(_event(EventType.SAVED_CONTEXT_DELETED, saved, before=before), actor=caller)
     saved.delete()
 

@@ -1,5 +1,6 @@
 """Builds the JSON document of a saved context, for API responses and audit events."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flagadmin.http.timestamps import iso
@@ -15,9 +16,14 @@ def saved_context_document(saved: SavedContext) -> Document:
         "project": saved.project_id,
         "context": saved.context,
         "note": saved.note,
-        "expectations": saved.expectations,
+        "expectations": expectation_records(saved, saved.expectations),
         "createdBy": saved.created_by,
         "createdAt": iso(saved.created_at),
         "updatedBy": saved.updated_by,
         "updatedAt": iso(saved.updated_at),
     }
+
+
+def expectation_records(saved: SavedContext, expectations: Iterable[Mapping[str, Any]]) -> list[Document]:
+    """Expectations of a saved context, each with the project that enforces it, or null."""
+    return [{**one, "enforcedIn": saved.enforcing_project(one["flag"])} for one in expectations]

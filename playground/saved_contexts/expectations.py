@@ -19,7 +19,7 @@ from playground.engine.outcomes import State
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.queries import visible_contexts, visible_expectations
-from projects.definitions import Definitions, all_definitions, definitions
+from projects.definitions import Definitions, definitions
 from projects.models import Flag
 from projects.revision import revisions
 
@@ -42,6 +42,11 @@ class Expectation:
     def words(self) -> str:
         """`on, variant blue`."""
         return answer_words(Answer(State.ON if self.enabled else State.OFF, self.variant))
+
+    @property
+    def enforced_in(self) -> str | None:
+        """The project that enforces it. None: it is only reported."""
+        return self.saved.enforcing_project(self.flag)
 
     def is_met_by(self, shares: Shares) -> bool:
         """Whether every call gives what is expected."""
@@ -147,21 +152,14 @@ def check_expectations(
     return checked(expectations, snapshots, now=timezone.now(), reasons=reasons)
 
 
-def stored_flags(projects: Collection[str] | None, environment: str, names: Collection[str]) -> Definitions:
-    """The definitions of these flags and of their parents; of every project, if none are given."""
-    found = _active(projects, environment, names)
+def stored_flags(projects: Collection[str], environment: str, names: Collection[str]) -> Definitions:
+    """The definitions of these flags of the projects, and of their parents."""
+    found = definitions(projects, environment, flags=names)
     parents = {parent["feature"] for flag in found.flags for parent in flag["dependencies"]} - set(names)
     if not parents:
         return found
-    above = _active(projects, environment, parents)
+    above = definitions(projects, environment, flags=parents)
     return Definitions([*found.flags, *above.flags], found.segments | above.segments)
-
-
-def _active(projects: Collection[str] | None, environment: str, names: Collection[str]) -> Definitions:
-    if projects is not None:
-        return definitions(projects, environment, flags=names)
-    found = all_definitions(environment, names)
-    return Definitions([flag for flag in found.flags if not flag["archived"]], found.segments)
 
 
 def compiled(read: Definitions, environment: str) -> Snapshot:

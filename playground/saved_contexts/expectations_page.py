@@ -25,6 +25,7 @@ class ExpectationRow:
     expected: str
     actual: str
     met: str
+    enforced: str
     why: str
     trace: str
 
@@ -41,6 +42,7 @@ class ExpectationsPage(ListPage):
         Column("name", "Saved context", by=("name",)),
         Column("expected", "Expected"),
         Column("actual", "Now"),
+        Column("enforced", "Enforced by", by=("enforced",)),
         Column("why", "Why"),
     )
 
@@ -74,6 +76,7 @@ def expectation_row(checked: Checked) -> ExpectationRow:
         expected=one.words,
         actual=checked.actual,
         met="yes" if checked.met else NOT_MET,
+        enforced=one.enforced_in or "",
         why=clipped(checked.reason, 300),
         trace=f"{reverse('playground-flag', args=[one.flag])}?{urlencode(query)}",
     )

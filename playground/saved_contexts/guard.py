@@ -4,6 +4,7 @@ Registered with `flagadmin.change_checks`, which calls it before a project chang
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from django.db.models import Q
 from django.utils import timezone
@@ -15,10 +16,11 @@ from flagadmin.errors import MOST_DETAILS, Problem
 from flagadmin.server.gc_control import gc_paused
 from groups.access import Caller
 from groups.permissions import Permission
+from playground.comparison.compare import MISSING
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.saved_contexts.changed import ChangedExpectation, changed_expectations
-from playground.saved_contexts.expectations import Expectation, compiled, expectations_of, stored_flags
+from playground.saved_contexts.expectations import Checked, Expectation, compiled, stored_flags
 from playground.saved_contexts.report import change_document
 from projects.definitions import Definitions
 from projects.revision import revisions
@@ -29,41 +31,62 @@ OVERRIDE = Permission.UPDATE_FEATURE_ENVIRONMENT
 
 @gc_paused
 def guard(project_id: str) -> Callable[[], BrokenExpectations | None]:
-    """Reads what the flags are that saved contexts expect something of. Returns the check of what they are then.
+    """Reads the flags of the project of which something is expected. Returns the check of what they are then.
 
-    Three queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
+    What counts is what the project answers: a flag that is moved to another project is off here, as a deleted one is.
+    Two queries, and four to eight for each environment that is named. The check needs one, if no flag of the project
     evaluates differently, else as many again; only what differs is evaluated.
     """
-    expectations = _expectations(project_id)
+    expectations = _enforced_by(project_id)
     if not expectations:
         return lambda: None
-    revision, before, now = revisions([project_id]), _read(expectations), timezone.now()
+    revision, before, now = revisions([project_id]), _read(project_id, expectations), timezone.now()
 
     @gc_paused
     def check() -> BrokenExpectations | None:
         if revisions([project_id]) == revision:
             return None
-        after = _read(expectations)
+        after = _read(project_id, expectations)
         changed_flags = {name: _differing(before[name], after[name]) for name in before}
         differing = [one for one in expectations if one.flag in changed_flags[one.environment]]
         snapshots = (_compiled(differing, state) for state in (before, after))
         changed = changed_expectations(differing, *snapshots, now=now)
-        broken = list(_still_expected(one for one in changed if one.is_broken))
+        broken = [_in_project(one) for one in _still_expected(one for one in changed if one.is_broken)]
         return _refused(project_id, broken) if broken else None
 
     return check
 
 
-def _expectations(project_id: str) -> list[Expectation]:
-    """What is expected of flags of the project, and of flags that do not exist."""
-    saved = SavedContext.objects.filter(Q(project=None) | Q(project=project_id)).exclude(expectations=[])
-    return expectations_of(Caller.system(), projects={project_id, ""}, contexts=list(saved))
+def _enforced_by(project_id: str) -> list[Expectation]:
+    """What the project enforces, also of flags that it does not have: one may be moved here, or created."""
+    contexts = SavedContext.objects.filter(Q(project=None) | Q(project=project_id))
+    return [
+        Expectation(saved=saved, project=project_id, **one)
+        for saved in contexts.exclude(expectations=[])
+        for one in saved.expectations
+        if saved.enforcing_project(one["flag"]) == project_id
+    ]
 
 
-def _read(expectations: Sequence[Expectation]) -> Mapping[str, Definitions]:
-    """The flags with their parents, by environment. Of any project: the change may move them."""
+def _read(project_id: str, expectations: Sequence[Expectation]) -> Mapping[str, Definitions]:
+    """The project's flags with their parents, by environment."""
     named = _named(expectations)
-    return {environment: stored_flags(None, environment, flags) for environment, flags in named.items()}
+    return {
+        environment: stored_flags([project_id], environment, flags) for environment, flags in named.items()
+    }
+
+
+def _in_project(broken: ChangedExpectation) -> ChangedExpectation:
+    """With a reason that fits a flag that was moved: it does exist, but not here."""
+    return ChangedExpectation(*map(_with_project, broken))
+
+
+def _with_project(checked: Checked) -> Checked:
+    if checked.reason != MISSING:
+        return checked
+    return replace(
+        checked, reason=f"Project {checked.expectation.project} has no such flag, or it is archived"
+    )
 
 
 def _differing(before: Definitions, after: Definitions) -> set[str]:

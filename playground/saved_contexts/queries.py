@@ -8,7 +8,7 @@ from flagadmin.db.matching import best_matches
 from flagadmin.errors import Problem, check_problems
 from groups.access import Caller
 from playground.models import SavedContext
-from playground.saved_contexts.documents import Document, saved_context_document
+from playground.saved_contexts.documents import Document, expectation_records, saved_context_document
 from projects.models import Flag
 from projects.project_scope import visible
 
@@ -57,7 +57,8 @@ def shown_documents(caller: Caller, found: Iterable[SavedContext]) -> Iterator[D
     contexts = list(found)
     expectations = visible_expectations(caller, contexts)
     for saved in contexts:
-        yield saved_context_document(saved) | {"expectations": expectations[saved.pk]}
+        shown = expectation_records(saved, expectations[saved.pk])
+        yield saved_context_document(saved) | {"expectations": shown}
 
 
 def shown_document(caller: Caller, saved: SavedContext) -> Document:

@@ -34,6 +34,7 @@ def _document(one: Checked) -> dict[str, Any]:
         "environment": expectation.environment,
         "enabled": expectation.enabled,
         "variant": expectation.variant,
+        "enforcedIn": expectation.enforced_in,
         "met": one.met,
         **_result(one),
     }
@@ -42,7 +43,7 @@ def _document(one: Checked) -> dict[str, Any]:
 def change_document(before: Checked, after: Checked) -> dict[str, Any]:
     """An expectation with what the flag gives before and after a change, and why."""
     document = _document(after)
-    members = ("savedContext", "project", "flag", "environment", "enabled", "variant")
+    members = ("savedContext", "project", "flag", "environment", "enabled", "variant", "enforcedIn")
     return {name: document[name] for name in members} | {"before": _result(before), "after": _result(after)}
 
 

@@ -25,6 +25,11 @@ class ExpectationBody(StrictSerializer):
     environment = s.CharField()
     enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
     variant = s.CharField(required=False, allow_null=True, help_text="Of a flag that is on; null: any.")
+    enforcedIn = s.CharField(
+        read_only=True,
+        allow_null=True,
+        help_text="The project that refuses to break it, if it refuses that at all; null: it is only reported.",
+    )
 
 
 class SavedContextChanges(Body):
@@ -95,6 +100,7 @@ class CheckedExpectation(s.Serializer[Any]):
     environment = s.CharField()
     enabled = s.BooleanField()
     variant = s.CharField(allow_null=True)
+    enforcedIn = s.CharField(allow_null=True)
     met = s.BooleanField()
     results = ActualResult(many=True)
     reason = s.CharField()
@@ -129,6 +135,7 @@ CHECK_EXAMPLE: dict[str, Any] = {
             "environment": "production",
             "enabled": True,
             "variant": "blue",
+            "enforcedIn": "checkout",
             "met": False,
             "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
             "reason": "userId 42 is in bucket 92 and the rollout stops at 10 %",

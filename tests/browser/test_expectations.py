@@ -33,7 +33,12 @@ def expects_it_to_be_on(environment):
         "enabled": True,
         "variant": None,
     }
-    SavedContext.objects.create(name=WHO, context={"userId": "1"}, expectations=[expectation])
+    SavedContext.objects.create(
+        name=WHO,
+        context={"userId": "1"},
+        expectations=[expectation],
+        enforced_in={flag.name: flag.project_id},
+    )
 
 
 @pytest.mark.parametrize("script", [True, False])

@@ -142,7 +142,11 @@ def make_vocabulary() -> None:
         for flag in ("buy-now-button", "checkout-redesign")
     ]
     SavedContext.objects.create(
-        name="Norwegian pro user", note="Pays by invoice.", context=pro, expectations=expected
+        name="Norwegian pro user",
+        note="Pays by invoice.",
+        context=pro,
+        expectations=expected,
+        enforced_in={one["flag"]: "checkout" for one in expected},
     )
 
 

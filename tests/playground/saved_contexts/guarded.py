@@ -6,6 +6,7 @@ import pytest
 
 from groups.access import Caller
 from playground.models import SavedContext
+from playground.saved_contexts.enforcement import projects_of_flags
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from projects.models import Flag, Segment, Strategy
 from tests.support.flags import depend
@@ -24,8 +25,13 @@ def expected(flag: str = "cart", enabled: bool = True, variant: str | None = Non
 
 
 def persona(*expectations: dict[str, Any], name: str = "Ada", project: str | None = "shop") -> SavedContext:
+    """Stated by somebody who may change the flags."""
     return SavedContext.objects.create(
-        name=name, project_id=project, context={"userId": "42"}, expectations=list(expectations)
+        name=name,
+        project_id=project,
+        context={"userId": "42"},
+        expectations=list(expectations),
+        enforced_in={} if project else projects_of_flags(expectations),
     )
 
 

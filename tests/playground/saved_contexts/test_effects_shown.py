@@ -20,7 +20,9 @@ SENTENCE = "lounge is off in production for Bea, expected on"
 
 @pytest.fixture
 def lounge(shop):
-    SavedContext.objects.create(name="Bea", context={"userId": "7"}, expectations=[EXPECTS])
+    SavedContext.objects.create(
+        name="Bea", context={"userId": "7"}, expectations=[EXPECTS], enforced_in={"lounge": "shop"}
+    )
     SavedContext.objects.create(name="Carl", context={"userId": "8"}, project=shop)
     return live_flag("lounge")
 

@@ -103,11 +103,11 @@ def test_expectations_by_the_api(api, dark):
     body = {"name": "Ada", "project": "shop", "context": {"userId": "42"}}
     wanted = [{"flag": "dark-theme", "environment": "production", "enabled": True}]
     made = api["member"].post(URL, body | {"expectations": wanted}).json()
-    assert made["expectations"] == [expected("dark-theme")]
+    assert made["expectations"] == [expected("dark-theme") | {"enforcedIn": "shop"}]
     assert api["member"].put(f"{URL}/{made['id']}", {"note": "x"}).json()["expectations"]
     changed = api["member"].put(f"{URL}/{made['id']}", {"expectations": []}).json()
     assert changed["expectations"] == []
-    assert events("saved-context-updated")[-1].before["expectations"] == [expected("dark-theme")]
+    assert events("saved-context-updated")[-1].before["expectations"] == made["expectations"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_has_gone_since_may_stay(api, dark):
     saved = persona("Ada", "42", expected("dark-theme"), expected("gone"), project="shop")
     kept = [expected("gone"), expected("dark-theme", False)]
     answer = api["member"].put(f"{URL}/{saved.pk}", {"expectations": kept})
-    assert answer.json()["expectations"] == kept
+    assert answer.json()["expectations"] == [one | {"enforcedIn": "shop"} for one in kept]
 
 
 def test_flags_of_other_projects_are_not_told_and_not_lost(api, callers, dark):
@@ -170,6 +170,7 @@ def test_checked_by_the_api(api, dark):
                 "savedContext": "Ada",
                 "project": "shop",
                 **expected("dark-theme"),
+                "enforcedIn": None,
                 "met": False,
                 "results": [{"isEnabled": False, "variant": None, "share": 1}],
                 "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
@@ -178,6 +179,7 @@ def test_checked_by_the_api(api, dark):
                 "savedContext": "Bea",
                 "project": "shop",
                 **expected("dark-theme"),
+                "enforcedIn": None,
                 "met": True,
                 "results": [{"isEnabled": True, "variant": None, "share": 1}],
                 "reason": "userId 7 is in bucket 44, 50 % rollout",

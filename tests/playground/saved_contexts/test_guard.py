@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from flagadmin.audit.models import AuditEvent
-from flagadmin.change_checks import BrokenExpectations
+from flagadmin.change_checks import BrokenExpectations, overriding
 from importer.apply.execute import import_body
 from importer.apply.undo import undo_import
 from importer.body.schemas import read_body
@@ -116,14 +116,52 @@ def test_whatever_keeps_expectations_is_saved(cart):
     assert not failing()
 
 
-def test_a_moved_flag_keeps_what_is_expected_of_it(cart):
-    """What is expected is checked where the flag is then."""
+def test_a_flag_is_not_moved_away_from_what_is_expected_of_it(cart):
+    """Elsewhere it could be turned off, and be moved back."""
     make_project("docs")
     persona(expected("other"), name="Bea", project=None)
-    move.move_flag("shop", "other", "docs", caller=WHO)
-    assert not failing()
+    with pytest.raises(BrokenExpectations) as refusal, transaction.atomic():
+        move.move_flag("shop", "other", "docs", caller=WHO)
+    [problem] = refusal.value.problems
+    assert problem.message.endswith("→ Project shop has no such flag, or it is archived")
+    with overriding(WHO):
+        move.move_flag("shop", "other", "docs", caller=WHO)
     environments.disable_flag("docs", "other", "production", caller=WHO)
     assert failing() == ["other"]
+
+
+@pytest.mark.parametrize("project", ["shop", None])
+def test_a_flag_is_not_moved_back_differently(cart, project):
+    make_project("docs")
+    environments.disable_flag("shop", "other", "production", caller=WHO)
+    persona(expected("other", enabled=False), name="Bea", project=project)
+    move.move_flag("shop", "other", "docs", caller=WHO)
+    environments.enable_flag("docs", "other", "production", caller=WHO)
+    with pytest.raises(BrokenExpectations, match="shop"), transaction.atomic():
+        move.move_flag("docs", "other", "shop", caller=WHO)
+    environments.disable_flag("docs", "other", "production", caller=WHO)
+    move.move_flag("docs", "other", "shop", caller=WHO)
+    assert not failing()
+
+
+def test_a_flag_of_the_same_name_from_elsewhere(cart):
+    """Deleted here, made there, moved here."""
+    make_project("docs")
+    persona(expected("gone", enabled=False), name="Bea")
+    live_flag("gone", "docs")
+    with pytest.raises(BrokenExpectations), transaction.atomic():
+        move.move_flag("docs", "gone", "shop", caller=WHO)
+
+
+def test_two_projects_that_refuse(cart):
+    """Either side of a move refuses for itself."""
+    docs = make_project("docs", refuse_broken_expectations=True)
+    persona(expected("other"), name="Bea")
+    persona(expected("other", enabled=False), name="Carl", project="docs")
+    with pytest.raises(BrokenExpectations) as refusal, transaction.atomic():
+        move.move_flag("shop", "other", docs.pk, caller=WHO)
+    assert refusal.value.projects == ["docs", "shop"]
+    assert [problem.path for problem in refusal.value.problems] == ["Carl", "Bea"]
 
 
 def test_what_fails_already_does_not_block_and_can_be_mended(cart):

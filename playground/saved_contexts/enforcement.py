@@ -1,0 +1,73 @@
+"""Which project enforces an expectation: the project of its flag, if its author may change flags there.
+
+A project that refuses changes that break expectations refuses for those that it enforces. A saved context of a project
+is enforced there; a saved context of no project remembers the project of each flag (`SavedContext.enforced_in`).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from flagadmin.errors import NoAccess
+from groups.access import Caller
+from groups.permissions import Permission
+from playground.models import SavedContext
+from projects.models import Flag
+
+STATE = Permission.UPDATE_FEATURE
+"""Needed in a flag's project to say what is expected of the flag."""
+
+Document = Mapping[str, Any]
+
+
+def projects_of_flags(expectations: Iterable[Document]) -> dict[str, str]:
+    """The project of each flag, also of archived ones. One query, if anything is expected."""
+    names = {one["flag"] for one in expectations}
+    return dict(Flag.objects.filter(name__in=names).values_list("name", "project_id")) if names else {}
+
+
+def enforce(
+    saved: SavedContext, caller: Caller, *, before: Document | None, projects: Mapping[str, str]
+) -> None:
+    """Notes which projects enforce what ``saved`` expects now. ``before``: its context and expectations as stored.
+
+    ``projects`` are those of the flags. Raises NoAccess if the caller states, changes or withdraws an expectation of
+    a flag that they may not change. Withdrawing one that no project enforces needs nothing.
+    """
+    old = () if before is None else before["expectations"]
+    same_context = before is not None and before["context"] == saved.context
+    stated = [one for one in saved.expectations if one not in old]
+    withdrawn = [one for one in old if not same_context or one not in saved.expectations]
+    check_may_state(
+        caller,
+        {projects.get(one["flag"], saved.project_id) for one in stated},
+        enforcing_projects(saved, withdrawn),
+    )
+    if saved.project_id is None:
+        saved.enforced_in = dict(_enforced(saved, {one["flag"] for one in stated}, caller, projects))
+
+
+def check_may_state(caller: Caller, *projects: Iterable[str | None]) -> None:
+    """Raises NoAccess if the caller may not say what is expected of flags of one of the projects."""
+    needed = sorted({project for group in projects for project in group if project})
+    for project in needed:
+        if not caller.can(STATE, project=project):
+            need = f'You need "{STATE.display.lower()}" in {project} to change what is expected of its flags.'
+            raise NoAccess.missing([STATE.value], need)
+
+
+def enforcing_projects(saved: SavedContext, expectations: Iterable[Document]) -> Iterator[str]:
+    """The projects that enforce some of these expectations of a saved context."""
+    found = (saved.enforcing_project(one["flag"]) for one in expectations)
+    return (project for project in found if project)
+
+
+def _enforced(
+    saved: SavedContext, stated: Collection[str], caller: Caller, projects: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Flag and project. What nobody enforced until now is enforced once somebody saves it who may state it."""
+    for flag in sorted({one["flag"] for one in saved.expectations}):
+        enforcing, project = saved.enforced_in.get(flag), projects.get(flag)
+        if enforcing and flag not in stated:
+            yield flag, enforcing
+        elif project and caller.can(STATE, project=project):
+            yield flag, project
