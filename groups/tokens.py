@@ -98,6 +98,10 @@ def find_token(secret: str, *, now: datetime) -> ApiToken:
     token = _stored_token(digest, personal=secret.startswith(PERSONAL))
     if token is None or not hmac.compare_digest(token.secret_hash, digest):
         raise AuthenticationRequired("API token not found.")
+    if token.is_pending:
+        raise AuthenticationRequired(
+            "This API token waits for its environment or its projects to be created."
+        )
     if token.has_expired(now):
         raise AuthenticationRequired("This API token has expired.")
     if token.user is not None and not token.user.is_active:

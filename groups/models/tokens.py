@@ -13,7 +13,7 @@ class ApiToken(models.Model):
     """An API token. The secret is shown once and never stored: ``secret_hash`` is its SHA-256.
 
     ``all_projects`` is explicit, so that a token whose projects were all deleted has access to none instead
-    of all.
+    of all. A pending token (``pending_scope``) gives access to nothing until what it names exists.
     """
 
     class Kind(models.TextChoices):
@@ -38,6 +38,12 @@ class ApiToken(models.Model):
     )
     all_projects = models.BooleanField(default=False)
     projects = models.ManyToManyField("projects.Project", through="ApiTokenProject", related_name="tokens")
+    pending_scope = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text='The scope of a token that waits for an environment or projects: {"environment", "projects"}.',
+    )
     alias = models.CharField(max_length=255, null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
@@ -54,8 +60,14 @@ class ApiToken(models.Model):
                 name="api_token_personal_has_user",
             ),
             models.CheckConstraint(
-                condition=~Q(kind__in=["backend", "frontend"]) | Q(environment__isnull=False),
+                condition=~Q(kind__in=["backend", "frontend"])
+                | Q(environment__isnull=False)
+                | Q(pending_scope__isnull=False),
                 name="api_token_sdk_has_environment",
+            ),
+            models.CheckConstraint(
+                condition=Q(pending_scope__isnull=True) | Q(environment__isnull=True, all_projects=False),
+                name="api_token_pending_has_no_access",
             ),
         ]
         # Not for seen_at, which is written all the time.
@@ -68,6 +80,10 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_pending(self) -> bool:
+        return self.pending_scope is not None
 
     def has_expired(self, now: datetime) -> bool:
         return self.expires_at is not None and self.expires_at <= now

@@ -48,7 +48,8 @@ class ValidateTokensView(APIView):
 def valid_tokens(secrets: Sequence[str]) -> list[dict[str, Any]]:
     """The valid tokens without duplicates, in the order of the request."""
     hashes = {hash_secret(secret): secret for secret in secrets}
-    found = ApiToken.objects.filter(secret_hash__in=hashes).exclude(kind=ApiToken.Kind.PERSONAL)
+    usable = ApiToken.objects.filter(pending_scope__isnull=True).exclude(kind=ApiToken.Kind.PERSONAL)
+    found = usable.filter(secret_hash__in=hashes)
     now = timezone.now()
     documents = {
         hashes[token.secret_hash]: _document(hashes[token.secret_hash], token)

@@ -22,6 +22,7 @@ from projects.flags.bulk_delete import remove_rows
 from projects.models import Environment, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.project_scope import name_is_free
 from projects.projects.queries import environment_document
+from projects.tokens.pending import activate_tokens
 
 
 @transactional
@@ -33,6 +34,7 @@ def create_environment(values: Mapping[str, Any], *, caller: Caller) -> Environm
     with name_is_free(f"An environment named {environment.name} already exists."):
         environment.save(force_insert=True)
     _record(EventType.ENVIRONMENT_CREATED, environment, caller, after=environment_document(environment))
+    activate_tokens(caller=caller)
     return environment
 
 

@@ -20,6 +20,7 @@ from projects.project_scope import first_permission_of, name_is_free
 from projects.projects.queries import settings_document
 from projects.projects.rules import RESERVED_PROJECT_IDS, project_problems
 from projects.strategies.known_names import usable
+from projects.tokens.pending import activate_tokens
 
 # Accepted in every project, in addition to its context fields.
 STICKINESS = frozenset({"default", "random", "userId", "sessionId"})
@@ -51,6 +52,7 @@ def create_project(
         Grant.objects.create(role_id=BuiltIn.OWNER, project=project, user=caller.user)
     after = settings_document(project) | {"environments": names}
     _record(EventType.PROJECT_CREATED, project, caller, after=after)
+    activate_tokens(caller=caller)
     return project
 
 
@@ -142,6 +144,7 @@ def revive_project(project_id: str, *, caller: Caller) -> Project:
         project.archived_at = None
         project.save(update_fields=["archived_at"])
         _record(EventType.PROJECT_REVIVED, project, caller)
+        activate_tokens(caller=caller)
     return project
 
 

@@ -85,11 +85,20 @@ def visible_tokens(caller: Caller) -> QuerySet[ApiToken]:
     return tokens.filter(Q(kind__in=kinds) | Q(pk__in=named))
 
 
+def named_projects(token: ApiToken) -> list[str]:
+    """The ids in the token's scope, or those that a pending token waits for (``*`` for all)."""
+    if token.pending_scope is not None:
+        return list(token.pending_scope["projects"])
+    return [scope.project_id for scope in token.scopes.all()]
+
+
 def scope_words(token: ApiToken, caller: Caller) -> str:
     """For example ``all projects · production``. Projects that the caller may not read are only counted."""
-    scopes = [scope.project_id for scope in token.scopes.all()]
-    shown = sorted(project for project in scopes if caller.can_read(project))
-    if hidden := len(scopes) - len(shown):
+    named = named_projects(token)
+    shown = sorted(project for project in named if caller.can_read(project))
+    if hidden := len(named) - len(shown):
         shown.append(counted(hidden, "other"))
-    projects = "all projects" if token.all_projects else ", ".join(shown) or "no project"
-    return f"{projects} · {token.environment_id or 'all environments'}"
+    is_for_all = token.all_projects or named == ["*"]
+    projects = "all projects" if is_for_all else ", ".join(shown) or "no project"
+    environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
+    return f"{projects} · {environment or 'all environments'}"

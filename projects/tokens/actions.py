@@ -50,23 +50,27 @@ class NewToken:
 
 def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
     """A token as recorded in its audit events, without its secret."""
-    return {
+    scope = token.pending_scope or {
+        "environment": token.environment_id or "*",
+        "projects": ["*"] if token.all_projects else sorted(projects),
+    }
+    recorded = {
         "id": token.pk,
         "tokenName": token.name,
         "type": token.kind,
-        "environment": token.environment_id or "*",
-        "projects": ["*"] if token.all_projects else sorted(projects),
+        **scope,
         "alias": token.alias,
         "expiresAt": iso(token.expires_at),
         "prefix": token.prefix,
     }
+    return recorded | {"pending": True} if token.is_pending else recorded
 
 
 @transactional
-def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) -> tuple[ApiToken, str]:
+def create_token(new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
     """Creates a token and returns it with its secret, which is not stored.
 
-    ``secret`` is given only for tokens set by environment variables. Raises NoAccess, ValidationError.
+    Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")
     caller.check(permission_for("CREATE", new.kind))
@@ -76,7 +80,7 @@ def create_token(new: NewToken, *, caller: Caller, secret: str | None = None) ->
     problems = [*_problems_of_kind(new), *_problems_of_projects(new, caller, locked)]
     if problems:
         raise ValidationError.of(problems)
-    return _create(new, caller=caller, secret=secret)
+    return store_token(new, caller=caller)
 
 
 @transactional
@@ -93,7 +97,7 @@ def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> t
         problems.append(Problem("projects", f"a token created here is for project {project_id} only"))
     if problems:
         raise ValidationError.of(problems)
-    return _create(new, caller=caller)
+    return store_token(new, caller=caller)
 
 
 @transactional
@@ -106,7 +110,7 @@ def update_token(key: str, *, expires_at: datetime | None, caller: Caller) -> Ap
     before = document(token, projects)
     token.expires_at = expires_at
     token.save(update_fields=["expires_at"])
-    _record(EventType.API_TOKEN_UPDATED, projects, before, document(token, projects), caller=caller)
+    record_token(EventType.API_TOKEN_UPDATED, projects, before, document(token, projects), caller=caller)
     return token
 
 
@@ -138,37 +142,62 @@ def scope_of(token: ApiToken) -> list[str]:
     return sorted(token.scopes.values_list("project_id", flat=True))
 
 
-def _create(new: NewToken, *, caller: Caller, secret: str | None = None) -> tuple[ApiToken, str]:
+def store_token(
+    new: NewToken, *, caller: Caller, secret: str | None = None, pending: bool = False
+) -> tuple[ApiToken, str]:
+    """Stores a token whose values were checked, and records the event.
+
+    A pending one keeps its scope in ``pending_scope`` and gives access to nothing.
+    """
     projects = sorted(set(new.projects or ()))
     secret = secret or new_secret(
         new.kind, projects=None if new.projects is None else projects, environment=new.environment
     )
-    token = ApiToken.objects.create(
+    token = ApiToken(
         kind=new.kind,
         type_name=new.type_name,
         name=new.name,
         secret_hash=hash_secret(secret),
         prefix=visible_prefix(secret),
-        environment_id=new.environment,
-        all_projects=new.projects is None,
         alias=new.alias,
         created_by=caller.name,
         expires_at=new.expires_at,
     )
-    ApiTokenProject.objects.bulk_create(
-        ApiTokenProject(token=token, project_id=project) for project in projects
-    )
-    _record(EventType.API_TOKEN_CREATED, projects, None, document(token, projects), caller=caller)
+    if pending:
+        token.pending_scope = declared_scope(new)
+        token.save()
+    else:
+        give_scope(token, declared_scope(new))
+    usable_in = [] if pending else projects
+    record_token(EventType.API_TOKEN_CREATED, usable_in, None, document(token, projects), caller=caller)
     return token, secret
+
+
+def declared_scope(new: NewToken) -> dict[str, Any]:
+    """The scope as ``pending_scope`` stores it; ``*`` means all."""
+    projects = ["*"] if new.projects is None else sorted(set(new.projects))
+    return {"environment": new.environment or "*", "projects": projects}
+
+
+def give_scope(token: ApiToken, scope: dict[str, Any]) -> None:
+    """Saves the token with access to what the scope names, all of which must exist."""
+    token.pending_scope = None
+    token.environment_id = None if scope["environment"] == "*" else scope["environment"]
+    token.all_projects = scope["projects"] == ["*"]
+    token.save()
+    if not token.all_projects:
+        ApiTokenProject.objects.bulk_create(
+            ApiTokenProject(token=token, project_id=project) for project in scope["projects"]
+        )
 
 
 def _delete(token: ApiToken, *, caller: Caller) -> None:
     projects = scope_of(token)
-    _record(EventType.API_TOKEN_DELETED, projects, document(token, projects), None, caller=caller)
+    record_token(EventType.API_TOKEN_DELETED, projects, document(token, projects), None, caller=caller)
     token.delete()
 
 
-def _record(type_: EventType, projects: list[str], before: Any, after: Any, *, caller: Caller) -> None:
+def record_token(type_: EventType, projects: list[str], before: Any, after: Any, *, caller: Caller) -> None:
     token_document = after or before
     record(
         Event(

@@ -32,8 +32,8 @@ class ApiTokenAdmin(ActionModelAdmin):
     list_select_related = ("environment", "user")
     search_fields = ("name", "prefix", "user__username")
     fields = (
-        "name", "kind", "prefix", "environment", "all_projects", "user", "alias", "expires_at", "created_at",
-        "created_by", "seen_at",
+        "name", "kind", "prefix", "environment", "all_projects", "pending_scope", "user", "alias", "expires_at",
+        "created_at", "created_by", "seen_at",
     )  # fmt: skip
     readonly_always = tuple(name for name in fields if name != "expires_at")
     inlines = (ScopeInline,)

@@ -37,6 +37,7 @@ from projects.tokens.actions import (
 )
 from projects.tokens.automation import NewAutomation, create_automation, scope_sentence
 from projects.tokens.forms import AUTOMATION, PURPOSE, TokenForm
+from projects.tokens.pending import missing_for
 
 Kind = ApiToken.Kind
 TOKENS = ("API tokens", reverse_lazy("tokens"))
@@ -45,6 +46,7 @@ USES: tuple[tuple[str, str, Callable[[datetime], Q]], ...] = (
     ("never", "never used", lambda now: Q(seen_at=None)),
     ("soon", "expires soon", lambda now: Q(expires_at__gt=now, expires_at__lte=now + SOON)),
     ("expired", "expired", lambda now: Q(expires_at__lte=now)),
+    ("pending", "pending", lambda now: Q(pending_scope__isnull=False)),
 )
 
 
@@ -96,10 +98,17 @@ class TokensPage(ListPage):
         return (row.name, row.kind, scope, row.prefix, row.seen_at, row.expires_at)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        tokens = list(kwargs["listing"].rows)
+        missing = missing_for(tokens)
         return super().get_context_data(
             rows=[
-                (token, scope_words(token, self.caller), may_revoke(self.caller, token))
-                for token in kwargs["listing"].rows
+                (
+                    token,
+                    scope_words(token, self.caller),
+                    missing.get(token.pk),
+                    may_revoke(self.caller, token),
+                )
+                for token in tokens
             ],
             may_create=bool(
                 kinds_allowed(self.caller, "CREATE")

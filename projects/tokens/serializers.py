@@ -9,8 +9,9 @@ from flagadmin.http.fields import Body, ListOf
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
-from projects.tokens.access import ELLIPSIS
+from projects.tokens.access import ELLIPSIS, named_projects
 from projects.tokens.actions import NewToken
+from projects.tokens.pending import missing_for
 
 EVERY = "*"
 KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}
@@ -93,6 +94,10 @@ class TokenRecord(serializers.Serializer):
     expiresAt = serializers.DateTimeField(allow_null=True)
     seenAt = serializers.DateTimeField(allow_null=True)
     createdBy = serializers.CharField()
+    pendingFor = serializers.CharField(
+        required=False,
+        help_text="Only for a token that does not work yet: the environment and projects that it waits for.",
+    )
     secure = serializers.BooleanField(
         help_text="Always false: secrets have the form project:environment.secret. Only their hashes are stored."
     )
@@ -125,11 +130,13 @@ def new_token(data: dict[str, Any], *, default_projects: Sequence[str] = (EVERY,
 
 
 def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None = None) -> dict[str, Any]:
+    """``projects`` are those of the token's scope, or those that a pending token names."""
     named = [EVERY] if token.all_projects else sorted(projects)
+    environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
     return {
         "id": token.pk,
         "tokenName": token.name,
-        "environment": token.environment_id or EVERY,
+        "environment": environment or EVERY,
         "projects": named,
         "secret": secret or token.prefix + ELLIPSIS,
         "type": token.type_name or token.kind,
@@ -148,9 +155,14 @@ def token_records(tokens: Iterable[ApiToken], caller: Caller) -> list[dict[str, 
 
     The caller must prefetch the tokens' ``scopes``.
     """
+    tokens = list(tokens)
+    missing = missing_for(tokens)
     return [
-        token_record(
-            token, [scope.project_id for scope in token.scopes.all() if caller.can_read(scope.project_id)]
-        )
+        token_record(token, [project for project in named_projects(token) if _is_shown(project, caller)])
+        | ({"pendingFor": missing[token.pk]} if token.pk in missing else {})
         for token in tokens
     ]
+
+
+def _is_shown(project: str, caller: Caller) -> bool:
+    return project == EVERY or caller.can_read(project)

@@ -1,23 +1,17 @@
-"""Creates API tokens from environment variables at start-up, in the reference's format.
-
-``INIT_ADMIN_API_TOKENS='*:*.secret'``,
-``INIT_BACKEND_API_TOKENS='*:development.secret,shop:production.secret'`` (older name
-``INIT_CLIENT_API_TOKENS``), ``INIT_FRONTEND_API_TOKENS``.
-"""
+"""Creates API tokens from environment variables at start-up (`start_up_values` describes their format)."""
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
-
-from django.core.exceptions import ImproperlyConfigured
-from django.db import connection
+from collections.abc import Mapping
 
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import ValidationError
+from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
-from groups.tokens import SHORTEST_SECRET, hash_secret, scope_of_key
-from projects.tokens.actions import NewToken, create_token
+from groups.tokens import hash_secret
+from projects.tokens.actions import NewToken, declared_scope, store_token
+from projects.tokens.pending import Places, activate_tokens, lock_pending_tokens
+from projects.tokens.start_up_values import Malformed, read_tokens
 
 log = logging.getLogger("flagadmin.setup")
 
@@ -27,63 +21,54 @@ VARIABLES = {
     "INIT_CLIENT_API_TOKENS": ApiToken.Kind.BACKEND,
     "INIT_FRONTEND_API_TOKENS": ApiToken.Kind.FRONTEND,
 }
-EVERY = "*"
-# An arbitrary advisory lock number. It serialises servers that start at the same time.
-_LOCK = 5_172_031
 
 
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.
 
-    Existing tokens are never changed or removed, and a revoked token stays revoked. Raises
-    ImproperlyConfigured naming the variable and the position of the token in it, never the secret.
+    A token for what does not exist yet is created as pending. Existing tokens are never changed or removed
+    (except that a pending one takes the scope and expiry it has now), and a revoked token stays revoked. What
+    cannot be taken is logged by variable and position, never with the secret.
     """
+    environ = os.environ if environ is None else environ
+    lock_pending_tokens()
+    places = Places.read()
     created = 0
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-    for variable, number, secret in _given(os.environ if environ is None else environ):
-        where = f"{variable}, token {number}"
-        kind = VARIABLES[variable]
-        digest = hash_secret(secret)
-        present = ApiToken.objects.filter(secret_hash=digest).first()
-        if present is None and StartUpKey.objects.filter(secret_hash=digest).exists():
-            log.warning("%s was revoked. It is not created again; remove it from the environment.", where)
-        elif present is None:
-            _create(kind, variable, secret, where)
-            StartUpKey.objects.create(secret_hash=digest)
-            created += 1
-        elif present.kind != kind:
-            raise ImproperlyConfigured(f"{where}: this secret already belongs to a {present.kind} token.")
+    for variable, kind in VARIABLES.items():
+        for named in read_tokens(variable, environ.get(variable, ""), kind):
+            if isinstance(named.new, Malformed):
+                log.warning("%s is not taken: %s", named.where, named.new)
+            else:
+                created += _take(named.where, named.secret, named.new, places)
+    activate_tokens(caller=Caller.system())
     return created
 
 
-def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:
-    for variable in VARIABLES:
-        keys = (key.strip() for key in environ.get(variable, "").split(","))
-        yield from ((variable, number, key) for number, key in enumerate(filter(None, keys), start=1))
+def _take(where: str, secret: str, new: NewToken, places: Places) -> bool:
+    """Creates the token if it is new, and says whether it did."""
+    digest = hash_secret(secret)
+    present = ApiToken.objects.filter(secret_hash=digest).first()
+    if present is None and StartUpKey.objects.filter(secret_hash=digest).exists():
+        log.warning("%s was revoked. It is not created again; remove it from the environment.", where)
+        return False
+    missing = places.missing(declared_scope(new))
+    if missing:
+        log.warning("%s is pending: it waits for %s.", where, missing)
+    if present is not None:
+        _compare(where, present, new)
+        return False
+    store_token(new, caller=Caller.system(), secret=secret, pending=bool(missing))
+    StartUpKey.objects.create(secret_hash=digest)
+    return True
 
 
-def _create(kind: str, variable: str, secret: str, where: str) -> None:
-    form = "*:*.SECRET" if kind == ApiToken.Kind.ADMIN else "PROJECT:ENVIRONMENT.SECRET (project * for all)"
-    try:
-        project, environment = scope_of_key(secret)
-    except ValueError:
-        raise ImproperlyConfigured(f"{where}: a {kind} token has the form {form}.") from None
-    if kind == ApiToken.Kind.ADMIN and (project, environment) != (EVERY, EVERY):
-        raise ImproperlyConfigured(f"{where}: a {kind} token has the form {form}.")
-    if len(secret.partition(".")[2]) < SHORTEST_SECRET:
-        raise ImproperlyConfigured(
-            f"{where}: the part after the dot must have at least {SHORTEST_SECRET} characters."
-        )
-    new = NewToken(
-        name=f"from {variable}",
-        kind=kind,
-        projects=None if project == EVERY else (project,),
-        environment=None if environment == EVERY else environment,
-    )
-    try:
-        create_token(new, caller=Caller.system(), secret=secret)
-    except ValidationError as error:
-        problems = "; ".join(problem.message for problem in error.details)
-        raise ImproperlyConfigured(f"{where}: {problems}") from error
+def _compare(where: str, present: ApiToken, new: NewToken) -> None:
+    if present.kind != new.kind:
+        log.warning("%s is not taken: this secret already belongs to a %s token.", where, present.kind)
+    elif present.is_pending:
+        present.pending_scope, present.expires_at = declared_scope(new), new.expires_at
+        present.save(update_fields=["pending_scope", "expires_at"])
+    elif new.expires_at is not None and new.expires_at != present.expires_at:
+        expiry = f"expires at {iso(present.expires_at)}" if present.expires_at else "does not expire"
+        log.warning("%s exists and %s; its expiresAt here is not applied.", where, expiry)

@@ -12,7 +12,9 @@ from groups.permissions import Permission
 from projects.access import access_project_for_update, lock_projects
 from projects.deletion.execute import delete_project
 from projects.models import Project
+from projects.projects.actions import create_project
 from projects.tokens.actions import NewToken, create_project_token, create_token, delete_token
+from projects.tokens.start_up import create_init_tokens
 from tests.support.cast import make_project
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,3 +92,25 @@ def test_many_at_once():
     assert not ApiToken.objects.filter(all_projects=True).exists()
     for token in ApiToken.objects.all():
         assert [scope.project_id for scope in token.scopes.all()] == ["other"]
+
+
+def test_a_token_is_not_left_pending_for_a_project_that_is_being_created():
+    secret = "pay:production.a-long-random-part"
+    with transaction.atomic():
+        create_project({"id": "pay", "name": "Pay"}, caller=SYSTEM)
+        starting = in_thread(lambda: create_init_tokens({"INIT_CLIENT_API_TOKENS": secret}))
+        assert not starting.done()
+    assert starting.result(timeout=60) == 1
+    token = ApiToken.objects.get()
+    assert not token.is_pending
+    assert [scope.project_id for scope in token.scopes.all()] == ["pay"]
+
+
+def test_a_project_that_is_created_during_a_start_gets_its_token():
+    secret = "pay:production.a-long-random-part"
+    with transaction.atomic():
+        create_init_tokens({"INIT_CLIENT_API_TOKENS": secret})
+        creating = in_thread(lambda: create_project({"id": "pay", "name": "Pay"}, caller=SYSTEM))
+        assert not creating.done()
+    creating.result(timeout=60)
+    assert not ApiToken.objects.get().is_pending

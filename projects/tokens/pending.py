@@ -1,0 +1,79 @@
+"""Tokens that wait for an environment or for projects to be created.
+
+Until then they give access to nothing. Whoever creates what they wait for calls `activate_tokens` in the same
+transaction.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from flagadmin.audit.events import EventType
+from flagadmin.errors import choices
+from groups.access import Caller
+from groups.models import ApiToken
+from projects.models import Environment, Project
+from projects.tokens.actions import document, give_scope, record_token
+
+EVERY = "*"
+# An arbitrary advisory lock number. It keeps a token from being stored as pending while what it waits for is
+# being created.
+_LOCK = 5_172_031
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The names of all environments, and the ids of all projects that are not archived."""
+
+    environments: frozenset[str]
+    projects: frozenset[str]
+
+    @classmethod
+    def read(cls) -> "Places":
+        projects = Project.objects.filter(archived_at=None).values_list("id", flat=True)
+        return cls(frozenset(Environment.objects.values_list("name", flat=True)), frozenset(projects))
+
+    def missing(self, scope: dict[str, Any]) -> str:
+        """What a token with this scope waits for, for example ``environment qa and project pay``, or nothing."""
+        parts = []
+        if scope["environment"] not in self.environments | {EVERY}:
+            parts.append(f"environment {scope['environment']}")
+        if not scope["projects"]:
+            parts.append("the names of its projects, which its secret does not have")
+        elif absent := set(scope["projects"]) - self.projects - {EVERY}:
+            parts.append(f"{'project' if len(absent) == 1 else 'projects'} {choices(absent)}")
+        return " and ".join(parts)
+
+
+def missing_for(tokens: Iterable[ApiToken]) -> dict[int, str]:
+    """What each pending token waits for, by its id. No query if none is pending, otherwise two."""
+    scopes = {token.pk: token.pending_scope for token in tokens if token.pending_scope is not None}
+    if not scopes:
+        return {}
+    places = Places.read()
+    return {pk: places.missing(scope) or "the next start" for pk, scope in scopes.items()}
+
+
+def lock_pending_tokens() -> None:
+    """Holds the lock until the end of the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def activate_tokens(*, caller: Caller) -> None:
+    """Gives pending tokens their scope where all of it exists now, and records the events."""
+    lock_pending_tokens()
+    pending = list(ApiToken.objects.select_for_update().filter(pending_scope__isnull=False).order_by("id"))
+    if not pending:
+        return
+    places = Places.read()
+    for token in pending:
+        scope = token.pending_scope
+        if scope is None or places.missing(scope):
+            continue
+        before = document(token, ())
+        give_scope(token, scope)
+        projects = [] if token.all_projects else scope["projects"]
+        record_token(EventType.API_TOKEN_UPDATED, projects, before, document(token, projects), caller=caller)

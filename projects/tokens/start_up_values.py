@@ -1,0 +1,147 @@
+"""Reads the tokens that environment variables name: as the reference writes them, or as JSON.
+
+As text, separated by commas: ``*:development.secret,shop:production.secret``. As JSON, a list of tokens or the
+answer of ``GET /api/admin/api-tokens``: ``[{"secret": "[]:production.secret", "projects": ["shop", "pay"],
+"expiresAt": "2030-01-01T00:00:00Z", "tokenName": "checkout"}]``.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from groups.models import ApiToken
+from groups.tokens import SHORTEST_SECRET, scope_of_key
+from projects.tokens.actions import NewToken
+
+EVERY, SEVERAL = "*", "[]"
+KINDS = {"admin": "admin", "backend": "backend", "client": "backend", "frontend": "frontend"}
+_JSON = re.compile(r"\s*(\{|\[\s*\{)")
+Name = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class Malformed(Exception):
+    """A token that cannot be taken. The message says why, without the secret."""
+
+
+class Entry(BaseModel):
+    """A token in JSON. Other members, as ``GET /api/admin/api-tokens`` has them, are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    secret: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)]
+    tokenName: Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")] = ""
+    type: str | None = None
+    environment: Name | None = None
+    projects: list[Name] | None = None
+    expiresAt: AwareDatetime | None = None
+    alias: Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedToken:
+    """A token of a variable: ``where`` names it in messages, and ``new`` describes it or says what is wrong."""
+
+    where: str
+    secret: str
+    new: NewToken | Malformed
+
+
+def read_tokens(variable: str, value: str, kind: str) -> Iterator[NamedToken]:
+    """The tokens of a variable, in its order."""
+    try:
+        entries = _entries(value)
+    except ValueError as error:
+        yield NamedToken(variable, "", Malformed(str(error)))
+        return
+    for number, raw in enumerate(entries, start=1):
+        where = f"{variable}, token {number}"
+        try:
+            entry = _entry(raw)
+            yield NamedToken(where, entry.secret, _new_token(entry, kind, variable))
+        except Malformed as problem:
+            yield NamedToken(where, "", problem)
+
+
+def _entries(value: str) -> list[Any]:
+    if not _JSON.match(value):
+        return [{"secret": key} for part in value.split(",") if (key := part.strip())]
+    try:
+        data = json.loads(value)
+    except ValueError:
+        raise ValueError("this is not valid JSON.") from None
+    entries = data.get("tokens") if isinstance(data, dict) else data
+    if not isinstance(entries, list):
+        raise ValueError('JSON must be a list of tokens, or an object with the list "tokens".')
+    return entries
+
+
+def _entry(raw: Any) -> Entry:
+    try:
+        return Entry.model_validate(raw)
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_context=False, include_url=False)[0]
+        path = ".".join(map(str, problem["loc"]))
+        raise Malformed(f"{path}: {problem['msg']}." if path else f"{problem['msg']}.") from None
+
+
+def _new_token(entry: Entry, kind: str, variable: str) -> NewToken:
+    """Raises Malformed. The scope is never wider than the one that the secret begins with."""
+    _check_type(entry, kind)
+    form = "*:*.SECRET" if kind == ApiToken.Kind.ADMIN else "PROJECT:ENVIRONMENT.SECRET (project * for all)"
+    project, environment, random_part = _parts(entry, form)
+    is_admin = kind == ApiToken.Kind.ADMIN
+    if is_admin != (environment == EVERY) or (is_admin and project != EVERY):
+        raise Malformed(f"a token of this kind has the form {form}.")
+    if len(random_part) < SHORTEST_SECRET:
+        raise Malformed(f"the part after the dot must have at least {SHORTEST_SECRET} characters.")
+    return NewToken(
+        name=entry.tokenName or f"from {variable}",
+        kind=kind,
+        projects=_projects(entry, project),
+        environment=None if is_admin else environment,
+        expires_at=entry.expiresAt,
+        alias=entry.alias or None,
+    )
+
+
+def _check_type(entry: Entry, kind: str) -> None:
+    named = KINDS.get((entry.type or kind).lower())
+    if named is None:
+        raise Malformed("its type must be admin, backend, client or frontend.")
+    if named != kind:
+        raise Malformed(f"its type is {named}; name it in INIT_{named.upper()}_API_TOKENS.")
+
+
+def _parts(entry: Entry, form: str) -> tuple[str, str, str]:
+    """The project, the environment and the random part of the secret."""
+    try:
+        project, environment = scope_of_key(entry.secret)
+    except ValueError:
+        raise Malformed(f"a token of this kind has the form {form}.") from None
+    if entry.secret.endswith("…"):
+        raise Malformed("its secret is shortened. Only the answer that created it has all of it.")
+    if entry.environment is not None and entry.environment != environment:
+        start = f"{project}:{entry.environment}."
+        if not entry.secret.startswith(start):
+            raise Malformed(f"its secret is for another environment than {entry.environment}.")
+        environment = entry.environment
+    if max(len(project), len(environment)) > 100:
+        raise Malformed("the names of its project and environment have at most 100 characters.")
+    return project, environment, entry.secret.removeprefix(f"{project}:{environment}.")
+
+
+def _projects(entry: Entry, project: str) -> tuple[str, ...] | None:
+    """The projects that the entry names, else the one in the secret; None for all, empty if nothing names them."""
+    named = entry.projects
+    if project == EVERY:
+        return None if named is None or named == [EVERY] else tuple(named)
+    if named is None or named == [EVERY]:
+        # The reference lists a token whose projects were all deleted as one for all projects.
+        return () if project == SEVERAL else (project,)
+    if EVERY in named or (project != SEVERAL and named != [project]):
+        raise Malformed("it names other projects than its secret does.")
+    return tuple(named)
