@@ -28,6 +28,8 @@ else
     rm -rf .venv
 fi
 
+echo "Installing flagadmin's packages in .venv: half a minute, or more with a slow network."
+
 if command -v uv >/dev/null; then
     [ -d .venv ] || uv venv --quiet --python "$python" .venv
     uv pip install --quiet --python .venv/bin/python --require-hashes --requirement requirements/dev.txt

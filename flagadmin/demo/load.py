@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from datetime import datetime, timedelta
 
 import orjson
+from django.conf import settings
 from django.utils import timezone
 
 from flagadmin.db.transactions import transactional
@@ -29,7 +30,7 @@ from groups.groups.actions import NewGroup, create_group
 from groups.login.passwords import change_password
 from groups.models import ApiToken, Grant, Group, Role, User
 from groups.people.actions import NewAccount, create_account
-from groups.people.personal_tokens import create_personal_token, delete_personal_token
+from groups.people.personal_tokens import create_personal_token
 from importer.apply.execute import import_body as run_import
 from importer.body.schemas import read_body
 from importer.models import ImportRun
@@ -53,6 +54,7 @@ from projects.strategies.strategy_types import create_strategy_type
 from projects.tokens.actions import NewToken, create_token
 
 KEY_NAME = "demo"
+KEY_LIFETIME = timedelta(days=30)
 DEFAULT = "default"  # the project that every installation has
 BEGAN = timedelta(days=210)
 SAVED = timedelta(days=20)  # after the first imports
@@ -89,19 +91,19 @@ def load_demo() -> User:
     return admin
 
 
-def fresh_password(admin: User) -> str:
-    """Sets and returns a new password for the demo's admin."""
+def set_first_password(admin: User) -> str | None:
+    """Sets and returns a password, if the demo's admin has none and passwords are on. Otherwise returns None."""
+    if admin.has_usable_password() or not settings.PASSWORD_LOGIN:
+        return None
     password = secrets.token_urlsafe(12)
     change_password(admin, password, caller=Caller.system())
     return password
 
 
-def fresh_key(admin: User) -> str:
-    """Replaces the API token of the demo's admin. Returns the new one."""
-    caller = Caller.system()
-    for token in admin.tokens.filter(name=KEY_NAME):
-        delete_personal_token(admin, token.pk, caller=caller)
-    _, secret = create_personal_token(admin, name=KEY_NAME, expires_at=None, caller=caller)
+def create_key(admin: User, now: datetime) -> str:
+    """Creates an API token for the demo's admin. Earlier ones stay valid until they expire."""
+    name = f"{KEY_NAME} {now:%Y-%m-%d %H:%M:%S.%f}"
+    _, secret = create_personal_token(admin, name=name, expires_at=now + KEY_LIFETIME, caller=Caller.system())
     return secret
 
 

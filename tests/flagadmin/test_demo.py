@@ -9,7 +9,7 @@ from flagadmin.audit.models import AuditEvent
 from flagadmin.console.attention import needs_attention
 from flagadmin.demo.definitions import import_body
 from flagadmin.demo.flags import ENVIRONMENTS, FLAGS, VISITOR
-from flagadmin.demo.load import fresh_key, fresh_password, load_demo
+from flagadmin.demo.load import create_key, load_demo, set_first_password
 from groups.access import Caller
 from groups.models import Group, User
 from importer.body.schemas import read_body
@@ -85,7 +85,7 @@ def story_segments():
 
 def test_one_flag_of_each_reason(admin):
     body = {"environment": "production", "context": VISITOR}
-    answer = client(fresh_key(admin)).post("/api/admin/playground", body).json()
+    answer = client(create_key(admin, timezone.now())).post("/api/admin/playground", body).json()
     flags = {flag["name"]: flag for flag in answer["features"]}
     reasons = {name: flags[name]["reason"] for name in ("dark-theme", "beta-dashboard", "gift-cards")}
     assert "bucket 53 and the rollout stops at 50 %" in reasons["dark-theme"]
@@ -95,11 +95,16 @@ def test_one_flag_of_each_reason(admin):
     assert flags["search-v2"]["variant"]["name"] == "ranker-b"
 
 
-def test_an_earlier_runs_key_and_password_end(admin):
-    password, first = fresh_password(admin), fresh_key(admin)
-    fresh_password(admin)
-    second = fresh_key(admin)
+def test_a_later_run_keeps_the_password_and_earlier_tokens(admin):
+    password, first = set_first_password(admin), create_key(admin, timezone.now())
+    assert set_first_password(admin) is None
+    second = create_key(admin, timezone.now())
     admin.refresh_from_db()
-    assert not admin.check_password(password)
-    assert client(first).get("/api/admin/user").status_code == 401
-    assert client(second).get("/api/admin/user").status_code == 200
+    assert admin.check_password(password)
+    for key in (first, second):
+        assert client(key).get("/api/admin/user").status_code == 200
+
+
+def test_without_passwords_none_is_set(admin, settings):
+    settings.PASSWORD_LOGIN = False
+    assert set_first_password(admin) is None

@@ -9,10 +9,11 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
+from django.utils import timezone
 
 from flagadmin.db.migrate import NewerDatabaseError, migrate
 from flagadmin.demo.flags import VISITOR
-from flagadmin.demo.load import fresh_key, fresh_password, load_demo
+from flagadmin.demo.load import create_key, load_demo, set_first_password
 from flagadmin.management.commands.serve import check_free, local_url
 from groups.login.links import create_login_link
 from projects.models import Flag, Project
@@ -41,12 +42,14 @@ class Command(BaseCommand):
             migrate()
         except NewerDatabaseError as error:
             raise CommandError(str(error)) from error
+        self.stdout.write("Loading demo data ...")
+        self.stdout.flush()
         admin = load_demo()
         address = settings.PUBLIC_URL or local_url(host, port)
         visit = f"{reverse('playground')}?" + urlencode(
             {"environment": "production", **{f"context.{name}": value for name, value in VISITOR.items()}}
         )
-        password = fresh_password(admin)  # first, because it invalidates the account's links and tokens
+        password = set_first_password(admin)  # first, because it invalidates the account's links and tokens
         self.stdout.write(
             GREETING.format(
                 address=address,
@@ -54,9 +57,10 @@ class Command(BaseCommand):
                 active=Flag.objects.filter(archived_at=None).count(),
                 archived=Flag.objects.exclude(archived_at=None).count(),
                 link=address + create_login_link(admin, visit),
-                name=admin.username,
-                password=password,
-                key=fresh_key(admin),
+                password=PASSWORD.format(name=admin.username, password=password, address=address)
+                if password
+                else "",
+                key=create_key(admin, timezone.now()),
                 body=BODY,
             )
         )
@@ -64,15 +68,20 @@ class Command(BaseCommand):
             call_command("serve", host=host, port=port, workers=workers)
 
 
+PASSWORD = """\
+  Or with    {name} / {password}   at {address}/login/
+             (the password is shown this once)
+"""
+
 GREETING = """
 flagadmin, with demo data: {projects} projects, {active} active flags and {archived} archived ones
 in development and production, groups, roles, a service account, and applications that use the flags.
 
   Log in     {link}
              (works once, for 15 minutes; opens the playground for user 42 in production)
-  Or with    {name} / {password}   at {address}/login/
-  API        {address}/api/docs/
+{password}  API        {address}/api/docs/
   API token  {key}
+             (earlier ones stay valid, each for 30 days)
 
   curl -s -H 'Authorization: {key}' -H 'Content-Type: application/json' \\
     -d '{body}' \\
