@@ -38,7 +38,7 @@ class SavedContext(models.Model):
     context = models.JSONField(default=dict, blank=True)
     note = models.TextField(blank=True)
     expectations = models.JSONField(default=list, blank=True)
-    enforced_in = models.JSONField(default=dict, blank=True, editable=False)
+    enforced_in = models.JSONField(default=dict, db_default={}, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.CharField(max_length=255, blank=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -8,8 +8,8 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models.fields import NOT_PROVIDED
 
 APPS = ("audit", "groups", "importer", "playground", "projects")
-# The last migrations of version 1.1.0.
-RELEASED = {"audit": 2, "groups": 6, "importer": 5, "playground": 1, "projects": 14}
+# The last migrations of version 1.2.0.
+RELEASED = {"audit": 3, "groups": 8, "importer": 6, "playground": 4, "projects": 19}
 # Migrations that the previous version cannot work with, with the reason why that is no harm.
 ALLOWED: dict[str, str] = {}
 

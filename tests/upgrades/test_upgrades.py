@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from flagadmin.db.bundled import server
-from flagadmin.management.commands.serve import migrate
+from flagadmin.db.migrate import NewerDatabaseError, migrate
 from tests.support.live_server import reserved_port
 from tests.support.serve import environment, serve, wait_until_it_answers
 from tests.upgrades.answers import answers
@@ -47,5 +46,7 @@ def test_every_release_of_the_changelog_is_tested():
 def test_a_server_refuses_a_database_of_a_newer_version():
     MigrationRecorder(connection).record_applied("projects", "9999_of_a_newer_version")
     MigrationRecorder(connection).record_applied("another_application", "0001_initial")
-    with pytest.raises(CommandError, match=r"\(projects\.9999_of_a_newer_version\)\. Start that version"):
+    with pytest.raises(
+        NewerDatabaseError, match=r"\(projects\.9999_of_a_newer_version\)\. Start that version"
+    ):
         migrate()
