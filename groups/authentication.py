@@ -36,15 +36,19 @@ def authenticated(secret: str) -> tuple[Caller, ApiToken]:
     return Caller(user=token.user, token=token), token
 
 
+def credential_of(request: Request) -> str | None:
+    """The secret in the Authorization header, whether or not a token has it."""
+    header: str = request.META.get("HTTP_AUTHORIZATION", "").strip()
+    scheme, _, rest = header.partition(" ")
+    return (rest.strip() if scheme.lower() == "bearer" and rest else header) or None
+
+
 class ApiKeyAuthentication(BaseAuthentication):
     """Authenticates ``Authorization: TOKEN`` or ``Authorization: Bearer TOKEN``. The user is a Caller."""
 
     def authenticate(self, request: Request) -> tuple[Caller, ApiToken] | None:
-        header = request.META.get("HTTP_AUTHORIZATION", "").strip()
-        if not header:
-            return None
-        scheme, _, rest = header.partition(" ")
-        return authenticated(rest.strip() if scheme.lower() == "bearer" and rest else header)
+        secret = credential_of(request)
+        return authenticated(secret) if secret else None
 
     def authenticate_header(self, request: Request) -> str:
         return "ApiKey"

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,9 +12,11 @@ from datetime import datetime, timedelta
 from functools import cache
 from threading import Lock
 
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from flagadmin.db import outages
 from flagadmin.errors import AuthenticationRequired, ValidationError
@@ -23,6 +26,9 @@ from groups.models import ApiToken, User
 
 SECRET_BYTES = 28  # 56 hexadecimal digits
 _KEY = re.compile(r"(?P<project>[^:\s]+):(?P<environment>[^.\s]+)\.\S+")
+# project:environment.v2_IDENTIFIER_SECRET, the reference's form for tokens that are listed by an identifier.
+_IDENTIFIER = re.compile(r".*\.v2_[A-Za-z0-9_-]{22}", re.DOTALL)
+_REST = re.compile(r"_[A-Za-z0-9_-]{43}")
 SHORTEST_SECRET = 16  # the minimum length of the random part of a secret that was not generated here
 PERSONAL = "user:"
 LAST_USED_STEP = timedelta(minutes=1)
@@ -65,13 +71,51 @@ class KnownTokens:
 sdk_tokens = KnownTokens()
 
 
-def new_secret(kind: str, *, projects: Sequence[str] | None = None, environment: str | None = None) -> str:
-    """A new secret: ``project:environment.<56 hex>``, ``*`` for all projects (None), ``[]`` for several."""
+def new_secret(
+    kind: str,
+    *,
+    projects: Sequence[str] | None = None,
+    environment: str | None = None,
+    credential: str | None = None,
+) -> str:
+    """A new secret: ``project:environment.<56 hex>``, ``*`` for all projects (None), ``[]`` for several.
+
+    With the secret that its creator uses here (``credential``), the form is
+    ``project:environment.v2_IDENTIFIER_SECRET``, and `secret_made_with` can derive it again.
+    """
     random_part = secrets.token_hex(SECRET_BYTES)
     if kind == ApiToken.Kind.PERSONAL:
         return PERSONAL + random_part
     scope = "*" if projects is None else projects[0] if len(projects) == 1 else "[]"
-    return f"{scope}:{environment or '*'}.{random_part}"
+    start = f"{scope}:{environment or '*'}."
+    if credential is None:
+        return start + random_part
+    return _derive_secret(f"{start}v2_{secrets.token_urlsafe(16)}", credential, settings.SECRET_KEY)
+
+
+def _derive_secret(identifier: str, credential: str, key: str | bytes) -> str:
+    mac = salted_hmac("groups.tokens", f"{identifier} {credential}", secret=key, algorithm="sha256").digest()
+    return f"{identifier}_{urlsafe_b64encode(mac).rstrip(b'=').decode()}"
+
+
+def secret_made_with(credential: str, token: ApiToken) -> str | None:
+    """The token's secret, if whoever created it used this credential, otherwise None.
+
+    It is derived from the credential and the server's key. The server alone cannot derive it, since it stores no
+    secrets.
+    """
+    if identifier_of(token) is None:
+        return None
+    for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        secret = _derive_secret(token.prefix, credential, key)
+        if hmac.compare_digest(hash_secret(secret), token.secret_hash):
+            return secret
+    return None
+
+
+def identifier_of(token: ApiToken) -> str | None:
+    """The public identifier of a token with a secret of the form ``….v2_IDENTIFIER_SECRET``, otherwise None."""
+    return token.prefix if _IDENTIFIER.fullmatch(token.prefix) else None
 
 
 def hash_secret(secret: str) -> str:
@@ -79,7 +123,12 @@ def hash_secret(secret: str) -> str:
 
 
 def visible_prefix(secret: str) -> str:
-    """The part of a secret that may be shown: its scope and a quarter of the rest, at most 6 characters."""
+    """The part of a secret that may be shown: its identifier, or its scope and a quarter of the rest, at most 6
+    characters.
+    """
+    start, rest = secret[:-44], secret[-44:]
+    if _IDENTIFIER.fullmatch(start) and _REST.fullmatch(rest):
+        return start
     separator = secret.find(".") if "." in secret else secret.find(":")
     return secret[: separator + 1 + min(6, (len(secret) - separator - 1) // 4)]
 

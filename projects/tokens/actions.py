@@ -67,9 +67,10 @@ def document(token: ApiToken, projects: Iterable[str]) -> dict[str, Any]:
 
 
 @transactional
-def create_token(new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
+def create_token(new: NewToken, *, caller: Caller, credential: str | None = None) -> tuple[ApiToken, str]:
     """Creates a token and returns it with its secret, which is not stored.
 
+    A caller that sends ``credential`` again can read the secret again (`groups.tokens.secret_made_with`).
     Raises NoAccess, ValidationError.
     """
     check_any_kind(caller, "CREATE")
@@ -80,12 +81,14 @@ def create_token(new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
     problems = [*_problems_of_kind(new), *_problems_of_projects(new, caller, locked)]
     if problems:
         raise ValidationError.of(problems)
-    return store_token(new, caller=caller)
+    return store_token(new, caller=caller, secret=_secret_for(new, credential))
 
 
 @transactional
-def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> tuple[ApiToken, str]:
-    """Creates a token for this project alone; other values of ``new.projects`` are invalid.
+def create_project_token(
+    project_id: str, new: NewToken, *, caller: Caller, credential: str | None = None
+) -> tuple[ApiToken, str]:
+    """Creates a token for this project alone, as `create_token`; other values of ``new.projects`` are invalid.
 
     Raises NotFound, NoAccess, ValidationError.
     """
@@ -97,7 +100,7 @@ def create_project_token(project_id: str, new: NewToken, *, caller: Caller) -> t
         problems.append(Problem("projects", f"a token created here is for project {project_id} only"))
     if problems:
         raise ValidationError.of(problems)
-    return store_token(new, caller=caller)
+    return store_token(new, caller=caller, secret=_secret_for(new, credential))
 
 
 @transactional
@@ -142,17 +145,17 @@ def scope_of(token: ApiToken) -> list[str]:
     return sorted(token.scopes.values_list("project_id", flat=True))
 
 
-def store_token(
-    new: NewToken, *, caller: Caller, secret: str | None = None, pending: bool = False
-) -> tuple[ApiToken, str]:
+def _secret_for(new: NewToken, credential: str | None) -> str:
+    projects = None if new.projects is None else sorted(set(new.projects))
+    return new_secret(new.kind, projects=projects, environment=new.environment, credential=credential)
+
+
+def store_token(new: NewToken, *, caller: Caller, secret: str, pending: bool = False) -> tuple[ApiToken, str]:
     """Stores a token whose values were checked, and records the event.
 
     A pending one keeps its scope in ``pending_scope`` and gives access to nothing.
     """
     projects = sorted(set(new.projects or ()))
-    secret = secret or new_secret(
-        new.kind, projects=None if new.projects is None else projects, environment=new.environment
-    )
     token = ApiToken(
         kind=new.kind,
         type_name=new.type_name,

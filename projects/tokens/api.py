@@ -3,7 +3,7 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.response import Response
 
-from groups.authentication import ApiRequest
+from groups.authentication import ApiRequest, credential_of
 from groups.models import ApiToken
 from groups.permissions import Permission
 from groups.viewsets import ViewSet
@@ -50,9 +50,13 @@ class TokenViewSet(ViewSet):
 
     @extend_schema(operation_id="getAllApiTokens", responses=TokenList)
     def list(self, request: ApiRequest) -> Response:
-        """List the tokens that the caller can read. Only the visible prefix of each secret is returned."""
+        """List the tokens that the caller can read.
+
+        Secrets are shortened, except to the credential that created the token: a client that compares secrets
+        recognizes its own tokens.
+        """
         tokens = readable_tokens(self.caller).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller)})
+        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(
         operation_id="createApiToken",
@@ -61,30 +65,30 @@ class TokenViewSet(ViewSet):
         examples=[EXAMPLE],
     )
     def create(self, request: ApiRequest) -> Response:
-        """Create a token. Only this response contains the whole secret.
+        """Create a token. Only this response contains the whole secret, and lists read with the same credential.
 
         Without `projects`, or with `["*"]`, the token is for all projects, present and future. Without
         `environment`, it is for development.
         """
         new = new_token(self.validated(TokenCreateBody))
-        return _created(*actions.create_token(new, caller=self.caller))
+        return _created(*actions.create_token(new, caller=self.caller, credential=credential_of(request)))
 
     @extend_schema(operation_id="getApiTokensByName", responses=TokenList)
     def retrieve(self, request: ApiRequest, token: str) -> Response:
         """List the tokens with this name that the caller can read."""
         tokens = readable_tokens(self.caller).filter(name=token).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller)})
+        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(operation_id="updateApiToken", request=TokenUpdateBody, responses={200: None})
     def update(self, request: ApiRequest, token: str) -> Response:
-        """Change when a token expires. The path names the token by its id or its secret."""
+        """Change when a token expires. The path names the token by its id, its secret or its identifier."""
         expires_at = self.validated(TokenUpdateBody)["expiresAt"]
         actions.update_token(token, expires_at=expires_at, caller=self.caller)
         return Response()
 
     @extend_schema(operation_id="deleteApiToken", responses={200: None})
     def destroy(self, request: ApiRequest, token: str) -> Response:
-        """Revoke a token, effective immediately. The path names the token by its id or its secret."""
+        """Revoke a token, effective immediately. The path names the token by its id, its secret or its identifier."""
         actions.delete_token(token, caller=self.caller)
         return Response()
 
@@ -102,7 +106,7 @@ class ProjectTokenViewSet(InProjectViewSet):
     def list(self, request: ApiRequest, project_id: str) -> Response:
         """List the tokens whose scope includes this project."""
         tokens = ApiToken.objects.filter(projects=project_id).prefetch_related("scopes")
-        return Response({"tokens": token_records(tokens, self.caller)})
+        return Response({"tokens": token_records(tokens, self.caller, credential_of(request))})
 
     @extend_schema(
         operation_id="createProjectApiToken",
@@ -113,7 +117,11 @@ class ProjectTokenViewSet(InProjectViewSet):
     def create(self, request: ApiRequest, project_id: str) -> Response:
         """Create a token for this project only."""
         new = new_token(self.validated(TokenCreateBody), default_projects=[project_id])
-        return _created(*actions.create_project_token(project_id, new, caller=self.caller))
+        return _created(
+            *actions.create_project_token(
+                project_id, new, caller=self.caller, credential=credential_of(request)
+            )
+        )
 
     @extend_schema(operation_id="deleteProjectApiToken", responses={200: None})
     def destroy(self, request: ApiRequest, project_id: str, token: str) -> Response:

@@ -9,6 +9,7 @@ from flagadmin.http.fields import Body, ListOf
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from groups.models import ApiToken
+from groups.tokens import identifier_of, secret_made_with
 from projects.tokens.access import ELLIPSIS, named_projects
 from projects.tokens.actions import NewToken
 from projects.tokens.pending import missing_for
@@ -80,7 +81,9 @@ class TokenUpdateBody(Body):
 
 
 class TokenRecord(serializers.Serializer):
-    """An API token. ``secret`` is complete only in the response that creates it; elsewhere it is a prefix."""
+    """An API token. ``secret`` is complete in the response that creates it, and later only for the credential
+    that created it; elsewhere it is a prefix.
+    """
 
     id = serializers.IntegerField()
     tokenName = serializers.CharField()
@@ -99,7 +102,11 @@ class TokenRecord(serializers.Serializer):
         help_text="Only for a token that does not work yet: the environment and projects that it waits for.",
     )
     secure = serializers.BooleanField(
-        help_text="Always false: secrets have the form project:environment.secret. Only their hashes are stored."
+        help_text="Whether lists have an identifier in the place of its secret. Secrets are never stored."
+    )
+    identifier = serializers.CharField(
+        required=False,
+        help_text="Only if it is secure. Names the token in paths, as its id and its secret do.",
     )
 
 
@@ -133,7 +140,8 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
     """``projects`` are those of the token's scope, or those that a pending token names."""
     named = [EVERY] if token.all_projects else sorted(projects)
     environment = token.pending_scope["environment"] if token.pending_scope else token.environment_id
-    return {
+    identifier = identifier_of(token)
+    record = {
         "id": token.pk,
         "tokenName": token.name,
         "environment": environment or EVERY,
@@ -146,23 +154,24 @@ def token_record(token: ApiToken, projects: Iterable[str], *, secret: str | None
         "expiresAt": iso(token.expires_at),
         "seenAt": iso(token.seen_at),
         "createdBy": token.created_by,
-        "secure": False,
+        "secure": identifier is not None,
     }
+    return record if identifier is None else record | {"identifier": identifier}
 
 
-def token_records(tokens: Iterable[ApiToken], caller: Caller) -> list[dict[str, Any]]:
+def token_records(tokens: Iterable[ApiToken], caller: Caller, credential: str | None) -> list[dict[str, Any]]:
     """Token records without the projects that the caller may not read.
 
-    The caller must prefetch the tokens' ``scopes``.
+    Those of tokens created with this credential have their secrets. The caller must prefetch the tokens'
+    ``scopes``.
     """
     tokens = list(tokens)
     missing = missing_for(tokens)
-    return [
-        token_record(token, [project for project in named_projects(token) if _is_shown(project, caller)])
-        | ({"pendingFor": missing[token.pk]} if token.pk in missing else {})
-        for token in tokens
-    ]
-
-
-def _is_shown(project: str, caller: Caller) -> bool:
-    return project == EVERY or caller.can_read(project)
+    records = []
+    for token in tokens:
+        shown = [project for project in named_projects(token) if project == EVERY or caller.can_read(project)]
+        secret = secret_made_with(credential, token) if credential else None
+        records.append(token_record(token, shown, secret=secret))
+        if token.pk in missing:
+            records[-1]["pendingFor"] = missing[token.pk]
+    return records

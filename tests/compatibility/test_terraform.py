@@ -1,14 +1,23 @@
 """The Terraform provider's requests, in its order: every value it sets must read back unchanged.
 
-Only secrets differ, because they are shown once, in the response that creates them.
+A token's secret reads back only with the credential that created it.
 """
 
 import pytest
 
-from tests.support.cast import client
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken
+from tests.support.cast import client, make_token
 
 pytestmark = pytest.mark.django_db
 ADMIN = "/api/admin"
+TOKEN = {
+    "tokenName": "checkout",
+    "type": "client",
+    "environment": "development",
+    "projects": ["shop"],
+    "expiresAt": "2099-01-01T00:00:00Z",
+}
 SWITCH = {"name": "UPDATE_FEATURE_ENVIRONMENT", "environment": "development"}
 
 
@@ -44,28 +53,69 @@ def test_role_permission_access_token(api, people, shop):
     assert [(user["id"], user["roles"]) for user in shown["users"]] == [(outsider, [role["id"]])]
     assert [(one["id"], one["roles"]) for one in shown["groups"]] == [(group["id"], [role["id"]])]
 
-    # A token, whose secret works and is not shown again.
-    asked = {
-        "tokenName": "checkout",
-        "type": "client",
-        "environment": "development",
-        "projects": ["shop"],
-        "expiresAt": "2099-01-01T00:00:00Z",
-    }
-    token = call(terraform, "post", "api-tokens", asked, status=201)
+    token = call(terraform, "post", "api-tokens", TOKEN, status=201)
     assert client(token["secret"]).get("/api/client/features").status_code == 200
-    (listed,) = call(terraform, "get", "api-tokens/checkout")["tokens"]
-    for key in ("tokenName", "type", "environment", "projects"):
-        assert token[key] == listed[key] == asked[key]
-    assert listed["secret"] != token["secret"]
-    apart = {key: listed[key] for key in ("secret", "seenAt")}
-    assert token | apart == listed
+    assert own(terraform, token) | {"seenAt": None} == token
 
     # And all of it away again.
     call(terraform, "delete", f"api-tokens/{token['secret']}")
     call(terraform, "put", "projects/shop/access", {"roles": []})
     call(terraform, "delete", f"groups/{group['id']}")
     call(terraform, "delete", f"roles/{role['id']}")
+
+
+def own(terraform, token):
+    """The entry of the list that the provider takes for its token: the one with the secret of its state."""
+    listed = call(terraform, "get", "api-tokens")["tokens"]
+    return next((entry for entry in listed if entry["secret"] == token["secret"]), None)
+
+
+@pytest.mark.parametrize("owner", ["admin_token", "admin"])
+def test_a_token_is_recognized_changed_and_deleted_by_its_secret(api, shop, owner):
+    terraform = api[owner]
+    token = call(terraform, "post", "api-tokens", TOKEN, status=201)
+    for key, value in TOKEN.items():
+        assert own(terraform, token)[key] == (value if key != "expiresAt" else "2099-01-01T00:00:00.000Z")
+    later = {"expiresAt": "2100-01-01T00:00:00.000Z"}
+    call(terraform, "put", f"api-tokens/{token['secret']}", later)
+    assert own(terraform, token)["expiresAt"] == later["expiresAt"]
+    call(terraform, "delete", f"api-tokens/{token['secret']}")
+    assert own(terraform, token) is None
+
+
+def test_another_credential_has_the_identifier_only(api, people, shop):
+    token = call(api["admin_token"], "post", "api-tokens", TOKEN, status=201)
+    others = [client(make_token("admin")), api["admin"], client(make_token("personal", user=people["admin"]))]
+    for other in others:
+        (listed,) = call(other, "get", "api-tokens/checkout")["tokens"]
+        assert listed["secret"] == token["identifier"] + "…"
+        assert (listed["secure"], listed["identifier"]) == (True, token["identifier"])
+    call(others[0], "put", f"api-tokens/{token['identifier']}", {"expiresAt": "2100-01-01T00:00:00Z"})
+    call(others[0], "delete", f"api-tokens/{token['identifier']}")
+    assert client(token["secret"]).get("/api/client/features").status_code == 401
+
+
+def test_a_projects_token_is_recognized(api, shop):
+    owner = api["owner"]
+    body = {key: value for key, value in TOKEN.items() if key != "projects"}
+    token = call(owner, "post", "projects/shop/api-tokens", body, status=201)
+    (listed,) = call(owner, "get", "projects/shop/api-tokens")["tokens"]
+    assert listed["secret"] == token["secret"]
+    (listed,) = call(api["admin"], "get", "projects/shop/api-tokens")["tokens"]
+    assert listed["secret"] != token["secret"]
+
+
+def test_the_secret_is_not_stored_and_needs_the_servers_key(api, shop, settings):
+    terraform = api["admin_token"]
+    token = call(terraform, "post", "api-tokens", TOKEN, status=201)
+    stored = str(ApiToken.objects.filter(name="checkout").values())
+    stored += str(AuditEvent.objects.filter(type="api-token-created").values())
+    assert token["secret"].removeprefix(token["identifier"]) not in stored
+    key = settings.SECRET_KEY
+    settings.SECRET_KEY = "another" * 10
+    assert own(terraform, token) is None
+    settings.SECRET_KEY_FALLBACKS = [key]
+    assert own(terraform, token)
 
 
 def test_a_service_account_and_its_token(api):
