@@ -88,6 +88,10 @@ class ValidationError(AppError):
         )
 
 
+class UserExists(ValidationError):
+    """The user name or email address is taken: 400 as in the reference server, unlike other names in use."""
+
+
 class RoleInUse(AppError):
     status = 400
     name = "RoleInUseError"

@@ -21,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ofrep/", include("playground.ofrep.api")),
     path("internal-backstage/impact/metrics", ImpactMetricsView.as_view()),
     path("edge/validate", ValidateTokensView.as_view()),
+    path("auth/", include("groups.login.api")),
     path("api/admin/", include("importer.api_urls")),
     path("api/admin/", include("playground.api_urls")),
     path("api/admin/", include("groups.api_urls")),

@@ -3,6 +3,8 @@
 from flagadmin.http.routers import Router
 from groups.groups.api import GroupViewSet
 from groups.people.api import CandidateViewSet, UserViewSet
+from groups.people.feedback_api import FeedbackViewSet
+from groups.people.inactive_api import InactivePeopleViewSet
 from groups.people.me_api import MeViewSet, PersonalTokenViewSet
 from groups.people.service_accounts_api import ServiceAccountTokenViewSet, ServiceAccountViewSet
 from groups.roles.api import PermissionViewSet, RoleViewSet
@@ -12,8 +14,12 @@ router.register("groups", GroupViewSet)
 router.register("roles", RoleViewSet)
 router.register("permissions", PermissionViewSet)
 router.register("", MeViewSet)
+router.register("", FeedbackViewSet)
 router.register("user/tokens", PersonalTokenViewSet)
-router.register("user-admin", CandidateViewSet)  # first: the next pattern also matches "search"
+router.register(
+    "user-admin/inactive", InactivePeopleViewSet
+)  # first: a later pattern also matches "inactive"
+router.register("user-admin", CandidateViewSet)
 router.register("user-admin", UserViewSet)
 router.register("service-account", ServiceAccountViewSet)
 router.register("service-account/<str:account_id>/token", ServiceAccountTokenViewSet)

@@ -31,6 +31,7 @@ ErrorFormat = Callable[[str, AppError, str], dict[str, Any]]
 """The body of an error at a path, from the error and its id in the log."""
 
 _formats: dict[str, ErrorFormat] = {}
+_API_PREFIXES = ("/api/", "/auth/", "/edge/", "/internal-backstage/", "/invite/")
 
 
 def register_error_format(prefix: str, error_format: ErrorFormat) -> None:
@@ -43,7 +44,7 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def is_api_path(path: str) -> bool:
-    return path.startswith(("/api/", "/edge/", "/internal-backstage/", *_formats)) or path == "/api"
+    return path.startswith((*_API_PREFIXES, *_formats)) or path == "/api"
 
 
 def as_app_error(exc: BaseException) -> AppError:

@@ -5,10 +5,10 @@ from django.urls import reverse_lazy
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import InvalidOperation, NotFound
+from flagadmin.errors import InvalidOperation, NotFound, check_problems
 from groups.access import Caller
-from groups.login.links import INVITE_LIFETIME, create_login_link
-from groups.login.passwords import check_passwords_on, end_links
+from groups.login.links import INVITE_LIFETIME, create_login_link, peek, use_login_link
+from groups.login.passwords import change_password, check_passwords_on, end_links, problems_of_password
 from groups.models import User
 from groups.people.personal_tokens import delete_personal_tokens
 from groups.permissions import Permission
@@ -41,3 +41,27 @@ def reset_password(user_id: int, *, caller: Caller) -> str:
     delete_personal_tokens(user, caller=caller)
     record(Event(type=EventType.USER_PASSWORD_CHANGED, subject=user.username), actor=caller)
     return create_login_link(user, str(NEXT), lifetime=INVITE_LIFETIME)
+
+
+def invited_user(token: str) -> User:
+    """Whose password the link is for. Does not use it up.
+
+    Raises NotFound, InvalidOperation (it only logs in: its user has a password; passwords are off).
+    """
+    user = peek(token).user
+    if user is None:
+        raise NotFound("This link is for the first account. Open it in a browser.")
+    if user.has_usable_password():
+        raise InvalidOperation(f"{user} has a password. Change it on the account page after logging in.")
+    return user
+
+
+@transactional
+def choose_password(token: str, password: str) -> None:
+    """Uses up the link and sets the password. A password that is refused leaves the link as it is.
+
+    Raises NotFound, InvalidOperation, ValidationError.
+    """
+    check_problems(problems_of_password(password, invited_user(token)))
+    user, _ = use_login_link(token)
+    change_password(user, password, caller=Caller(user=user))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
@@ -27,6 +28,11 @@ SHELL = "shell-"
 GONE = "This link has already been used or has expired. Ask for a new one."
 # An arbitrary lock id. The lock ensures that the first account is created only once.
 _SETUP_LOCK = 5_172_032
+
+
+def absolute_url(request: HttpRequest, path: str) -> str:
+    """The path as a URL that can be passed on."""
+    return settings.PUBLIC_URL + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
 
 
 def create_login_link(

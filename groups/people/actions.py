@@ -12,7 +12,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
-from flagadmin.errors import AppError, NameExists, NotFound, Problem, ValidationError, raised_by
+from flagadmin.errors import AppError, NameExists, NotFound, Problem, UserExists, ValidationError, raised_by
 from groups.access import Caller
 from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import User
@@ -59,9 +59,23 @@ def access_account(caller: Caller, user_id: int, *, is_service: bool) -> User:
     return _found(User.objects.filter(pk=user_id, is_service=is_service).first(), user_id, is_service)
 
 
+def named_person(caller: Caller, text: str) -> User:
+    """The user with this email address, user name or id. Raises NoAccess, ValidationError."""
+    caller.check(Permission.ADMIN)
+    user = User.objects.named(text.strip())
+    if user is None and text.isascii() and text.isdigit() and len(text) < 19:
+        user = User.objects.filter(pk=int(text), is_service=False).first()
+    if user is None:
+        raise ValidationError.at("id", f"No user has the email address, user name or id {text}.")
+    return user
+
+
 @transactional
 def create_account(new: NewAccount, *, caller: Caller) -> User:
-    """Creates an account. Raises NoAccess, ValidationError, NameExists, InvalidOperation (passwords are off)."""
+    """Creates an account.
+
+    Raises NoAccess, ValidationError, NameExists (a service account), InvalidOperation (passwords are off).
+    """
     caller.check(Permission.ADMIN)
     user = User(
         username=new.username.strip(),
@@ -93,8 +107,8 @@ def update_account(
 ) -> User:
     """Updates an account. ``changes``: some of ``name, email, root_role, is_active``.
 
-    Raises NoAccess, NotFound, EditConflict, ValidationError, NameExists, InvalidOperation (the last admin, or
-    the caller's own Admin role).
+    Raises NoAccess, NotFound, EditConflict, ValidationError, InvalidOperation (the last admin, or the caller's
+    own Admin role).
     """
     caller.check(Permission.ADMIN)
     with keeping_admins(caller):
@@ -192,7 +206,13 @@ def _problems_of_names(user: User) -> Iterator[Problem]:
 
 
 def _check_free(user: User) -> None:
-    """Raises NameExists if another account uses the user name or email address, as either of the two."""
-    for name in filter(None, (user.username, user.email)):
-        if User.objects.taken(name, but=user):
+    """Raises UserExists, for a service account NameExists, if another account has the user name or email address.
+
+    Each may be used as either of the two.
+    """
+    for path, name in (("username", user.username), ("email", user.email)):
+        if not name or not User.objects.taken(name, but=user):
+            continue
+        if user.is_service:
             raise NameExists(f"An account named {name} already exists.")
+        raise UserExists.at(path, f"User already exists: an account named {name}.")

@@ -14,7 +14,8 @@ from flagadmin.errors import ValidationError
 from flagadmin.http.etags import ETagMixin
 from flagadmin.http.path_ids import path_id
 from groups.authentication import ApiRequest
-from groups.login.links import INVITE_LIFETIME, create_login_link
+from groups.login.invitations import reset_password
+from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
 from groups.login.passwords import change_password, problems_of_password
 from groups.models import Group, User
 from groups.people import actions
@@ -29,6 +30,8 @@ from groups.people.serializers import (
     PeopleList,
     PersonBody,
     PersonUpdateBody,
+    ResetPasswordBody,
+    ResetPasswordRecord,
     account_record,
     candidate_record,
     role_record,
@@ -82,6 +85,7 @@ class UserViewSet(ETagMixin, ViewSet):
         "create": Permission.ADMIN,
         "admin_count": Permission.ADMIN,
         "validate_password": None,
+        "reset_password": Permission.ADMIN,
         "retrieve": Permission.ADMIN,
         "update": Permission.ADMIN,
         "destroy": Permission.ADMIN,
@@ -118,9 +122,7 @@ class UserViewSet(ETagMixin, ViewSet):
         record = account_record(user) | {"emailSent": False}
         if new.password is None and settings.PASSWORD_LOGIN:
             link = create_login_link(user, reverse("account"), lifetime=INVITE_LIFETIME)
-            record["inviteLink"] = (
-                settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
-            )
+            record["inviteLink"] = absolute_url(request._request, link)
         return Response(record, status=201)
 
     @extend_schema(operation_id="getAdminCount", responses=AdminCount)
@@ -146,6 +148,17 @@ class UserViewSet(ETagMixin, ViewSet):
         if problems := problems_of_password(password, User()):
             raise ValidationError.of(problems)
         return Response()
+
+    @extend_schema(operation_id="resetUserPassword", request=ResetPasswordBody, responses=ResetPasswordRecord)
+    @action(methods=["post"], detail=False, url_path="reset-password")
+    def reset_password(self, request: ApiRequest) -> Response:
+        """Reset a user's password and get a one-time link for choosing a new one.
+
+        The link is shown once and works for 24 hours. The user's sessions, personal tokens and older links end.
+        """
+        user = actions.named_person(self.caller, self.validated(ResetPasswordBody)["id"])
+        link = reset_password(user.pk, caller=self.caller)
+        return Response({"resetPasswordUrl": absolute_url(request._request, link)})
 
     @extend_schema(operation_id="getUser", responses=AccountRecord)
     def retrieve(self, request: ApiRequest, user_id: str) -> Response:

@@ -14,7 +14,7 @@ from flagadmin.audit.models import AuditEvent
 from flagadmin.console.lists import curl_for
 from groups.console import ActionPage, ConfirmPage, Crumbs, EditPage, FormPage
 from groups.login.invitations import NEXT, reset_password
-from groups.login.links import INVITE_LIFETIME, create_login_link
+from groups.login.links import INVITE_LIFETIME, absolute_url, create_login_link
 from groups.login.passwords import PASSWORDS_OFF
 from groups.models import User
 from groups.one_time_secrets import ShowsSecretOnce
@@ -113,12 +113,11 @@ def first_login() -> str:
 
 def link_to_pass_on(request: HttpRequest, user: User, link: str, *, back: str) -> dict[str, str]:
     """The template variables of the page that shows a one-time link."""
-    secret = settings.PUBLIC_URL + link if settings.PUBLIC_URL else request.build_absolute_uri(link)
     hours = int(INVITE_LIFETIME.total_seconds() // 3600)
     lead = (
         f"Pass it on to {user.display_name}. It works once, for {hours} hours, and leads to a new password."
     )
-    return {"title": f"Link for {user}", "secret": secret, "back": back, "lead": lead}
+    return {"title": f"Link for {user}", "secret": absolute_url(request, link), "back": back, "lead": lead}
 
 
 class EditAccountPage(EditPage, OneAccount, NewAccountPage):
@@ -200,8 +199,11 @@ class ResetPasswordPage(ShowsSecretOnce, OneAccount, ConfirmPage):
         return {
             "title": f"Reset the password of {user}",
             "lead": "You get a link that works once. It leads to a new password.",
-            "removed_items": [f"the current password of {user}", "all their sessions and older links"],
-            "kept": "Personal tokens keep working.",
+            "removed_items": [
+                f"the current password of {user}",
+                "all their sessions and older links",
+                "their personal tokens",
+            ],
             "button": "Reset password",
             "cancel": self.url,
             "blocked": off or oneself or disabled,

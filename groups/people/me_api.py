@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.errors import NotFound
 from flagadmin.http.client_address import client_address
 from flagadmin.http.fields import Body
 from flagadmin.http.openapi import refusal
@@ -21,10 +22,13 @@ from groups.people.serializers import (
     PersonalToken,
     PersonalTokenBody,
     PersonalTokenList,
+    RoleRecord,
     account_record,
     personal_token_record,
+    role_record,
 )
 from groups.permissions import Permission
+from groups.roles.holders import roles_of
 from groups.viewsets import ViewSet
 
 TOKEN_EXAMPLE = OpenApiExample(
@@ -55,6 +59,21 @@ class Me(serializers.Serializer):
     permissions = GrantedPermission(many=True)
     feedback = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
     splash = serializers.DictField(help_text="Always empty.")
+
+
+class Profile(serializers.Serializer):
+    rootRole = RoleRecord(allow_null=True, help_text="The account's own; null without one.")
+    projects = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="In which the account has a role, directly or through a group.",
+    )
+    subscriptions = serializers.ListField(child=serializers.CharField(), help_text="Always empty.")
+    features = serializers.ListField(child=serializers.DictField(), help_text="Always empty.")
+
+
+class OwnRoles(serializers.Serializer):
+    version = serializers.IntegerField()
+    roles = RoleRecord(many=True)
 
 
 class PasswordChangeBody(Body):
@@ -106,6 +125,37 @@ class MeViewSet(ViewSet):
         return Response(
             {"user": user, "permissions": caller_permissions(caller), "feedback": [], "splash": {}}
         )
+
+    @extend_schema(operation_id="getProfile", responses=Profile)
+    @action(detail=False, url_path="user/profile")
+    def profile(self, request: ApiRequest) -> Response:
+        """Get the caller's root role and the projects in which the caller has a role."""
+        user = self.person()
+        role = user.root_role
+        profile = {
+            "rootRole": role_record(role) if role else None,
+            "projects": sorted(self.caller.rights.projects),
+            "subscriptions": [],
+            "features": [],
+        }
+        return Response(profile)
+
+    @extend_schema(
+        operation_id="getUserRoles",
+        parameters=[OpenApiParameter("projectId", str, description="Only the roles in this project.")],
+        responses=OwnRoles,
+    )
+    @action(detail=False, url_path="user/roles")
+    def roles(self, request: ApiRequest) -> Response:
+        """List the caller's roles, held directly or through a group. `project` is null for a root role."""
+        held = roles_of(self.person(), project=request.query_params.get("projectId"))
+        return Response({"version": 1, "roles": [role_record(role, project) for role, project in held]})
+
+    def person(self) -> User:
+        """Raises NotFound for an admin token, as the reference server does."""
+        if self.caller.user is None:
+            raise NotFound("User not found: an admin token does not belong to an account.")
+        return self.caller.user
 
     @extend_schema(
         operation_id="changeMyPassword",

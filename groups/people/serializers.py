@@ -63,12 +63,22 @@ class PasswordBody(Body):
     password = serializers.CharField(max_length=1000, trim_whitespace=False)
 
 
+class ResetPasswordBody(Body):
+    id = serializers.CharField(max_length=255, help_text="Email address, user name or id.")
+
+
+class ResetPasswordRecord(serializers.Serializer):
+    resetPasswordUrl = serializers.CharField(help_text="Works once, within a day.")
+
+
 class RoleRecord(serializers.Serializer):
     id = serializers.IntegerField()
     type = serializers.CharField(help_text="root or project (built in), root-custom or custom.")
     name = serializers.CharField()
     description = serializers.CharField()
-    project = serializers.CharField(allow_null=True, help_text="Always null: roles belong to no project.")
+    project = serializers.CharField(
+        allow_null=True, help_text="Where the role is held, in lists of one's own roles. Otherwise null."
+    )
 
 
 class AccountRecord(serializers.Serializer):
@@ -174,13 +184,13 @@ class ServiceAccountList(serializers.Serializer):
     rootRoles = RoleRecord(many=True)
 
 
-def role_record(role: Role) -> dict[str, Any]:
+def role_record(role: Role, project: str | None = None) -> dict[str, Any]:
     return {
         "id": role.pk,
         "type": role.type,
         "name": role.name,
         "description": role.description,
-        "project": None,
+        "project": project,
     }
 
 

@@ -99,3 +99,17 @@ def _with_roles(roles: QuerySet[Role]) -> QuerySet[User]:
         | Q(pk__in=grants.filter(user__isnull=False).values("user"))
         | Q(pk__in=groups.filter(members__isnull=False).values("members"))
     )
+
+
+def roles_of(user: User, *, project: str | None = None) -> list[tuple[Role, str | None]]:
+    """The roles that the user holds, directly or through a group, each with its project (None for root roles).
+
+    With a project, only the roles there.
+    """
+    own = Q(user=user) | Q(group__members=user)
+    grants = Grant.objects.filter(own, **({"project": project} if project else {})).select_related("role")
+    held = {(grant.role, grant.project_id): None for grant in grants.order_by("project_id", "role_id")}
+    if project:
+        return list(held)
+    root = Role.objects.filter(Q(users=user) | Q(groups__members=user)).distinct()
+    return [*((role, None) for role in root), *held]

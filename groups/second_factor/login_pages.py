@@ -21,8 +21,9 @@ from flagadmin.http.client_address import client_address
 from groups.models import User
 from groups.second_factor.actions import note_wrong_code
 from groups.second_factor.codes import check_code
+from groups.second_factor.flow import pass_stage
 from groups.second_factor.host import has_passkeys
-from groups.second_factor.queries import name_of, second_factors
+from groups.second_factor.queries import second_factors
 
 if TYPE_CHECKING:
     from groups.second_factor.stage import (
@@ -102,17 +103,10 @@ class SecondFactorPage(View):
 
     def enter(self, factor: Authenticator) -> HttpResponse:
         """Goes on with the login, which ends with a session and a redirect to ``next``."""
-        factor.record_usage()
-        kinds = name_of(factor)
         if factor.type == Authenticator.Type.RECOVERY_CODES:
             left = second_factors(self.user).codes_left
             messages.warning(self.request, f"You have used a recovery code. You have {left} left.")
-            kinds = "recovery code"
-        login = self.stage.login
-        given = login.signal_kwargs or {}
-        login.signal_kwargs = given | {"how": f"{given['how']}, {kinds}"}
-        response: HttpResponse = self.stage.exit()
-        return response
+        return pass_stage(self.stage, factor)
 
     def wait(self, form: forms.Form, error: AppError) -> HttpResponse:
         seconds = error.headers["Retry-After"]

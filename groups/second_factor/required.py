@@ -29,6 +29,7 @@ ALLOWED = {
     "mfa_authenticate",
     "openapi",
     "sign-on",
+    "simple-login",
     "sign-on-callback",
     "theme",
     "two-step",

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from flagadmin.db.transactions import transactional
-from flagadmin.errors import NameExists, NoAccess
+from flagadmin.errors import NoAccess, UserExists
 from flagadmin.oidc_settings import OidcSettings
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
@@ -56,8 +56,8 @@ def _created(identity: Identity, oidc: OidcSettings) -> User:
     )
     try:
         return create_account(new, caller=Caller.system())
-    except NameExists as error:
-        raise NoAccess(f"{error.message} {_how_to_link('Ask an administrator')}") from error
+    except UserExists as error:
+        raise NoAccess(f"{error.details[0].message} {_how_to_link('Ask an administrator')}") from error
 
 
 def _how_to_link(otherwise: str) -> str:

@@ -16,10 +16,10 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from groups.login.links import absolute_url
 from groups.login.sign_on.identity import configured
 from groups.models import User
 
@@ -39,8 +39,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
         return provider(self.request)
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
-        path = reverse("sign-on-callback")
-        return settings.PUBLIC_URL + path if settings.PUBLIC_URL else request.build_absolute_uri(path)
+        return absolute_url(request, reverse("sign-on-callback"))
 
     @cached_property
     def openid_config(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def described_api() -> Any:
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
-ROUTES = [route for prefix in ("api/", "edge/", "ofrep/") for route in routes(prefix)]
+ROUTES = [route for prefix in ("api/", "auth/", "edge/", "invite/", "ofrep/") for route in routes(prefix)]
 
 
 def known_routes() -> dict[str, Route]:

@@ -40,7 +40,7 @@ def pages() -> list[Route]:
         route
         for route in routes("")
         if not route.pattern.startswith(
-            ("api/", "internal-backstage/", "admin/", "static/", "metrics", "ofrep/")
+            ("api/", "auth/", "internal-backstage/", "invite/", "admin/", "static/", "metrics", "ofrep/")
         )
         and str(route) not in OPEN
     ]

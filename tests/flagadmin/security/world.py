@@ -2,13 +2,14 @@
 
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 from allauth.mfa.models import Authenticator
 from allauth.usersessions.models import UserSession
 from django.utils import timezone
 
-from groups.models import ApiToken, Group, Role
+from groups.models import ApiToken, Group, Role, User
 from importer.models import ImportRun
 from playground.models import SavedContext, UserRun
 from projects.models import (
@@ -71,6 +72,7 @@ PLACES: tuple[tuple[str, str], ...] = (
     (r"access/tokens/$", "token"),
     (r"roles/$", "role"),
     (r"service-account/$", "service account"),
+    (r"(feedback|splash)/$", "link"),  # any text
     (r"user-admin/$", "person"),
     (r"projects/<\w+>/users/$", "person"),
     (r"/role/$", "role"),
@@ -159,6 +161,7 @@ def build(shop: Any) -> dict[str, Any]:
     make_token("personal", user=robot, name="of robot")
     make_token("backend", projects=["shop"], environment="production", name="of shop")
     person = make_user("somebody")
+    User.objects.filter(pk=person.pk).update(created_at=now - timedelta(days=400))  # not seen since
     make_token("personal", user=person, name="of somebody")
     ids = dict(ApiToken.objects.values_list("name", "id"))
     return {

@@ -88,20 +88,21 @@ def test_all_problems_at_once(api):
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
+    ("body", "path", "name"),
     [
-        ({"username": "VIEWER"}, 409),
-        ({"username": "x", "email": "viewer"}, 400),
-        ({"username": "V@x.org"}, 409),
+        ({"username": "VIEWER"}, "username", "VIEWER"),
+        ({"username": "x", "email": "v@x.org"}, "email", "v@x.org"),
+        ({"username": "V@x.org"}, "username", "V@x.org"),
     ],
 )
-def test_one_name_one_account(api, people, body, status):
+def test_one_name_one_account(api, people, body, path, name):
     people["viewer"].email = "v@X.org"
     people["viewer"].save()
-    response = api["admin"].post(URL, body)
-    assert response.status_code == status
-    if body.get("email") is None:
-        assert response.json()["name"] == "NameExistsError"
+    found = problems(api["admin"].post(URL, body))
+    assert found == {path: f"User already exists: an account named {name}."}
+    other = f"{URL}/{people['reader'].pk}"
+    if path == "email":
+        assert problems(api["admin"].put(other, body)) == found
 
 
 @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider", "service"])

@@ -139,7 +139,7 @@ def test_a_taken_name_is_nobody_elses(oidc, provider, log_in):
     answer = log_in("anna")
 
     assert answer.status_code == 403
-    assert "An account named anna already exists." in answer.text
+    assert "User already exists: an account named anna." in answer.text
     assert not is_in(answer.client)
 
 

@@ -1,0 +1,222 @@
+"""/auth/: logging in with a password and choosing a new one, for scripts written for the reference server.
+
+The session is the console's: the same throttle, second factor and cookie. Writes with it need the CSRF token.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from allauth.account.stages import LoginStageController
+from allauth.mfa.internal.constants import LoginStageKey
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import path
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from flagadmin.errors import (
+    AppError,
+    AuthenticationRequired,
+    InvalidOperation,
+    NoAccess,
+    NotFound,
+    ValidationError,
+)
+from flagadmin.http.client_address import client_address
+from flagadmin.http.fields import LONGEST_NAME, Body
+from flagadmin.http.openapi import refusal
+from flagadmin.http.request_bodies import FreedBodies
+from groups.login.actions import check_login
+from groups.login.flow import enter
+from groups.login.invitations import choose_password, invited_user
+from groups.login.passwords import check_passwords_on, problems_of_password
+from groups.models import User
+from groups.people.serializers import AccountRecord, PasswordBody, RoleRecord, account_record, role_record
+from groups.second_factor.actions import note_wrong_code
+from groups.second_factor.codes import check_code
+from groups.second_factor.flow import pass_stage
+from groups.sessions.store import sessions_of
+
+CODE_NEEDED = (
+    "This account has a second factor. Send a code of its app, or a recovery code, as code. "
+    "With a passkey, log in at /login/."
+)
+
+
+class LoginBody(Body):
+    username = serializers.CharField(max_length=LONGEST_NAME, help_text="User name or email address.")
+    password = serializers.CharField(max_length=1000, trim_whitespace=False)
+    code = serializers.CharField(
+        max_length=100, required=False, help_text="Of the second factor, if the account has one."
+    )
+
+
+class LoggedIn(AccountRecord):
+    activeSessions = serializers.IntegerField(help_text="Including this one.")
+    deletedSessions = serializers.IntegerField(help_text="Always 0: a login ends no other session.")
+
+
+class InvitedUser(serializers.Serializer):
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+    email = serializers.CharField(allow_null=True)
+    token = serializers.CharField()
+    createdBy = serializers.CharField(allow_null=True, help_text="Always null.")
+    role = RoleRecord(allow_null=True)
+
+
+class ChoosePasswordBody(PasswordBody):
+    token = serializers.CharField(max_length=LONGEST_NAME, help_text="The last part of the link's path.")
+
+
+class EmailBody(Body):
+    email = serializers.CharField(max_length=LONGEST_NAME)
+
+
+class OpenView(FreedBodies, APIView):
+    """Needs no token. Only takes JSON, which browsers do not send for other sites, and refuses their origins."""
+
+    tags = ("Login",)
+    authentication_classes = ()
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        check_origin(request._request)
+
+    def validated(self, body: type[Body]) -> Any:
+        serializer = body(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return serializer.validated_data
+
+
+def check_origin(request: HttpRequest) -> None:
+    """Raises NoAccess for a request that a page of another site sent: it could log its visitors in or out."""
+    origin = request.headers.get("Origin")
+    own = f"{request.scheme}://{request.get_host()}"
+    if origin is not None and origin not in (own, *settings.CSRF_TRUSTED_ORIGINS):
+        raise NoAccess("Pages of other origins cannot use this.")
+
+
+class SimpleLoginView(OpenView):
+    @extend_schema(
+        operation_id="login",
+        auth=[],
+        request=LoginBody,
+        responses={200: LoggedIn, 429: refusal(429)},
+    )
+    def post(self, request: Request) -> Response:
+        """Log in with a password and get the console's session cookie.
+
+        Writes with the session need the cookie `csrftoken` repeated in the header `X-CSRFToken`, and over HTTPS a
+        `Referer`. Personal tokens need neither and are the better choice for programs.
+        """
+        check_passwords_on()
+        body = self.validated(LoginBody)
+        user = check_login(body["username"], body["password"], address=client_address(request._request))
+        begin_session(request._request, user, body.get("code"))
+        sessions = {"deletedSessions": 0, "activeSessions": sessions_of(user).count()}
+        return Response(account_record(user) | sessions)
+
+
+def begin_session(request: HttpRequest, user: User, code: str | None) -> None:
+    """Logs the user in, with the code if there is a second factor; without a session otherwise.
+
+    Raises AuthenticationRequired, TooManyRequests.
+    """
+    enter(request, user, None, how="password")
+    stage = LoginStageController.enter(request, LoginStageKey.MFA_AUTHENTICATE.value)
+    if stage is None:
+        return
+    address = client_address(request)
+    try:
+        if not code:
+            raise AuthenticationRequired(CODE_NEEDED)
+        pass_stage(stage, check_code(user, code, address=address))
+    except AppError as error:
+        request.session.flush()
+        if isinstance(error, ValidationError):
+            note_wrong_code(user, address=address)
+            raise AuthenticationRequired(error.details[0].message) from error
+        raise
+
+
+@contextmanager
+def refusing_links() -> Iterator[None]:
+    """An unknown link is a wrong credential here: 401."""
+    try:
+        yield
+    except NotFound as error:
+        raise AuthenticationRequired(error.message) from error
+
+
+class ValidateLinkView(OpenView):
+    @extend_schema(
+        operation_id="validateToken",
+        auth=[],
+        parameters=[
+            OpenApiParameter("token", str, required=True, description="Of a link for a new password.")
+        ],
+        responses=InvitedUser,
+    )
+    def get(self, request: Request) -> Response:
+        """Tell whose password a link is for. The link stays valid."""
+        token = request.query_params.get("token", "")
+        with refusing_links():
+            user = invited_user(token)
+        role = role_record(user.root_role) if user.root_role else None
+        return Response(
+            {
+                "id": user.pk,
+                "name": user.display_name,
+                "email": user.email,
+                "token": token,
+                "createdBy": None,
+                "role": role,
+            }
+        )
+
+
+class ChoosePasswordView(OpenView):
+    @extend_schema(operation_id="changePassword", auth=[], request=ChoosePasswordBody, responses={200: None})
+    def post(self, request: Request) -> Response:
+        """Choose a new password with a link. The link works once; every session of the account ends."""
+        body = self.validated(ChoosePasswordBody)
+        with refusing_links():
+            choose_password(body["token"], body["password"])
+        return Response()
+
+
+class ValidatePasswordView(OpenView):
+    @extend_schema(operation_id="validatePassword", auth=[], request=PasswordBody, responses={200: None})
+    def post(self, request: Request) -> Response:
+        """Check a password against the rules. Reports all problems at once."""
+        if problems := problems_of_password(self.validated(PasswordBody)["password"], User()):
+            raise ValidationError.of(problems)
+        return Response()
+
+
+class PasswordEmailView(OpenView):
+    @extend_schema(
+        operation_id="sendResetPasswordEmail",
+        auth=[],
+        request=EmailBody,
+        responses={403: refusal(403, name="InvalidOperationError")},
+    )
+    def post(self, request: Request) -> Response:
+        """Always refused: this server sends no email. An admin can create a link."""
+        self.validated(EmailBody)
+        raise InvalidOperation("This server sends no email. Ask an admin for a link to a new password.")
+
+
+urlpatterns = [
+    path("simple/login", SimpleLoginView.as_view(), name="simple-login"),
+    path("reset/validate", ValidateLinkView.as_view()),
+    path("reset/password", ChoosePasswordView.as_view()),
+    path("reset/validate-password", ValidatePasswordView.as_view()),
+    path("reset/password-email", PasswordEmailView.as_view()),
+]

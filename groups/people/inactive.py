@@ -1,0 +1,48 @@
+"""People who have not been seen for half a year: finds and deletes them."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db.models import Max, Q, QuerySet
+from django.utils import timezone
+
+from flagadmin.db.transactions import transactional
+from flagadmin.errors import Problem, check_problems
+from groups.access import Caller
+from groups.models import User
+from groups.people.actions import delete_account
+from groups.permissions import Permission
+
+INACTIVE_AFTER = timedelta(days=180)
+
+
+def inactive_people(caller: Caller, *, now: datetime | None = None) -> QuerySet[User]:
+    """The users created more than 180 days ago who since then neither logged in nor used a personal token.
+
+    Each with ``token_seen_at``. Raises NoAccess.
+    """
+    caller.check(Permission.ADMIN)
+    then = (now or timezone.now()) - INACTIVE_AFTER
+    users = User.objects.filter(is_service=False, created_at__lt=then).annotate(
+        token_seen_at=Max("tokens__seen_at")
+    )
+    has_been_away = Q(seen_at=None) | Q(seen_at__lt=then)
+    has_idle_tokens = Q(token_seen_at=None) | Q(token_seen_at__lt=then)
+    return users.filter(has_been_away, has_idle_tokens).order_by("id")
+
+
+@transactional
+def delete_inactive_people(user_ids: Iterable[int], *, caller: Caller) -> None:
+    """Deletes these users, all or none.
+
+    Raises NoAccess, ValidationError (somebody is not inactive), InvalidOperation (no admin would remain).
+    """
+    inactive = set(inactive_people(caller).values_list("id", flat=True))
+    listed = list(dict.fromkeys(user_ids))
+    check_problems(
+        Problem(f"ids[{index}]", f"No inactive user has the id {user_id}.")
+        for index, user_id in enumerate(listed)
+        if user_id not in inactive
+    )
+    for user_id in listed:
+        delete_account(user_id, is_service=False, caller=caller)
