@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from groups.access import Caller
+from groups.access import Caller, Rights
 from playground.models import SavedContext
 from playground.saved_contexts.enforcement import projects_of_flags
 from playground.saved_contexts.expectations import check_expectations, expectations_of
 from projects.models import Flag, Segment, Strategy
+from tests.support import import_bodies
 from tests.support.flags import depend
 from tests.support.playground import live_flag
 
@@ -55,3 +56,19 @@ def strategy() -> str:
 def failing() -> list[str]:
     found = check_expectations(WHO, expectations_of(WHO))
     return [one.expectation.flag for one in found if not one.met]
+
+
+def failing_in(project: str) -> set[tuple[str, str, str]]:
+    """What the project enforces and does not give: (saved context, flag, environment)."""
+    reader = Caller(rights=Rights(False, False, frozenset({project}), frozenset()))
+    enforced = [one for one in expectations_of(WHO) if one.enforced_in == project]
+    found = (each for each in check_expectations(reader, enforced, reasons=False) if not each.met)
+    return {(one.saved.name, one.flag, one.environment) for one in (each.expectation for each in found)}
+
+
+def an_import(name: str = "cart", enabled: bool = False) -> Any:
+    data = {
+        "featureStrategies": [import_bodies.strategy(name, name="default")],
+        "featureEnvironments": [import_bodies.switch(name, enabled=enabled, variants=BLUE)],
+    }
+    return import_bodies.body(name, environment="production", **data)
