@@ -1,9 +1,13 @@
 """Who may say what is expected of a project's flags, and which projects refuse for it."""
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.db import connection
 
+from groups.models import Grant
+from groups.permissions import BuiltIn
 from importer.apply.undo import undo_import
 from importer.models import ImportRun
 from playground.models import SavedContext
@@ -13,7 +17,7 @@ from projects.drafts import Draft, FlagEdit
 from projects.flags import environments
 from tests.playground.saved_contexts.guarded import OFF, WHO, cart, expected
 from tests.support import import_bodies
-from tests.support.cast import make_project
+from tests.support.cast import make_group, make_project
 from tests.support.page_text import page_text
 from tests.support.playground import live_flag
 from tests.support.records import refused
@@ -176,3 +180,23 @@ def test_the_summary_of_a_draft_names_projects_that_would_refuse(cart):
 def refusing(flag: str) -> list[str]:
     edit = FlagEdit("shop", flag, "production", Draft(flag, {"enabled": False}))
     return list(EffectsView(effects_of(WHO, [edit])).refused_by)
+
+
+def test_expectations_stored_before_are_enforced_if_their_author_may_state_them(cart, people):
+    """By an upgrade, which knows who saved a context last."""
+    live_flag("page", "default")
+    both = [expected("other"), expected("page"), expected("gone")]
+    for author in ("admin", "editor", "member", "viewer", "nobody", ""):
+        stored(name=f"of {author}", expectations=both, updated_by=author)
+    made_group = make_group("Shop people", people["outsider"])
+    Grant.objects.create(role_id=BuiltIn.OWNER, project_id="shop", group=made_group)
+    stored(name="of outsider", expectations=both, updated_by="outsider")
+    sql = import_module("playground.migrations.0006_enforce_what_is_expected").SQL
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+    found = dict(SavedContext.objects.filter(project=None).values_list("name", "enforced_in"))
+    shop, page = {"other": "shop"}, {"page": "default"}
+    assert found == {
+        "of admin": shop | page, "of editor": page, "of member": shop, "of outsider": shop,
+        "of viewer": {}, "of nobody": {}, "of ": {},
+    }  # fmt: skip
