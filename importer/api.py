@@ -10,6 +10,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.response import Response
 
 from flagadmin.errors import ValidationError
+from flagadmin.http.openapi import refusal
 from flagadmin.http.request_bodies import StrictJSONParser
 from groups.access import Caller
 from groups.authentication import ApiRequest
@@ -26,6 +27,7 @@ from importer.who_changes import comparison_document
 from playground.comparison.openapi import CompareResponse
 
 EXAMPLE = OpenApiExample("One flag", value=schema.IMPORT_EXAMPLE, request_only=True)
+NO_PROJECT = refusal(404, "The project does not exist, is archived, or the caller may not read it.")
 
 
 class BytesParser(BaseParser):
@@ -54,7 +56,10 @@ class BatchViewSet(ViewSet):
             OpenApiParameter("report", bool, description="Return what happened to each flag."),
             OpenApiParameter("Prefer", str, OpenApiParameter.HEADER, description="return=representation"),
         ],
-        responses={200: OpenApiResponse(description="Imported. No body unless a report is requested.")},
+        responses={
+            200: OpenApiResponse(description="Imported. No body unless a report is requested."),
+            404: NO_PROJECT,
+        },
         examples=[EXAMPLE],
     )
     @action(detail=False, methods=["post"], url_path="import")
@@ -90,7 +95,7 @@ class BatchViewSet(ViewSet):
         description=schema.COMPARE_DESCRIPTION,
         request=schema.ImportBody,
         parameters=[schema.CompareQuery],
-        responses={200: CompareResponse},
+        responses={200: CompareResponse, 404: NO_PROJECT},
         examples=[
             EXAMPLE,
             OpenApiExample(

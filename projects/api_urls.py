@@ -16,7 +16,12 @@ from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentView
 from projects.flags.api import FlagNameViewSet, FlagViewSet
 from projects.flags.archive_api import ArchiveViewSet
 from projects.flags.bulk_api import BulkFlagViewSet
-from projects.flags.dependencies_api import DependencyViewSet, ParentOptionViewSet, ProjectDependencyViewSet
+from projects.flags.dependencies_api import (
+    DependencyViewSet,
+    ParentOptionViewSet,
+    ParentVariantViewSet,
+    ProjectDependencyViewSet,
+)
 from projects.flags.environments_api import FlagEnvironmentViewSet, FlagVariantsViewSet
 from projects.flags.flag_types_api import FlagTypeViewSet
 from projects.flags.lifecycle_api import LifecycleViewSet
@@ -74,6 +79,7 @@ router.register(f"{FLAG}/environments", FlagEnvironmentViewSet)
 router.register(f"{FLAG}/favorites", FlagFavouriteViewSet)
 router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
+router.register(f"{FLAG}/parent-variants", ParentVariantViewSet)
 router.register(f"{FLAG}/revert", RevertViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 from django.utils import timezone
 
+from flagadmin.errors import NotFound
 from groups.permissions import Permission
 from importer.body.schema_errors import validation_error
-from importer.plan.issues import Issue, no_access
+from importer.plan.issues import Issue, IssueKind, no_access
 from importer.plan.references import References
 from importer.plan.stored import Document, StoredFlag
 from importer.plan.target import Target
@@ -127,12 +128,15 @@ class Plan:
         return hashlib.sha256(orjson.dumps(state, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def check(self) -> None:
-        """Raises NoAccess if permissions are missing, or ValidationError if there are issues."""
+        """Raises NoAccess if permissions are missing; NotFound or ValidationError if there are issues."""
         if self.missing_permissions:
             raise no_access(self.missing_permissions, self.project)
         self.check_issues()
 
     def check_issues(self) -> None:
-        """Raises ValidationError if there are issues."""
+        """Raises NotFound if there is no active project to import into, ValidationError if there are other issues."""
+        for issue in self.issues:
+            if issue.kind is IssueKind.PROJECT:
+                raise NotFound(issue.message, details=[each.problem() for each in self.issues])
         if self.issues:
             raise validation_error((issue.problem() for issue in self.issues), len(self.issues))

@@ -9,7 +9,10 @@ from groups.permissions import Permission
 
 
 class IssueKind(Enum):
-    """Kinds that the reference's ``validate`` reports in a special format; VALUE is any other issue."""
+    """Kinds that the reference's ``validate`` reports in a special format. VALUE is any other issue.
+
+    With PROJECT, there is no active project to import into.
+    """
 
     STRATEGY_TYPE = auto()
     CONTEXT_FIELD = auto()
@@ -19,6 +22,7 @@ class IssueKind(Enum):
     FLAG_LIMIT = auto()
     SEGMENT = auto()
     DEPENDENCY = auto()
+    PROJECT = auto()
     VALUE = auto()
 
 

@@ -39,10 +39,10 @@ def find_target(project_id: str, environment: str, *, caller: Caller) -> tuple[T
     issues = []
     project = readable_projects(caller).filter(id=project_id).first()
     if project is None:
-        issues.append(Issue(IssueKind.VALUE, "project", unknown_project(caller, project_id[:100])))
+        issues.append(Issue(IssueKind.PROJECT, "project", unknown_project(caller, project_id[:100])))
     elif project.archived_at is not None:
         message = f"Project {project_id} is archived. Revive it first."
-        issues.append(Issue(IssueKind.VALUE, "project", message))
+        issues.append(Issue(IssueKind.PROJECT, "project", message))
     if not Environment.objects.filter(name=environment).exists():
         issues.append(Issue(IssueKind.VALUE, "environment", unknown_environment(environment[:100])))
     if issues or project is None:

@@ -43,7 +43,7 @@ def _errors(plan: Plan) -> Iterator[Entry]:
             yield from (_entry(issue.message, []) for issue in issues)
         else:
             yield _entry(_message(kind, plan), _items(kind, issues))
-    yield from _target_errors(plan, by_kind[IssueKind.VALUE])
+    yield from _target_errors(plan, by_kind[IssueKind.PROJECT] + by_kind[IssueKind.VALUE])
 
 
 def _target_errors(plan: Plan, issues: list[Issue]) -> Iterator[Entry]:

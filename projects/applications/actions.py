@@ -30,11 +30,14 @@ def update_application(name: str, changes: Mapping[str, Any], *, caller: Caller)
 
 @transactional
 def delete_application(name: str, *, caller: Caller) -> None:
-    """Deletes an application with its instances and usage. Raises NotFound, NoAccess.
+    """Deletes an application with its instances and usage. Does nothing if there is none. Raises NoAccess.
 
     Its next report creates it again. Its hourly counts are deleted when they expire.
     """
-    application = access_application_for_update(caller, name)
+    caller.check(Permission.UPDATE_APPLICATION)
+    application = readable_applications(caller).select_for_update().filter(name=name).first()
+    if application is None:
+        return
     for rows in (ApplicationInstance, FlagUsage, ProjectApplication):
         rows._base_manager.filter(application_id=application.pk).delete()
     application.delete()

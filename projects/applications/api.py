@@ -88,7 +88,7 @@ class ApplicationViewSet(ViewSet):
     application: Application
 
     def authorise(self, name: str | None = None, *args: Any, **kwargs: Any) -> None:
-        if name is not None:
+        if name is not None and self.action != "destroy":
             self.application = details.access_application(self.caller, name)
         self.check_permission()
 
@@ -134,7 +134,10 @@ class ApplicationViewSet(ViewSet):
 
     @extend_schema(operation_id="deleteApplication", responses={200: None})
     def destroy(self, request: ApiRequest, name: str) -> Response:
-        """Delete an application with its instances and usage. Its next report creates it again."""
+        """Delete an application with its instances and usage. Its next report creates it again.
+
+        Deleting an unknown application is not an error.
+        """
         delete_application(name, caller=self.caller)
         return Response()
 

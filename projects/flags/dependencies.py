@@ -120,11 +120,15 @@ def uses_dependencies(project: Project) -> bool:
     return Dependency.objects.filter(flag__project=project).exists()
 
 
-def variant_names(flag: Flag) -> list[str]:
-    """Sorted names of the flag's variants in all environments, including the variants of its strategies."""
+def parent_variant_names(caller: Caller, project_id: str, name: str) -> list[str]:
+    """Sorted names of the variants that a dependency on this flag can require, in any environment.
+
+    They are those of the flag and of its strategies; none if there is no such active flag.
+    """
+    flags = readable_flags(caller).filter(project_id=project_id, name=name, archived_at=None)
     lists = [
-        *FlagEnvironment.objects.filter(flag=flag).values_list("variants", flat=True),
-        *Strategy.objects.filter(flag=flag).values_list("variants", flat=True),
+        *FlagEnvironment.objects.filter(flag__in=flags).values_list("variants", flat=True),
+        *Strategy.objects.filter(flag__in=flags).values_list("variants", flat=True),
     ]
     return sorted({variant["name"] for variants in lists for variant in variants})
 

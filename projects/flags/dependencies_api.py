@@ -6,6 +6,7 @@ from rest_framework.response import Response
 
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
+from groups.viewsets import ViewSet
 from projects.flags import dependencies as actions
 from projects.flags.serializers import ParentRecord
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
@@ -56,11 +57,17 @@ class ParentOptionViewSet(OnFlagViewSet):
         """List the names of the flags that this flag can depend on."""
         return Response(actions.possible_parents(self.flag))
 
+
+class ParentVariantViewSet(ViewSet):
+    tags = ("Dependencies",)
+
     @extend_schema(operation_id="listParentVariantOptions", responses={200: NAMES})
-    @action(detail=True, url_path="parent-variants")
-    def parent_variants(self, request: ApiRequest, project_id: str, name: str) -> Response:
-        """List the names of the variants that a dependency on this flag can require."""
-        return Response(actions.variant_names(self.flag))
+    def list(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """List the names of the variants that a dependency on this flag can require.
+
+        There are none if there is no such flag: clients ask before one is chosen.
+        """
+        return Response(actions.parent_variant_names(self.caller, project_id, name))
 
 
 class ProjectDependencyViewSet(InProjectViewSet):

@@ -28,8 +28,8 @@ BETTER: dict[str, Better] = {
     "043": Better(400, REFUSED, same_state=True),
     "046": Better(400, REFUSED, same_state=True),
     "047": Better(400, "dependencies of a child without features[].project count; its parent is archived"),
-    "049": Better(400, UNKNOWN),
-    "050": Better(400, UNKNOWN + ", also where there is nothing to import"),
+    "049": Better(404, "an unknown project is refused in what is read of it afterwards, too"),
+    "050": Better(404, "an unknown project is not found, also where there is nothing to import"),
     "053": Better(400, UNKNOWN),
     "055": Better(400, UNKNOWN),
     "056": Better(
@@ -60,6 +60,7 @@ BETTER: dict[str, Better] = {
     "205": Better(200, "any API key with the permissions may import"),
     "214": Better(403, "missing permissions are told first"),
     "218": Better(200, "there are no change requests here"),
+    "224": Better(404, "without the project, its flags are not looked at"),
     "233": Better(200, "bodies of up to 64 MB are accepted"),
     "235": Better(200, "the plan counts and names new flags alone, and tells of everything else at once too"),
     "236": Better(200, "a tag type that no tag uses is not created and needs no permission"),

@@ -58,7 +58,6 @@ SCHEMA = {
     ),
 }
 VALUES = {
-    "an unknown project": (body("one", project="nowhere"), "project", "Available: default, named, shop."),
     "an unknown environment": (
         body("one", environment="staging"),
         "environment",

@@ -37,8 +37,8 @@ def test_sees_and_may_not(who: str, api: Any) -> None:
 def test_who_sees_no_project_learns_of_none(api: Any) -> None:
     response = api["outsider"].post(IMPORT, body("one"))
     record = json.loads(response.content)
-    assert response.status_code == 400
-    assert record["message"] == "project: Project shop not found. You cannot see any project."
+    assert response.status_code == 404
+    assert record["message"] == "Project shop not found. You cannot see any project."
 
 
 def test_without_a_key(api: Any) -> None:

@@ -4,21 +4,22 @@ import json
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from projects import models as m
 from tests.importer.contents import contents
 from tests.importer.refused import SCHEMA, VALUES
+from tests.support.cast import make_project
 from tests.support.import_bodies import body, strategy
 
 pytestmark = pytest.mark.django_db
 IMPORT = "/api/admin/features-batch/import"
 VALIDATE = "/api/admin/features-batch/validate"
+COMPARE = "/api/admin/features-batch/compare"
 
 
 @pytest.fixture(autouse=True)
 def world(shop: m.Project, api: Any) -> None:
-    from tests.support.cast import make_project
-
     make_project("named", naming_pattern="app-.+", naming_example="app-search", flag_limit=1)
     assert api["admin"].post(IMPORT, body("elsewhere", project="default")).status_code == 200
     assert api["admin"].post(IMPORT, body("old")).status_code == 200
@@ -159,3 +160,25 @@ def test_faults_far_down_a_long_list_keep_their_places(api: Any) -> None:
     record = json.loads(api["admin"].post(IMPORT, sent).content)
     assert {problem["path"] for problem in record["details"]} == {"data.odd", "data.features[2400].name"}
     assert record["message"].startswith("The request has 2 problems.")
+
+
+@pytest.mark.parametrize("path", [IMPORT, COMPARE])
+@pytest.mark.parametrize(
+    ("project", "message"),
+    [
+        ("nope", "Project nope not found. Available: default, named, shop."),
+        ("retired", "Project retired is archived. Revive it first."),
+    ],
+)
+def test_without_an_active_project_nothing_is_found(path: str, project: str, message: str, api: Any) -> None:
+    if project == "retired":
+        make_project("retired", archived_at=timezone.now())
+    before = contents()
+    sent = body("one", project=project, environment="nowhere")
+    response = api["admin"].post(path, sent)
+    record = json.loads(response.content)
+    assert (response.status_code, record["name"], record["message"]) == (404, "NotFoundError", message)
+    assert [problem["path"] for problem in record["details"]] == ["project", "environment"]
+    assert contents() == before
+    errors = json.loads(api["admin"].post(VALIDATE, sent).content)["errors"]
+    assert errors[0] == {"message": message, "affectedItems": []}
