@@ -16,6 +16,7 @@ from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentView
 from projects.flags.api import FlagNameViewSet, FlagViewSet
 from projects.flags.archive_api import ArchiveViewSet
 from projects.flags.bulk_api import BulkFlagViewSet
+from projects.flags.creators_api import FlagCreatorViewSet, ProjectFlagCreatorViewSet
 from projects.flags.dependencies_api import (
     DependencyViewSet,
     ParentOptionViewSet,
@@ -24,12 +25,12 @@ from projects.flags.dependencies_api import (
 )
 from projects.flags.environments_api import FlagEnvironmentViewSet, FlagVariantsViewSet
 from projects.flags.flag_types_api import FlagTypeViewSet
-from projects.flags.lifecycle_api import LifecycleViewSet
+from projects.flags.lifecycle_api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links_api import LinkViewSet
 from projects.flags.revert_api import RevertViewSet
 from projects.flags.search_api import SearchViewSet
 from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
-from projects.history.api import EventSearchViewSet, EventViewSet
+from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
 from projects.members.api import (
     GroupRoleViewSet,
     ProjectAccessViewSet,
@@ -38,6 +39,7 @@ from projects.members.api import (
     UserRoleViewSet,
 )
 from projects.projects.api import FlagFavouriteViewSet, ProjectFavouriteViewSet, ProjectViewSet
+from projects.projects.personal_dashboard_api import PersonalDashboardViewSet
 from projects.segments.api import SegmentViewSet
 from projects.strategies.api import ConstraintViewSet, StrategyViewSet
 from projects.strategies.strategy_types_api import StrategyTypeViewSet
@@ -54,8 +56,12 @@ router.register("api-tokens", TokenViewSet)
 router.register("constraints", ConstraintViewSet)
 router.register("context", ContextFieldViewSet)
 router.register("environments", EnvironmentViewSet)
+router.register("event-creators", EventCreatorViewSet)
 router.register("events", EventViewSet)
 router.register("feature-types", FlagTypeViewSet)
+router.register("flag-creators", FlagCreatorViewSet)
+router.register("lifecycle/count", StageCountViewSet)
+router.register("personal-dashboard", PersonalDashboardViewSet)
 router.register("segments", SegmentViewSet)
 router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)
@@ -91,6 +97,7 @@ router.register(f"{PROJECT}/context", ProjectContextFieldViewSet)
 router.register(f"{PROJECT}/dependencies", ProjectDependencyViewSet)
 router.register(f"{PROJECT}/environments", ProjectEnvironmentViewSet)
 router.register(f"{PROJECT}/favorites", ProjectFavouriteViewSet)
+router.register(f"{PROJECT}/flag-creators", ProjectFlagCreatorViewSet)
 router.register(f"{PROJECT}/groups/<str:holder_id>/roles", GroupRoleViewSet)
 router.register(f"{PROJECT}/role/<str:role_id>/access", RoleAccessViewSet)
 router.register(f"{PROJECT}/users/<str:holder_id>/roles", UserRoleViewSet)

@@ -59,6 +59,15 @@ class ServiceAccountBody(Body):
     rootRole = RootRoleField(required=False, allow_null=True, help_text="Id or name; null for none.")
 
 
+class AccountName(serializers.Serializer):
+    """An account in a list to choose from."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField(
+        source="display_name", help_text="The name, or the user name if there is none."
+    )
+
+
 class PasswordBody(Body):
     password = serializers.CharField(max_length=1000, trim_whitespace=False)
 

@@ -8,9 +8,10 @@ from rest_framework.response import Response
 from flagadmin.http.fields import Body
 from groups.authentication import ApiRequest
 from groups.permissions import Permission
-from projects.access import access_flag
+from groups.viewsets import ViewSet
+from projects.access import access_flag, readable_flags
 from projects.flags import lifecycle as actions
-from projects.flags.lifecycle_queries import lifecycle_document
+from projects.flags.lifecycle_queries import count_stages, lifecycle_document
 from projects.flags.serializers import StageRecord
 from projects.models import Flag
 from projects.viewsets import OnFlagViewSet
@@ -28,6 +29,25 @@ class CompletionBody(Body):
         max_length=255,
         help_text="The variant that was kept.",
     )
+
+
+class StageCounts(serializers.Serializer):
+    """Numbers of flags by their current stage."""
+
+    initial = serializers.IntegerField()
+    preLive = serializers.IntegerField()
+    live = serializers.IntegerField()
+    completed = serializers.IntegerField()
+    archived = serializers.IntegerField()
+
+
+class StageCountViewSet(ViewSet):
+    tags = ("Features",)
+
+    @extend_schema(operation_id="getFeatureLifecycleCount", responses=StageCounts)
+    def list(self, request: ApiRequest) -> Response:
+        """Count the flags that the caller can read by their current lifecycle stage."""
+        return Response(count_stages(readable_flags(self.caller)))
 
 
 class LifecycleViewSet(OnFlagViewSet):

@@ -3,11 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Case, Count, Max, Q, QuerySet, Value, When
+
 from flagadmin.http.timestamps import iso
 from projects.models import Flag, LifecycleStage
 
 Document = dict[str, Any]
-ORDER = LifecycleStage.Stage.values
+Stage = LifecycleStage.Stage
+ORDER = Stage.values
+STAGE_MEMBERS = {stage: "preLive" if stage == Stage.PRE_LIVE else str(stage) for stage in ORDER}
+"""The stages as members of objects."""
 
 
 def lifecycle_document(flag: Flag) -> list[Document]:
@@ -23,6 +28,17 @@ def current_stage(flag: Flag) -> LifecycleStage | None:
 def current_stages(ids: Sequence[int]) -> dict[int, Document]:
     """The current stage of each of these flags: the last one it entered. One query."""
     return {row.flag_id: _stage(row) for row in _in_order(ids)}
+
+
+def count_stages(flags: QuerySet[Flag]) -> dict[str, int]:
+    """The number of these flags by their current stage, as a member. Every stage has an entry. Two queries."""
+    ranks = Case(*(When(stage=stage, then=Value(rank)) for rank, stage in enumerate(ORDER)))
+    active = LifecycleStage.objects.filter(flag__in=flags.filter(archived_at=None)).order_by()
+    last = active.values("flag").annotate(rank=Max(ranks))
+    counts = last.aggregate(
+        **{STAGE_MEMBERS[stage]: Count("flag", filter=Q(rank=rank)) for rank, stage in enumerate(ORDER)}
+    )
+    return counts | {"archived": flags.filter(archived_at__isnull=False).count()}
 
 
 def _in_order(ids: Sequence[int]) -> list[LifecycleStage]:

@@ -5,8 +5,6 @@ The conditions are those of the flag search (``projects.flags.search``) and some
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from django.db.models import (
@@ -28,7 +26,7 @@ from django.utils import timezone
 from flagadmin.console.lists import Column, Filter
 from projects.flags.flag_cells import CONDITIONAL
 from projects.flags.search import FlagFilter
-from projects.flags.search_conditions import in_status, text_query
+from projects.flags.search_conditions import in_status, overdue, text_query
 from projects.models import Flag, FlagLastSeen, FlagTag, FlagType, Project
 
 MOST_MATCHING = 900  # flags of a list that can be changed at once; a form has at most 1,000 fields
@@ -135,13 +133,6 @@ def sortable(flags: QuerySet[Any], environments: Sequence[str], sort: str) -> Qu
             joined = flags.annotate(place=FilteredRelation("environments", condition=here))
             return joined.annotate(**{f"share_{index}": Case(share, default=-1)})
     return flags
-
-
-def overdue(now: datetime) -> Q:
-    """Older than the expected lifetime of their type, and not marked as stale. One query."""
-    types = FlagType.objects.filter(lifetime_days__isnull=False).values_list("id", "lifetime_days")
-    old = (Q(type=name, created_at__lt=now - timedelta(days=days or 0)) for name, days in types)
-    return Q(stale=False) & reduce(or_, old, Q(pk__in=[]))
 
 
 def stale_flag_counts(flags: QuerySet[Flag], *, now: datetime) -> QuerySet[Any, Any]:

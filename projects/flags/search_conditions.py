@@ -1,6 +1,7 @@
 """Query conditions and sort keys for each parameter of the flag search."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import reduce
 from operator import and_, or_
 
@@ -13,6 +14,7 @@ from projects.models import (
     FlagEnvironment,
     FlagLastSeen,
     FlagTag,
+    FlagType,
     LifecycleStage,
     StrategySegment,
 )
@@ -107,6 +109,13 @@ def in_stage(stage: str) -> Q:
     later = order[order.index(stage) + 1 :]
     entered = LifecycleStage.objects.filter(stage=stage).values("flag")
     return Q(pk__in=entered) & ~Q(pk__in=LifecycleStage.objects.filter(stage__in=later).values("flag"))
+
+
+def overdue(now: datetime) -> Q:
+    """Older than the expected lifetime of their type, and not marked as stale. One query."""
+    types = FlagType.objects.filter(lifetime_days__isnull=False).values_list("id", "lifetime_days")
+    old = (Q(type=name, created_at__lt=now - timedelta(days=days or 0)) for name, days in types)
+    return Q(stale=False) & reduce(or_, old, Q(pk__in=[]))
 
 
 def is_day(text: str) -> bool:

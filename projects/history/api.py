@@ -11,9 +11,10 @@ from flagadmin.errors import Problem, ValidationError, check_problems
 from flagadmin.http.list_queries import unknown_parameters
 from groups.access import Caller
 from groups.authentication import ApiRequest
+from groups.people.serializers import AccountName
 from groups.viewsets import ViewSet
 from projects.access import unknown_project
-from projects.history.queries import EventFilter, narrowed, readable_events
+from projects.history.queries import EventFilter, event_creators, narrowed, readable_events
 from projects.history.serializers import (
     EventList,
     EventQuery,
@@ -107,3 +108,12 @@ class EventSearchViewSet(ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """Search events, like listing them, at the URL that newer clients use."""
         return Response(answer(self.caller, request.query_params))
+
+
+class EventCreatorViewSet(ViewSet):
+    tags = ("Events",)
+
+    @extend_schema(operation_id="getEventCreators", responses={200: AccountName(many=True)})
+    def list(self, request: ApiRequest) -> Response:
+        """List the accounts that made a change that the caller can see, for the filter `createdBy`."""
+        return Response(AccountName(event_creators(self.caller), many=True).data)

@@ -27,7 +27,9 @@ from projects.projects.serializers import (
     ProjectList,
     ProjectOverview,
     ProjectRecord,
+    ProjectStatus,
 )
+from projects.projects.status import status_document
 from projects.viewsets import InProjectViewSet, OnFlagViewSet
 
 
@@ -157,6 +159,12 @@ class ProjectViewSet(ETagMixin, InProjectViewSet):
     def overview(self, request: ApiRequest, project_id: str) -> Response:
         """Get a project with its settings, environments and counts."""
         return Response(project_overview(self.project, caller=self.caller))
+
+    @extend_schema(operation_id="getProjectStatus", responses=ProjectStatus)
+    @action(detail=True)
+    def status(self, request: ApiRequest, project_id: str) -> Response:
+        """Get the activity, health and resources of a project, and the lifecycle of its flags."""
+        return Response(status_document(self.project))
 
 
 class ProjectFavouriteViewSet(InProjectViewSet):

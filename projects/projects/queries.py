@@ -1,12 +1,13 @@
 """Reads projects and environments into the documents used by the API and by audit events."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Concat
+from django.utils import timezone
 
 from flagadmin.db.matching import best_matches
 from flagadmin.http.timestamps import iso
@@ -14,6 +15,7 @@ from groups.access import Caller
 from groups.models import ApiToken, Grant
 from groups.permissions import BuiltIn, Permission
 from projects.access import projects_with, readable_projects
+from projects.flags.search_conditions import overdue
 from projects.models import (
     Environment,
     FavouriteProject,
@@ -25,6 +27,12 @@ from projects.models import (
 from projects.projects.activity import latest_documents, stats_document
 
 Document = dict[str, Any]
+FLAG_COUNTS = (
+    "featureCount",
+    "archivedFeatureCount",
+    "staleFeatureCount",
+    "potentiallyStaleFeatureCount",
+)
 OPEN = "open"  # the only mode: roles alone decide who may read a project
 
 # Users and service accounts with a direct grant or one through a group, each counted once.
@@ -64,10 +72,10 @@ def naming_document(project: Project) -> Document:
 
 
 def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Document]:
-    """Projects as shown in lists, with their counts. Five queries."""
+    """Projects as shown in lists, with their counts. Six queries."""
     ids = [project.pk for project in projects]
     counts, members, latest = flag_counts(ids), member_counts(ids), latest_documents(ids)
-    owners, favourites = _owners(ids), _favourites(caller)
+    owners, favourites = owners_of(ids), _favourites(caller)
     return [
         {
             "id": project.pk,
@@ -81,7 +89,7 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
             "createdAt": iso(project.created_at),
             "archivedAt": iso(project.archived_at),
         }
-        | _health(counts[project.pk])
+        | health_document(counts[project.pk])
         | counts[project.pk]
         | latest[project.pk]
         for project in projects
@@ -89,7 +97,7 @@ def project_summaries(projects: Sequence[Project], *, caller: Caller) -> list[Do
 
 
 def project_overview(project: Project, *, caller: Caller) -> Document:
-    """One project with its settings, environments and counts. Eleven queries."""
+    """One project with its settings, environments and counts. Twelve queries."""
     counts = flag_counts([project.pk])[project.pk]
     latest = latest_documents([project.pk])[project.pk]
     types = Flag.objects.filter(project=project, archived_at=None).order_by("type").values_list("type")
@@ -103,10 +111,10 @@ def project_overview(project: Project, *, caller: Caller) -> Document:
             "updatedAt": latest["lastUpdatedAt"] or iso(project.created_at),
             "environments": project_environment_documents(project),
             "featureTypeCounts": [{"type": kind, "count": n} for kind, n in types.annotate(Count("id"))],
-            "owners": _owners([project.pk]).get(project.pk, [{"ownerType": "system"}]),
+            "owners": owners_of([project.pk]).get(project.pk, [{"ownerType": "system"}]),
             "linkTemplates": [],
         }
-        | _health(counts)
+        | health_document(counts)
         | counts
         | latest
     )
@@ -121,31 +129,33 @@ def project_environment_documents(project: Project) -> list[Document]:
     ]
 
 
-def flag_counts(ids: Sequence[str]) -> dict[str, Document]:
-    """The number of active, archived and stale (but active) flags by project. Every id has an entry."""
-    found: dict[str, Document] = {
-        project: {"featureCount": 0, "archivedFeatureCount": 0, "staleFeatureCount": 0} for project in ids
-    }
+def flag_counts(ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The number of active, archived, stale and potentially stale flags by project. Every id has an entry.
+
+    Stale and potentially stale flags are active; no flag is both. Two queries.
+    """
+    counts = {project: dict.fromkeys(FLAG_COUNTS, 0) for project in ids}
     active = Q(archived_at=None)
-    rows = Flag.objects.filter(project_id__in=ids).order_by().values("project_id")
-    for row in rows.annotate(
+    rows = Flag.objects.filter(project_id__in=ids).order_by().values_list("project_id")
+    for project, *numbers in rows.annotate(
         featureCount=Count("id", filter=active),
         archivedFeatureCount=Count("id", filter=~active),
         staleFeatureCount=Count("id", filter=active & Q(stale=True)),
+        potentiallyStaleFeatureCount=Count("id", filter=active & overdue(timezone.now())),
     ):
-        project = row["project_id"]
-        found[project] = {key: value for key, value in row.items() if key != "project_id"}
-    return found
+        counts[project] = dict(zip(FLAG_COUNTS, numbers, strict=True))
+    return counts
 
 
-def health(counts: Document) -> int:
-    """The percentage of active flags that are not stale; 100 if there are none."""
-    active: int = counts["featureCount"]
-    return round(100 * (active - counts["staleFeatureCount"]) / active) if active else 100
+def health(counts: Mapping[str, int]) -> int:
+    """The percentage of active flags that are neither stale nor potentially stale; 100 if there are none."""
+    active = counts["featureCount"]
+    overdue_or_stale = counts["staleFeatureCount"] + counts["potentiallyStaleFeatureCount"]
+    return round(100 * (active - overdue_or_stale) / active) if active else 100
 
 
-def _health(counts: Document) -> Document:
-    """Percentages that add up to 100. Current clients show the stale part as technical debt."""
+def health_document(counts: Mapping[str, int]) -> dict[str, int]:
+    """Percentages that add up to 100. Current clients show the unhealthy part as technical debt."""
     healthy = health(counts)
     return {"health": healthy, "technicalDebt": 100 - healthy}
 
@@ -157,7 +167,7 @@ def member_counts(ids: Sequence[str]) -> dict[str, int]:
         return dict(cursor.fetchall())
 
 
-def _owners(ids: Sequence[str]) -> dict[str, list[Document]]:
+def owners_of(ids: Sequence[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = defaultdict(list)
     grants = Grant.objects.filter(project_id__in=ids, role_id=BuiltIn.OWNER).order_by("id")
     for grant in grants.select_related("user", "group"):

@@ -84,7 +84,12 @@ class OnboardingStatus(serializers.Serializer):
 class LatestOfProject(serializers.Serializer):
     """Recent activity of a project."""
 
-    technicalDebt = serializers.IntegerField(help_text="Percent of the active flags that are stale.")
+    technicalDebt = serializers.IntegerField(
+        help_text="Percent of the active flags that are stale or potentially stale."
+    )
+    potentiallyStaleFeatureCount = serializers.IntegerField(
+        help_text="Active flags that are older than the expected lifetime of their type and not marked as stale."
+    )
     lastUpdatedAt = serializers.DateTimeField(allow_null=True, help_text="Its last event.")
     lastReportedFlagUsage = serializers.DateTimeField(allow_null=True, help_text="The last report of an SDK.")
     onboardingStatus = OnboardingStatus()
@@ -97,7 +102,9 @@ class ProjectSummary(LatestOfProject):
     mode = serializers.CharField()
     defaultStickiness = serializers.CharField()
     memberCount = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
-    health = serializers.IntegerField(help_text="Percent of the active flags that are not stale.")
+    health = serializers.IntegerField(
+        help_text="Percent of the active flags that are neither stale nor potentially stale."
+    )
     favorite = serializers.BooleanField()
     owners = serializers.ListField(child=serializers.DictField())
     createdAt = serializers.DateTimeField()
@@ -155,6 +162,54 @@ class ProjectOverview(LatestOfProject, ProjectRecord):
 
 class ProjectDetails(ProjectOverview):
     features = serializers.ListField(child=serializers.DictField(), help_text="Active flags, by name.")
+
+
+class ProjectResources(serializers.Serializer):
+    members = serializers.IntegerField(help_text="Users with access, also through a group, each once.")
+    apiTokens = serializers.IntegerField(help_text="Tokens that name the project.")
+    segments = serializers.IntegerField(help_text="Segments of the project.")
+
+
+class DayOfActivity(serializers.Serializer):
+    date = serializers.DateField()
+    count = serializers.IntegerField(help_text="Events.")
+
+
+class CurrentPercentage(serializers.Serializer):
+    current = serializers.IntegerField()
+
+
+class StageSummary(serializers.Serializer):
+    averageDays = serializers.IntegerField(
+        allow_null=True, help_text="Days that flags spent in the stage, of those that have left it."
+    )
+    currentFlags = serializers.IntegerField()
+
+
+class ArchiveSummary(serializers.Serializer):
+    currentFlags = serializers.IntegerField()
+    last30Days = serializers.IntegerField(help_text="Archived in the last thirty days.")
+
+
+class LifecycleSummary(serializers.Serializer):
+    initial = StageSummary()
+    preLive = StageSummary()
+    live = StageSummary()
+    completed = StageSummary()
+    archived = ArchiveSummary()
+
+
+class StaleFlags(serializers.Serializer):
+    total = serializers.IntegerField(help_text="Stale and potentially stale flags.")
+
+
+class ProjectStatus(serializers.Serializer):
+    resources = ProjectResources()
+    activityCountByDate = DayOfActivity(many=True, help_text="Days of the last year with events, in UTC.")
+    health = CurrentPercentage()
+    technicalDebt = CurrentPercentage()
+    lifecycleSummary = LifecycleSummary()
+    staleFlags = StaleFlags()
 
 
 class ProjectId(Body):

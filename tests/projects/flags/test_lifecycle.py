@@ -161,3 +161,22 @@ def test_completing_needs_an_outcome_and_the_right(api, cart):
     refused(complete(api["reader"], status="kept"), 403, "NoAccessError")
     refused(api["reader"].post(f"{FLAG}/lifecycle/uncomplete"), 403, "NoAccessError")
     refused(complete(api["outsider"], status="kept"), 404, "NotFoundError")
+
+
+def test_flags_are_counted_by_their_current_stage(api, shop):
+    now = timezone.now()
+    for name, project, stages in (
+        ("new", "shop", ["initial"]),
+        ("used", "shop", ["initial", "pre-live"]),
+        ("done", "shop", ["initial", "live", "completed"]),
+        ("elsewhere", "default", ["initial", "live"]),
+        ("gone", "shop", ["initial", "archived"]),
+    ):
+        flag = make_flag(name, project, archived=name == "gone")
+        for stage in stages:
+            LifecycleStage.objects.create(flag=flag, stage=stage, entered_at=now)
+    count = "/api/admin/lifecycle/count"
+    everywhere = {"initial": 1, "preLive": 1, "live": 1, "completed": 1, "archived": 1}
+    assert api["viewer"].get(count).json() == everywhere
+    assert api["reader"].get(count).json() == everywhere | {"live": 0}
+    assert api["outsider"].get(count).json() == dict.fromkeys(everywhere, 0)

@@ -174,3 +174,19 @@ def test_no_event_can_be_changed(api, events):
     for method in ("post", "put", "patch", "delete"):
         assert getattr(api["admin"], method)(URL).status_code == 405
     assert AuditEvent.objects.count() == 6
+
+
+def test_who_made_changes(api, people):
+    api["owner"].post("/api/admin/projects/shop/features", {"name": "one"})
+    api["owner"].post("/api/admin/projects/shop/features", {"name": "two"})
+    api["admin_token"].post("/api/admin/projects/shop/features", {"name": "by-token"})
+    api["editor"].post("/api/admin/projects/default/features", {"name": "elsewhere"})
+    api["admin"].post("/api/admin/user-admin", {"username": "ann", "rootRole": 3}, format="json")
+    creators = "/api/admin/event-creators"
+    assert api["reader"].get(creators).json() == [{"id": people["owner"].pk, "name": "owner"}]
+    for caller, names in (
+        ("admin", ["admin", "editor", "owner"]),
+        ("viewer", ["editor", "owner"]),
+        ("outsider", []),
+    ):
+        assert [creator["name"] for creator in api[caller].get(creators).json()] == names, caller

@@ -35,7 +35,7 @@ def test_a_list_takes_as_many_queries_for_many_projects(api, django_assert_max_n
     api["viewer"].get(URL)
     for number in range(20):
         make_project(f"p{number}")
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert len(api["viewer"].get(URL).json()["projects"]) == 22
 
 

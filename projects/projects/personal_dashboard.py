@@ -1,0 +1,130 @@
+"""What concerns the caller: its projects and flags, and whom to ask for access."""
+
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from groups.models import Grant, Role, User
+from groups.permissions import BuiltIn
+from projects.access import readable_flags, readable_projects
+from projects.history.queries import readable_events
+from projects.history.serializers import event_record
+from projects.models import FavouriteFlag, Project
+from projects.projects.activity import latest_documents
+from projects.projects.queries import (
+    flag_counts,
+    health_document,
+    member_counts,
+    owners_of,
+)
+
+Document = dict[str, Any]
+MAX_FLAGS = 100
+EVENTS_SHOWN = 10
+
+
+def dashboard_document(caller: Caller) -> Document:
+    """Administrators, owners of projects, and the projects and flags of the caller. Seven queries."""
+    return {
+        "admins": _administrators(),
+        "projectOwners": _project_owners(caller),
+        "projects": _own_projects(caller),
+        "flags": _own_flags(caller),
+    }
+
+
+def project_dashboard_document(project: Project, *, caller: Caller) -> Document:
+    """Health, onboarding, latest events and owners of a project, and the roles of the caller in it. Six queries."""
+    counts = flag_counts([project.pk])[project.pk]
+    return {
+        "insights": _insights(counts),
+        "onboardingStatus": latest_documents([project.pk])[project.pk]["onboardingStatus"],
+        "latestEvents": _latest_events(project, caller),
+        "owners": owners_of([project.pk]).get(project.pk, [{"ownerType": "system"}]),
+        "roles": list(_roles(project, caller)),
+    }
+
+
+def _administrators() -> list[Document]:
+    """People whose own root role, or that of one of their groups, is Admin."""
+    is_admin = Q(root_role=BuiltIn.ADMIN) | Q(groups__root_role=BuiltIn.ADMIN)
+    people = User.objects.filter(is_admin, is_active=True, is_service=False).distinct().order_by("username")
+    return [
+        {"id": person.pk, "username": person.username, "name": person.display_name, "email": person.email}
+        for person in people
+    ]
+
+
+def _project_owners(caller: Caller) -> list[Document]:
+    """People who own a project that the caller can read."""
+    owned = Grant.objects.filter(
+        user=OuterRef("pk"),
+        role=BuiltIn.OWNER,
+        project__in=readable_projects(caller).filter(archived_at=None),
+    )
+    people = User.objects.filter(Exists(owned), is_active=True).order_by("username")
+    return [{"ownerType": "user", "name": person.display_name, "email": person.email} for person in people]
+
+
+def _own_projects(caller: Caller) -> list[Document]:
+    """Active projects in which the caller has a role, directly or through a group."""
+    projects = Project.objects.filter(pk__in=_grants(caller).values("project"), archived_at=None)
+    names = dict(projects.order_by("name", "id").values_list("id", "name"))
+    counts, members = flag_counts(list(names)), member_counts(list(names))
+    return [
+        {
+            "id": project,
+            "name": name,
+            "memberCount": members.get(project, 0),
+            "featureCount": counts[project]["featureCount"],
+        }
+        | health_document(counts[project])
+        for project, name in names.items()
+    ]
+
+
+def _own_flags(caller: Caller) -> list[Document]:
+    """Active flags that the caller has marked as favorites or created: favorites first, then the newest."""
+    if caller.user is None:
+        return []
+    favourite = Exists(FavouriteFlag.objects.filter(user=caller.user, flag=OuterRef("pk")))
+    flags = readable_flags(caller).annotate(favourite=favourite).filter(archived_at=None)
+    own = flags.filter(Q(created_by=caller.user) | Q(favourite=True))
+    return [
+        {"name": flag.name, "project": flag.project_id, "type": flag.type, "createdAt": iso(flag.created_at)}
+        for flag in own.order_by("-favourite", "-created_at", "name")[:MAX_FLAGS]
+    ]
+
+
+def _insights(counts: dict[str, int]) -> Document:
+    """Health of the past is not kept, so the averages are null."""
+    total, stale = counts["featureCount"], counts["staleFeatureCount"]
+    potentially_stale = counts["potentiallyStaleFeatureCount"]
+    return {
+        "avgHealthCurrentWindow": None,
+        "avgHealthPastWindow": None,
+        "totalFlags": total,
+        "activeFlags": total - stale - potentially_stale,
+        "staleFlags": stale,
+        "potentiallyStaleFlags": potentially_stale,
+    } | health_document(counts)
+
+
+def _latest_events(project: Project, caller: Caller) -> list[Document]:
+    events = readable_events(caller).filter(project=project.pk).order_by("-id")[:EVENTS_SHOWN]
+    records = map(event_record, events)
+    return [{key: record[key] for key in ("id", "summary", "createdBy", "createdAt")} for record in records]
+
+
+def _roles(project: Project, caller: Caller) -> Any:
+    held = _grants(caller).filter(project=project).values("role")
+    return Role.objects.filter(pk__in=held).order_by("id").values("id", "name", "type")
+
+
+def _grants(caller: Caller) -> Any:
+    """The roles of the caller in projects; none for an API token."""
+    if caller.user is None:
+        return Grant.objects.none()
+    return Grant.objects.filter(Q(user=caller.user) | Q(group__memberships__user=caller.user))

@@ -1,0 +1,73 @@
+"""Builds the status of a project: its resources, activity by day, health and the lifecycle of its flags."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from flagadmin.audit.models import AuditEvent
+from groups.models import ApiToken
+from projects.flags.lifecycle_queries import STAGE_MEMBERS, count_stages
+from projects.models import Flag, Project, Segment
+from projects.projects.activity import WINDOW
+from projects.projects.queries import flag_counts, health_document, member_counts
+
+Document = dict[str, Any]
+ACTIVITY_KEPT = timedelta(days=365)
+
+# A flag leaves a stage when it enters the next one that it has.
+_DAYS_IN_STAGE = """
+SELECT stage, round(avg(extract(epoch FROM left_at - entered_at)) / 86400)::int
+  FROM (SELECT s.stage, s.entered_at, lead(s.entered_at) OVER (PARTITION BY s.flag_id ORDER BY array_position(
+               %(stages)s, s.stage::text)) AS left_at
+          FROM projects_lifecyclestage s JOIN projects_flag f ON f.id = s.flag_id
+         WHERE f.project_id = %(project)s) AS stays
+ WHERE left_at IS NOT NULL GROUP BY stage
+"""
+
+
+def status_document(project: Project) -> Document:
+    """Ten queries."""
+    counts = flag_counts([project.pk])[project.pk]
+    health = health_document(counts)
+    return {
+        "resources": {
+            "members": member_counts([project.pk]).get(project.pk, 0),
+            "apiTokens": ApiToken.objects.filter(scopes__project=project).count(),
+            "segments": Segment.objects.filter(project=project).count(),
+        },
+        "activityCountByDate": _activity(project),
+        "health": {"current": health["health"]},
+        "technicalDebt": {"current": health["technicalDebt"]},
+        "lifecycleSummary": _lifecycle_summary(project),
+        "staleFlags": {"total": counts["staleFeatureCount"] + counts["potentiallyStaleFeatureCount"]},
+    }
+
+
+def _activity(project: Project) -> list[Document]:
+    """The number of events on each day (UTC) of the last year that has any, earliest first."""
+    events = AuditEvent.objects.filter(project=project.pk, created_at__gte=timezone.now() - ACTIVITY_KEPT)
+    days = events.order_by().values(date=TruncDate("created_at")).annotate(count=Count("id")).order_by("date")
+    return [{"date": day["date"].isoformat(), "count": day["count"]} for day in days]
+
+
+def _lifecycle_summary(project: Project) -> Document:
+    flags = Flag.objects.filter(project=project)
+    counts, days = count_stages(flags), _days_in_stage(project)
+    summary: Document = {
+        member: {"averageDays": days.get(stage), "currentFlags": counts[member]}
+        for stage, member in STAGE_MEMBERS.items()
+        if member != "archived"
+    }
+    recent = flags.filter(archived_at__gte=timezone.now() - WINDOW).count()
+    return summary | {"archived": {"currentFlags": counts["archived"], "last30Days": recent}}
+
+
+def _days_in_stage(project: Project) -> dict[str, int]:
+    """Average days that flags of the project spent in each stage, of those that have left it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_DAYS_IN_STAGE, {"project": project.pk, "stages": list(STAGE_MEMBERS)})
+        return dict(cursor.fetchall())
