@@ -23,7 +23,11 @@ from projects.flags.dependencies_api import (
     ParentVariantViewSet,
     ProjectDependencyViewSet,
 )
-from projects.flags.environments_api import FlagEnvironmentViewSet, FlagVariantsViewSet
+from projects.flags.environments_api import (
+    FlagEnvironmentViewSet,
+    FlagVariantsBatchViewSet,
+    FlagVariantsViewSet,
+)
 from projects.flags.flag_types_api import FlagTypeViewSet
 from projects.flags.lifecycle_api import LifecycleViewSet, StageCountViewSet
 from projects.flags.links_api import LinkViewSet
@@ -87,6 +91,7 @@ router.register(f"{FLAG}/lifecycle", LifecycleViewSet)
 router.register(f"{FLAG}/link", LinkViewSet)
 router.register(f"{FLAG}/parent-variants", ParentVariantViewSet)
 router.register(f"{FLAG}/revert", RevertViewSet)
+router.register(f"{FLAG}/variants-batch", FlagVariantsBatchViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/strategies", StrategyViewSet)
 router.register(f"{FLAG_ENVIRONMENT}/variants", FlagVariantsViewSet)
 

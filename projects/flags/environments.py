@@ -10,7 +10,7 @@ from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import check_problems
 from groups.access import Caller
 from groups.permissions import Permission
-from projects.access import access_flag_for_update, access_flags_for_update
+from projects.access import access_flag_for_update, access_flags_for_update, environment_problems
 from projects.drafts import Draft
 from projects.flags.queries import strategy_documents
 from projects.flags.toggle import has_enabled_strategy, project_environment, set_switch
@@ -128,6 +128,33 @@ def edit_variants(
             actor=caller,
         )
     return row.variants
+
+
+@transactional
+def set_variants_in(
+    project_id: str, name: str, environments: Sequence[str], given: Variants, *, caller: Caller
+) -> list[dict[str, Any]]:
+    """Replaces the flag's variants in each of these environments, all or none, and returns them as stored.
+
+    Raises NotFound, NoAccess, ValidationError.
+    """
+    access_flag_for_update(caller, project_id, name, None)
+    for environment in environments:
+        caller.check(
+            Permission.UPDATE_FEATURE_ENVIRONMENT_VARIANTS, project=project_id, environment=environment
+        )
+    used = ProjectEnvironment.objects.filter(project=project_id).order_by("environment_id")
+    places = {f"environments[{index}]": environment for index, environment in enumerate(environments)}
+    check_problems(
+        [
+            *environment_problems(places, list(used.values_list("environment_id", flat=True))),
+            *variants_problems(given, "variants"),
+        ]
+    )
+    stored: list[dict[str, Any]] = []
+    for environment in sorted(set(environments)):
+        stored = set_variants(project_id, name, environment, given, caller=caller)
+    return stored
 
 
 def stored_variants(flag: Flag, environment: str) -> list[dict[str, Any]]:

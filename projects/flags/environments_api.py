@@ -15,7 +15,12 @@ from groups.permissions import Permission
 from projects.flags import environments as actions
 from projects.flags.bulk_api import ACTIVATE, activate_disabled
 from projects.flags.queries import flag_environment_document
-from projects.flags.serializers import FlagEnvironmentRecord, VariantBody, VariantsRecord
+from projects.flags.serializers import (
+    FlagEnvironmentRecord,
+    VariantBody,
+    VariantsInEnvironments,
+    VariantsRecord,
+)
 from projects.viewsets import OnFlagViewSet
 
 VARIANTS = OpenApiExample(
@@ -125,6 +130,32 @@ class FlagVariantsViewSet(ETagMixin, OnFlagViewSet):
         return _answer(
             actions.edit_variants(**self.kwargs, edit=checked, expected=expected, caller=self.caller)
         )
+
+
+class FlagVariantsBatchViewSet(OnFlagViewSet):
+    tags = ("Features",)
+    permissions = {"replace": None}  # the action checks it for each environment of the body
+
+    @extend_schema(
+        operation_id="overwriteFeatureVariantsOnEnvironments",
+        request=VariantsInEnvironments,
+        responses={200: VariantsRecord},
+        examples=[
+            OpenApiExample(
+                "Two environments",
+                {"variants": VARIANTS.value, "environments": ["development", "production"]},
+                request_only=True,
+            )
+        ],
+    )
+    def replace(self, request: ApiRequest, project_id: str, name: str) -> Response:
+        """Replace the variants in several environments, all or none. An empty list removes all variants.
+
+        Needs `UPDATE_FEATURE_ENVIRONMENT_VARIANTS` in each of the environments.
+        """
+        values = self.validated(VariantsInEnvironments)
+        environments, variants = values["environments"], values["variants"]
+        return _answer(actions.set_variants_in(project_id, name, environments, variants, caller=self.caller))
 
 
 def _answer(variants: Variants) -> Response:

@@ -38,6 +38,13 @@ class VariantsRecord(serializers.Serializer):
     variants = VariantBody(many=True)
 
 
+class VariantsInEnvironments(Body):
+    variants = VariantBody(many=True)
+    environments = ListOf(
+        child=serializers.CharField(max_length=255), allow_empty=False, help_text="Where to set them."
+    )
+
+
 class StrategyRecord(StrategyBody):
     id = serializers.UUIDField()
 

@@ -224,6 +224,7 @@ VALID: dict[str, Any] = {
     ],
     f"post {_PLACE}/strategies/set-sort-order": [{"id": "<strategy>", "sortOrder": 1}],
     f"put {_PLACE}/variants": [FLAG_VARIANT],
+    f"put {_FLAG}/variants-batch": {"variants": [FLAG_VARIANT], "environments": ["production"]},
     f"patch {_PLACE}/variants": [{"op": "add", "path": "/0", "value": FLAG_VARIANT}],
     f"put {_PROJECT}/groups/<str:holder_id>/roles": {"roles": [BuiltIn.MEMBER]},
     f"put {_PROJECT}/users/<str:holder_id>/roles": {"roles": [BuiltIn.MEMBER]},

@@ -108,6 +108,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", f"{_FLAG}/link"): {"url": "https://example.org/2"},
     ("put", f"{_FLAG}/link/<str:link_id>"): {"url": "https://example.org/3"},
     ("put", f"{_IN_ENVIRONMENT}/variants"): _VARIANTS,
+    ("put", f"{_FLAG}/variants-batch"): {"variants": _VARIANTS, "environments": ["production"]},
     ("patch", f"{_IN_ENVIRONMENT}/variants"): [{"op": "add", "path": "/0", "value": _VARIANTS[0]}],
     ("post", f"{_IN_ENVIRONMENT}/strategies"): {"name": "default"},
     ("post", f"{_IN_ENVIRONMENT}/strategies/set-sort-order"): [{"id": "STRATEGY", "sortOrder": 1}],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from groups.models import Grant, Role, RolePermission
 from projects.models import FlagEnvironment, ProjectEnvironment
 from tests.support.flags import add_strategy, make_flag, switch_on
 from tests.support.records import events, refused
@@ -161,3 +162,76 @@ def test_who_may_not_change_variants(api, cart):
         record = refused(put(api[role], [BLUE]), 403, "NoAccessError")
         assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT_VARIANTS"]
     refused(put(api["outsider"], [BLUE]), 404, "NotFoundError")
+
+
+# Variants in several environments -------------------------------------------------------------------------
+
+BATCH = "/api/admin/projects/shop/features/cart/variants-batch"
+
+
+def put_batch(client, variants, *environments):
+    return client.put(BATCH, {"variants": variants, "environments": environments}, format="json")
+
+
+def variants_by_environment(flag):
+    return dict(FlagEnvironment.objects.filter(flag=flag).values_list("environment", "variants"))
+
+
+def test_variants_are_replaced_in_several_environments(api, cart):
+    FlagEnvironment.objects.filter(flag=cart, environment="production").update(variants=[BLUE])
+    response = put_batch(api["member"], [RED, BLUE], "production", "development", "production")
+    assert (response.status_code, response.json()) == (200, {"version": 1, "variants": [BLUE, RED]})
+    assert variants_by_environment(cart) == {"development": [BLUE, RED], "production": [BLUE, RED]}
+    recorded = events("feature-environment-variants-updated")
+    assert [(event.environment, event.before) for event in recorded] == [
+        ("development", {"variants": []}),
+        ("production", {"variants": [BLUE]}),
+    ]
+    assert put_batch(api["member"], [], "production").json() == {"version": 1, "variants": []}
+    assert variants_by_environment(cart) == {"development": [BLUE, RED], "production": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "paths"),
+    [
+        ({}, ["variants", "environments"]),
+        ({"variants": [BLUE], "environments": []}, ["environments"]),
+        ({"variants": [BLUE], "environments": "production"}, ["environments"]),
+        ({"variants": [BLUE], "environments": ["development", "nope"]}, ["environments[1]"]),
+        ({"variants": [BLUE, BLUE], "environments": ["development"]}, ["variants[1].name"]),
+        ({"variants": BLUE, "environments": ["development"]}, ["variants"]),
+        ([BLUE], [""]),
+    ],
+)
+def test_batches_that_are_refused(api, cart, body, paths):
+    record = refused(api["member"].put(BATCH, body, format="json"), 400, "ValidationError")
+    assert [problem["path"] for problem in record["details"]] == paths
+    assert variants_by_environment(cart) == {"development": [], "production": []}
+
+
+def test_an_environment_that_the_project_does_not_use_is_refused(api, cart):
+    ProjectEnvironment.objects.filter(project="shop", environment="production").delete()
+    record = refused(put_batch(api["member"], [BLUE], "production"), 400, "ValidationError")
+    assert record["details"][0]["message"] == "Environment production not found. Available: development."
+
+
+def test_a_batch_needs_the_permission_in_each_environment(api, people, cart):
+    role = Role.objects.create(name="developer", type="custom")
+    RolePermission.objects.create(
+        role=role, permission="UPDATE_FEATURE_ENVIRONMENT_VARIANTS", environment_id="development"
+    )
+    Grant.objects.create(role=role, project_id="shop", user=people["outsider"])
+    assert put_batch(api["outsider"], [BLUE], "development").status_code == 200
+    record = refused(put_batch(api["outsider"], [], "development", "production"), 403, "NoAccessError")
+    assert record["permissions"] == ["UPDATE_FEATURE_ENVIRONMENT_VARIANTS"]
+    assert len(variants_by_environment(cart)["development"]) == 1
+    refused(put_batch(api["reader"], [BLUE], "development"), 403, "NoAccessError")
+
+
+def test_a_batch_for_a_flag_that_cannot_be_changed(api, cart):
+    make_flag("old", archived=True)
+    for name in ("nope", "old"):
+        response = api["member"].put(
+            BATCH.replace("cart", name), {"variants": [], "environments": ["production"]}
+        )
+        refused(response, 404, "NotFoundError")
