@@ -38,7 +38,7 @@ def saved_context_entries(document: Document, environment: str, caller: Caller) 
     visible = visible_expectations(caller, found)
     for saved in found:
         expectations = [
-            {key: one[key] for key in ("flag", "enabled", "variant")}
+            {key: value for key, value in one.items() if key != "environment"}
             for one in visible[saved.pk]
             if one["flag"] in flags and one["environment"] == environment
         ]

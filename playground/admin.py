@@ -27,7 +27,7 @@ class SavedContextAdmin(ActionModelAdmin):
     fields = ("name", "project", "note", "context", "expectations", *readonly_always)
     extra_help_texts = {
         "context": "As the playground takes it. Fields of your own go into properties.",
-        "expectations": 'A list. Each: {"flag": …, "environment": …, "enabled": …}; optional "variant".',
+        "expectations": 'A list. Each: {"flag": …, "environment": …, "enabled": …}; optional "variant" and "payload".',
         "project": "The project that it belongs to; empty: none, it is offered everywhere.",
     }
 

@@ -217,6 +217,7 @@ class Expectation(TypedDict):
     flag: Text
     enabled: Boolean
     variant: NotRequired[Text | None]
+    payload: NotRequired[Payload | None]
 
 
 @strict

@@ -14,13 +14,13 @@ from groups.access import Caller
 from playground.comparison.compare import Change, Comparison, Example, FlagComparison, Result, summed
 from playground.comparison.contexts import Rules, generated, synthetic
 from playground.comparison.past import notes_on, readable_past
+from playground.comparison.payloads import answer_document
 from playground.comparison.planned import PlannedImport
 from playground.comparison.request import check_planned, explicit_contexts, read_planned, read_state
 from playground.comparison.shares import Answer
 from playground.comparison.states import documents, flags_states, snapshots
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
-from playground.engine.outcomes import State as Outcome
 from playground.engine.snapshot import Snapshot
 from playground.models import SavedContext
 from playground.queries import active_flags
@@ -212,8 +212,12 @@ def _flag(found: FlagComparison) -> dict[str, Any]:
     return {
         "name": found.name,
         "counts": _counts(summed([found])),
-        "before": [_answer(answer) | {"contexts": float(count)} for answer, count in found.before.items()],
-        "after": [_answer(answer) | {"contexts": float(count)} for answer, count in found.after.items()],
+        "before": [
+            answer_document(answer) | {"contexts": float(count)} for answer, count in found.before.items()
+        ],
+        "after": [
+            answer_document(answer) | {"contexts": float(count)} for answer, count in found.after.items()
+        ],
     }
 
 
@@ -232,11 +236,6 @@ def _example(example: Example, contexts: Sequence[Context], saved: Sequence[Save
 def _result(result: Result) -> dict[str, Any]:
     shares: Iterable[tuple[Answer, Fraction]] = result.shares
     return {
-        "results": [_answer(answer) | {"share": float(share)} for answer, share in shares],
+        "results": [answer_document(answer) | {"share": float(share)} for answer, share in shares],
         "reason": result.reason,
     }
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    enabled = "unknown" if answer.state is Outcome.UNKNOWN else answer.state is Outcome.ON
-    return {"isEnabled": enabled, "variant": answer.variant}

@@ -9,8 +9,9 @@ from enum import Enum
 from fractions import Fraction
 from itertools import chain, islice
 
+from playground.comparison.payloads import comparable_shares
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.shares import Answer, Shares, order_of, without_payloads
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
@@ -22,11 +23,13 @@ MISSING = "The flag does not exist, or is archived"
 
 
 class Change(Enum):
-    """What becomes of a flag for a context. For one of the first four, an application gets something else."""
+    """What becomes of a flag for a context. For one of the first five, an application gets something else."""
 
     OFF_TO_ON = "offToOn"
     ON_TO_OFF = "onToOff"
     VARIANT = "variant"
+    PAYLOAD = "payload"
+    """The same variant carries something else."""
     SHARE = "share"
     """The result is random in at least one state, and its shares differ."""
     UNKNOWN = "unknown"
@@ -34,7 +37,7 @@ class Change(Enum):
     NONE = "unchanged"
 
 
-CHANGES = (Change.OFF_TO_ON, Change.ON_TO_OFF, Change.VARIANT, Change.SHARE)
+CHANGES = (Change.OFF_TO_ON, Change.ON_TO_OFF, Change.VARIANT, Change.PAYLOAD, Change.SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +189,11 @@ def change_of(before: Shares, after: Shares) -> Change:
     """What becomes of a result in another state."""
     if any(answer.state is State.UNKNOWN for answer, _ in (*before, *after)):
         return Change.UNKNOWN
-    if before == after:
+    if before == after or comparable_shares(before) == comparable_shares(after):
         return Change.NONE
+    before, after = without_payloads(before), without_payloads(after)
+    if before == after:
+        return Change.PAYLOAD
     if len(before) > 1 or len(after) > 1:
         return Change.SHARE
     [(old, _)], [(new, _)] = before, after
@@ -210,7 +216,7 @@ def _distribution(results: dict[Shares, Mask]) -> dict[Answer, Fraction]:
         count = mask.bit_count()
         for answer, share in shares:
             found[answer] += share * count
-    return dict(sorted(found.items(), key=lambda item: (item[0].state.value, item[0].variant or "")))
+    return dict(sorted(found.items(), key=lambda item: order_of(item[0])))
 
 
 def summed(found: Iterable[FlagComparison]) -> dict[Change, int]:

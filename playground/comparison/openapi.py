@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers as s
 
-from playground.openapi import OutcomeField
+from playground.openapi import OutcomeField, Payload
 
 DESCRIPTION = """\
 Evaluates flags in two states for the same contexts, and says how many get something else, who, and why.
@@ -25,9 +25,10 @@ contexts are explicit and 10,000 synthetic, and flags times contexts are at most
 
 Nothing is drawn: a result that is random on each call is given with its share of calls, and in `before` and `after` of
 a flag each such context counts with its share. `counts` say for how many contexts a flag goes from off to on
-(`offToOn`), from on to off (`onToOff`), stays on with another `variant`, has other shares (`share`), may change in a
-way that only an SDK can tell (`unknown`), or stays as it is (`unchanged`). Without `flag`, `flags` has those that
-change.
+(`offToOn`), from on to off (`onToOff`), stays on with another `variant`, keeps its variant with another `payload`, has
+other shares (`share`), may change in a way that only an SDK can tell (`unknown`), or stays as it is (`unchanged`).
+Without `flag`, `flags` has those that change. A payload of another type is another one; white space between the tokens
+of JSON does not count. Values of more than 1,000 characters are cut in the answer.
 
 Where both states are of one environment, `expectations` has what saved contexts expect of these flags and of those that
 depend on them: the first 1,000 that are met before and not after (`broken`), and the other way around (`met`).
@@ -40,6 +41,7 @@ class Counts(s.Serializer[Any]):
     offToOn = s.IntegerField()
     onToOff = s.IntegerField()
     variant = s.IntegerField()
+    payload = s.IntegerField()
     share = s.IntegerField()
     unknown = s.IntegerField()
     unchanged = s.IntegerField()
@@ -51,16 +53,21 @@ class CountedAnswer(s.Serializer[Any]):
     contexts = s.FloatField(help_text="Contexts that get it; random ones count with their share.")
 
 
+class ComparedAnswer(CountedAnswer):
+    payload = Payload(allow_null=True)
+
+
 class ComparedFlag(s.Serializer[Any]):
     name = s.CharField()
     counts = Counts()
-    before = CountedAnswer(many=True)
-    after = CountedAnswer(many=True)
+    before = ComparedAnswer(many=True)
+    after = ComparedAnswer(many=True)
 
 
 class SharedAnswer(s.Serializer[Any]):
     isEnabled = OutcomeField()
     variant = s.CharField(allow_null=True)
+    payload = Payload(allow_null=True)
     share = s.FloatField(help_text="The share of calls that give it: 1 if the result is not random.")
 
 
@@ -73,7 +80,7 @@ class ComparedExample(s.Serializer[Any]):
     flag = s.CharField()
     context = s.DictField(child=s.CharField())  # type: ignore[assignment]  # a field's name, not DRF's own
     savedContext = s.CharField(required=False, help_text="The name of the context, if it is a saved one.")
-    change = s.ChoiceField(["offToOn", "onToOff", "variant", "share", "unknown"])
+    change = s.ChoiceField(["offToOn", "onToOff", "variant", "payload", "share", "unknown"])
     before = ComparedResult()
     after = ComparedResult()
 
@@ -85,6 +92,7 @@ class ChangedExpectation(s.Serializer[Any]):
     environment = s.CharField()
     enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
     variant = s.CharField(allow_null=True)
+    payload = Payload(required=False, help_text="Missing: any.")
     before = ComparedResult()
     after = ComparedResult()
 
@@ -126,16 +134,32 @@ PAST_EXAMPLE: dict[str, Any] = {
 }
 RESPONSE_EXAMPLE: dict[str, Any] = {
     "contexts": 2,
-    "counts": {"offToOn": 1, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 1},
+    "counts": {
+        "offToOn": 1,
+        "onToOff": 0,
+        "variant": 0,
+        "payload": 0,
+        "share": 0,
+        "unknown": 0,
+        "unchanged": 1,
+    },
     "flags": [
         {
             "name": "dark-theme",
-            "counts": {"offToOn": 1, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 1},
+            "counts": {
+                "offToOn": 1,
+                "onToOff": 0,
+                "variant": 0,
+                "payload": 0,
+                "share": 0,
+                "unknown": 0,
+                "unchanged": 1,
+            },
             "before": [
-                {"isEnabled": False, "variant": None, "contexts": 1.0},
-                {"isEnabled": True, "variant": None, "contexts": 1.0},
+                {"isEnabled": False, "variant": None, "payload": None, "contexts": 1.0},
+                {"isEnabled": True, "variant": None, "payload": None, "contexts": 1.0},
             ],
-            "after": [{"isEnabled": True, "variant": None, "contexts": 2.0}],
+            "after": [{"isEnabled": True, "variant": None, "payload": None, "contexts": 2.0}],
         }
     ],
     "examples": [
@@ -144,11 +168,11 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
             "context": {"userId": "42"},
             "change": "offToOn",
             "before": {
-                "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
                 "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
             },
             "after": {
-                "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1.0}],
                 "reason": "userId 42 is in bucket 53, 75 % rollout",
             },
         }
@@ -164,11 +188,11 @@ RESPONSE_EXAMPLE: dict[str, Any] = {
                 "enabled": True,
                 "variant": None,
                 "before": {
-                    "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                    "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
                     "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
                 },
                 "after": {
-                    "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                    "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1.0}],
                     "reason": "userId 42 is in bucket 53, 75 % rollout",
                 },
             }

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from playground.comparison.shares import (
     ALWAYS_OFF,
-    NO_VARIANT,
+    ALWAYS_ON,
     OFF,
     ONE,
     UNKNOWN,
@@ -38,8 +38,8 @@ from playground.engine.snapshot import Snapshot
 from playground.engine.strategies import CompiledStrategy, Mode, Rollout
 from playground.engine.variants import CompiledVariants
 
-Picks = list[tuple[Mask, tuple[tuple[str | None, Fraction], ...]]]
-"""Sets of contexts with the variants that they get, and the share of each."""
+Picks = list[tuple[Mask, Shares]]
+"""Sets of contexts with the answers that they get while the flag is on."""
 
 
 class Path(NamedTuple):
@@ -187,23 +187,21 @@ class StateResults:
         """The variant of each context."""
         everyone = self.table.everyone
         if variants is None:
-            return [(everyone, NO_VARIANT)]
+            return [(everyone, ALWAYS_ON)]
         picks: Picks = []
         rest = everyone
         for index, position, expected, _ in variants.overrides:
             column = self.table.column(self._pairs[position])
             if hit := rest & self.table.test(column, expected.__contains__):
-                picks.append((hit, ((variants.names[index], ONE),)))
+                picks.append((hit, ((_answer(variants, index), ONE),)))
                 rest ^= hit
         if rest and not variants.total:
-            picks.append((rest, NO_VARIANT))
+            picks.append((rest, ALWAYS_ON))
         elif rest:
             picks += [(part & rest, shares) for part, shares in self._weighted(variants) if part & rest]
         return picks
 
-    def _weighted(
-        self, variants: CompiledVariants
-    ) -> Iterator[tuple[Mask, tuple[tuple[str, Fraction], ...]]]:
+    def _weighted(self, variants: CompiledVariants) -> Iterator[tuple[Mask, Shares]]:
         pair, limits, total = self._pairs[variants.column], variants.limits, variants.total
         without = self.table.without(pair)
         if without != self.table.everyone:
@@ -212,10 +210,16 @@ class StateResults:
             chosen = [bisect_right(limits, found % total) for found in hashes]
             for index in sorted(set(chosen)):
                 part = self.table.where(self.table.column(pair), bytes(map(index.__eq__, chosen)))
-                yield part & ~without, ((variants.names[index], ONE),)
+                yield part & ~without, ((_answer(variants, index), ONE),)
         weights = map(sub, limits, (0, *limits))
-        named = zip(variants.names, weights, strict=True)
-        yield without, tuple((name, Fraction(weight, total)) for name, weight in named if weight)
+        yield (
+            without,
+            tuple(
+                (_answer(variants, index), Fraction(weight, total))
+                for index, weight in enumerate(weights)
+                if weight
+            ),
+        )
 
     def _with_parents(self, flag: CompiledFlag, alone: dict[Shares, Mask]) -> dict[Shares, Mask]:
         found: dict[Shares, Mask] = defaultdict(int)
@@ -249,15 +253,19 @@ class StateResults:
         return found
 
 
+def _answer(variants: CompiledVariants, index: int) -> Answer:
+    return Answer(State.ON, variants.names[index], variants.payload(index))
+
+
 def _joined(
     parts: list[tuple[Mask, dict[Answer, Fraction]]], picks: Picks, share: Fraction
 ) -> list[tuple[Mask, dict[Answer, Fraction]]]:
     joined = []
     for mask, found in parts:
-        for where, names in picks:
+        for where, answers in picks:
             if part := mask & where:
                 after = dict(found)
-                for name, weight in names:
-                    plus(after, Answer(State.ON, name), share * weight)
+                for answer, weight in answers:
+                    plus(after, answer, share * weight)
                 joined.append((part, after))
     return joined

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
 from playground.engine.flags import Parent
 from playground.engine.outcomes import State
+from playground.engine.variants import Payload
 
 ONE, ZERO = Fraction(1), Fraction(0)
 
@@ -17,6 +18,7 @@ class Answer(NamedTuple):
 
     state: State
     variant: str | None = None
+    payload: Payload | None = None
 
 
 Shares = tuple[tuple[Answer, Fraction], ...]
@@ -24,7 +26,7 @@ Shares = tuple[tuple[Answer, Fraction], ...]
 
 OFF, UNKNOWN = Answer(State.OFF), Answer(State.UNKNOWN)
 ALWAYS_OFF: Shares = ((OFF, ONE),)
-NO_VARIANT: tuple[tuple[str | None, Fraction], ...] = ((None, ONE),)
+ALWAYS_ON: Shares = ((Answer(State.ON), ONE),)
 
 
 def need_met(shares: Shares, needed: Iterable[Parent]) -> tuple[Fraction, Fraction]:
@@ -65,4 +67,21 @@ def plus(found: dict[Answer, Fraction], answer: Answer, share: Fraction) -> dict
 
 
 def shares_of(found: dict[Answer, Fraction]) -> Shares:
-    return tuple(sorted(found.items(), key=lambda item: (item[0].state.value, item[0].variant or "")))
+    return tuple(sorted(found.items(), key=lambda item: order_of(item[0])))
+
+
+def order_of(answer: Answer) -> tuple[str, str, Payload]:
+    return answer.state.value, answer.variant or "", answer.payload or ("", "")
+
+
+def without_payloads(shares: Shares) -> Shares:
+    """The same, as if no variant had a payload."""
+    return replace_payloads(shares, lambda payload: None)
+
+
+def replace_payloads(shares: Shares, replace: Callable[[Payload], Payload | None]) -> Shares:
+    found: dict[Answer, Fraction] = {}
+    for answer, share in shares:
+        payload = None if answer.payload is None else replace(answer.payload)
+        plus(found, answer._replace(payload=payload), share)
+    return shares_of(found)

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from playground.engine.flags import CompiledFlag, Parent
-from playground.engine.variants import NONE
+from playground.engine.variants import NONE, CompiledVariants, Payload
 
 StrategyOutcome = tuple[bool | None, int, int, int, int]
 """What was found for one strategy, a plain tuple because there are so many of them:
@@ -141,11 +141,23 @@ def deciding_parent(outcome: PlainOutcome) -> Unmet:
 
 def variant_name(flag: CompiledFlag, outcome: PlainOutcome) -> str | None:
     """The variant that an application gets, None if it gets none."""
+    chosen = chosen_variant(flag, outcome)
+    return None if chosen is None else chosen[0].names[chosen[1]]
+
+
+def variant_payload(flag: CompiledFlag, outcome: PlainOutcome) -> Payload | None:
+    """The payload of the variant that an application gets, None if it gets none."""
+    chosen = chosen_variant(flag, outcome)
+    return None if chosen is None else chosen[0].payload(chosen[1])
+
+
+def chosen_variant(flag: CompiledFlag, outcome: PlainOutcome) -> tuple[CompiledVariants, int] | None:
+    """The variants of which an application gets one, and its index; None if it gets none."""
     _, on, decided, pick, _, strategies, _ = outcome
     if not on:
         return None
     if decided != NONE:
         variants, chosen = flag.strategies[decided].variants, strategies[decided][PICK]
         if variants is not None and chosen != NONE:
-            return variants.names[chosen]
-    return flag.variants.names[pick] if flag.variants is not None and pick != NONE else None
+            return variants, chosen
+    return (flag.variants, pick) if flag.variants is not None and pick != NONE else None

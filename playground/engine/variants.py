@@ -16,13 +16,19 @@ from playground.engine.sharing import Shared
 NONE = -1
 """The index if there is no variant."""
 
+Payload = tuple[str, str]
+"""The type and the value."""
+
 Override = tuple[int, int, frozenset[str], str]
 """Index of the variant, column, the values that choose it, and the field of the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledVariants:
-    """A compiled list of variants. `limits` are the cumulative weights; the first override that matches wins."""
+    """A compiled list of variants. `limits` are the cumulative weights; the first override that matches wins.
+
+    `payloads` is empty if no variant has one.
+    """
 
     names: tuple[str, ...]
     limits: tuple[int, ...]
@@ -31,6 +37,10 @@ class CompiledVariants:
     column: int
     key: bytes
     overrides: tuple[Override, ...] = ()
+    payloads: tuple[Payload | None, ...] = ()
+
+    def payload(self, index: int) -> Payload | None:
+        return self.payloads[index] if self.payloads else None
 
     @property
     def divides(self) -> bool:
@@ -103,7 +113,21 @@ def _compile(
         column=columns.position("identifier", stickiness),
         key=shared(hash_key(group)),
         overrides=overrides,
+        payloads=_compile_payloads(variants, shared),
     )
+
+
+def _compile_payloads(variants: list[Mapping[str, Any]], shared: Shared) -> tuple[Payload | None, ...]:
+    payloads = tuple(_compile_payload(variant.get("payload"), shared) for variant in variants)
+    return shared(payloads) if any(payloads) else ()
+
+
+def _compile_payload(document: object, shared: Shared) -> Payload | None:
+    if document is None:
+        return None
+    if not isinstance(document, Mapping):
+        return shared(("", shared(text_of(document))))
+    return shared((shared(text_of(document.get("type"))), shared(text_of(document.get("value")))))
 
 
 def _overrides(variants: list[Mapping[str, Any]], columns: Columns) -> list[Override]:

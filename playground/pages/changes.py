@@ -11,11 +11,17 @@ from flagadmin.console.lists import Column, Filter, Listing
 from playground.comparison.compare import Change, Example
 from playground.comparison.who_changes import COUNTED, ChangedFlag, WhoChanges
 from playground.engine.context import Context
-from playground.pages.impact_view import KINDS, Side, Who, side_of, who_of
+from playground.pages.impact_view import KINDS, Side, Who, sides_of, who_of
 from playground.pages.query import CONTEXT
 
 WORDS = {change: words for change, (_, words) in KINDS.items()}
-COLOURS = {Change.OFF_TO_ON: "y", Change.ON_TO_OFF: "n", Change.VARIANT: "v3", Change.SHARE: "v2"}
+COLOURS = {
+    Change.OFF_TO_ON: "y",
+    Change.ON_TO_OFF: "n",
+    Change.VARIANT: "v3",
+    Change.PAYLOAD: "v1",
+    Change.SHARE: "v2",
+}
 COLUMNS = (
     Column("flag", "Flag", by=("name",)),
     Column("users", "Users", by=("users",), numeric=True),
@@ -175,7 +181,7 @@ class Changes:
         who = who_of(context)
         if example.position < len(self.names):
             who = Who(self.names[example.position], f"{who.name} {who.rest}")
-        return ShownExample(who, side_of(example.before), side_of(example.after), link)
+        return ShownExample(who, *sides_of(example.before, example.after), link)
 
     # CSV -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +209,7 @@ class Changes:
             ]
 
     def _example_cells(self, flag: ChangedFlag, example: Example) -> list[Any]:
-        before, after = side_of(example.before), side_of(example.after)
+        before, after = sides_of(example.before, example.after)
         return [
             example.flag,
             WORDS[example.change],

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from playground.pages.impact_view import Line, Who, side_of
+from playground.pages.impact_view import Line, Who, sides_of
 from playground.saved_contexts.effects import SavedChange, SavedEffects
 from playground.saved_contexts.expectations import Checked
 from projects.models import Project
@@ -34,8 +34,7 @@ class EffectsView:
         self.lines = [
             Line(
                 Who(change.saved.name, change.flag),
-                side_of(change.before),
-                side_of(change.after),
+                *sides_of(change.before, change.after),
                 "" if beside else explained(change),
             )
             for change in shown

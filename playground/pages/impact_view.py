@@ -1,12 +1,14 @@
 """How pages show what an edit changes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from flagadmin.console.charts import Slice, answer_slices, percent_text
 from playground.comparison.compare import Change, Result
 from playground.comparison.impact import Impact
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.payloads import differing_words
+from playground.comparison.shares import Answer, Shares, without_payloads
 from playground.engine.context import Context
 from playground.engine.outcomes import State
 from playground.pages.tables import share_of_calls
@@ -15,6 +17,7 @@ KINDS = {
     Change.OFF_TO_ON: ("on", "off → on"),
     Change.ON_TO_OFF: ("off", "on → off"),
     Change.VARIANT: ("variant", "another variant"),
+    Change.PAYLOAD: ("variant v2", "another payload"),
     Change.SHARE: ("random", "another share of calls"),
     Change.UNKNOWN: ("unknown", "only an SDK can tell"),
 }
@@ -88,8 +91,7 @@ class ImpactView:
         self.examples = [
             Line(
                 who_of(context),
-                side_of(example.before),
-                side_of(example.after),
+                *sides_of(example.before, example.after),
                 explain(impact, context) if explain else "",
             )
             for context, example in impact.examples
@@ -98,7 +100,7 @@ class ImpactView:
     def _bar(self, label: str, answers: Mapping[Answer, float], users: int) -> Bar:
         parts = [
             (_words(answer), self._colour(answer), number)
-            for answer, number in sorted(answers.items(), key=lambda item: _order(item[0]))
+            for answer, number in sorted(_whatever_payload(answers).items(), key=lambda item: _order(item[0]))
         ]
         on = sum(number for answer, number in answers.items() if answer.state is State.ON)
         return Bar(label, answer_slices(parts), round(on), percent_text(on / users * 100))
@@ -120,8 +122,25 @@ def _words(answer: Answer) -> str:
     return "Off" if answer.state is State.OFF else "Can't tell"
 
 
-def side_of(result: Result) -> Side:
-    state, words = _result(result.shares)
+def _whatever_payload(answers: Mapping[Answer, float]) -> dict[Answer, float]:
+    found: dict[Answer, float] = defaultdict(float)
+    for answer, number in answers.items():
+        found[answer._replace(payload=None)] += number
+    return found
+
+
+def sides_of(before: Result, after: Result) -> tuple[Side, Side]:
+    """Both sides, with their payloads if these are all that differs."""
+    old, new = (_side_of(result) for result in (before, after))
+    if old.words != new.words or without_payloads(before.shares) != without_payloads(after.shares):
+        return old, new
+    payloads = differing_words(before.shares, after.shares)
+    shown = [f" · {payload}" if payloads[0] != payloads[1] else "" for payload in payloads]
+    return old._replace(words=old.words + shown[0]), new._replace(words=new.words + shown[1])
+
+
+def _side_of(result: Result) -> Side:
+    state, words = _result(without_payloads(result.shares))
     return Side(state, words, result.reason)
 
 

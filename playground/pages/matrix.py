@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from django.http import QueryDict
 
 from flagadmin.console.lists import Filter, Listing
+from playground.comparison.payloads import comparable_payload, payload_words
 from playground.engine.evaluator import Evaluation
 from playground.engine.reasons import Reasons
+from playground.engine.variants import Payload
 from playground.pages.query import Label
 from playground.pages.tables import PER_PAGE, WORDS, Found, found_in
 from projects.models import Environment
@@ -20,12 +22,13 @@ FEWEST = 3  # columns of an environment, for some to be the exception
 
 
 class Cell(NamedTuple):
-    """``odd``: differs from most of its environment."""
+    """``odd``: differs from most of its environment. ``payload`` is shown where it is not the same in all cells."""
 
     label: str
     result: str
     words: str
     variant: str | None
+    payload: str
     colour: int
     reason: str
     odd: bool
@@ -58,7 +61,7 @@ class Matrix:
         ]
         self.starts = _starts(size for _, size in self.groups)
         self.names, self.columns = _aligned(evaluations)
-        self.differs = [len(set(found)) > 1 for found in zip(*self.columns, strict=True)]
+        self.differs = [len(set(found)) > 1 and _differ(found) for found in zip(*self.columns, strict=True)]
         self.different = sum(self.differs)
         self.only_differences = given.get("show") != "all"
         self.find = Filter("q", "Find a flag")
@@ -122,12 +125,13 @@ class Matrix:
         name, found = self.names[position], [column[position] for column in self.columns]
         odd = self._odd(found)
         variants = sorted({each[1] for each in found if each and each[1]})
+        payloads = _payload_words([each[3] if each else None for each in found])
         project, cells = "", list[Cell | None]()
         for column, each in enumerate(found):
             if each is None:
                 cells.append(None)
                 continue
-            result, variant, share = each
+            result, variant, share, _ = each
             flag, outcome = self.evaluations[column].pair(name)
             project = flag.project
             cells.append(
@@ -136,6 +140,7 @@ class Matrix:
                     result=result,
                     words=share or WORDS[result],
                     variant=variant,
+                    payload=payloads[column],
                     colour=variants.index(variant) % COLOURS + 1 if variant else 0,
                     reason=self.reasons[column].flag(flag, outcome),
                     odd=column in odd,
@@ -156,18 +161,34 @@ class Matrix:
         return odd
 
     def csv_header(self) -> list[str]:
-        heads = [f"{label.text}: {what}" for label in self.labels for what in ("result", "variant", "why")]
+        parts = ("result", "variant", "payload", "why")
+        heads = [f"{label.text}: {what}" for label in self.labels for what in parts]
         return ["Flag", "Project", "Differs", *heads]
 
     def csv_rows(self) -> Iterator[list[Any]]:
         for line in map(self._line, self.listing.all_rows):
-            cells = [(cell.words, cell.variant, cell.reason) if cell else ("", "", "") for cell in line.cells]
+            cells = [
+                (cell.words, cell.variant, cell.payload, cell.reason) if cell else ("",) * 4
+                for cell in line.cells
+            ]
             yield [
                 line.name,
                 line.project,
                 "yes" if line.differs else "no",
                 *(t for cell in cells for t in cell),
             ]
+
+
+def _differ(found: Iterable[Found | None]) -> bool:
+    """Whether these differ, though not only in the white space of JSON payloads."""
+    return len({each and (each[:3], each[3] and comparable_payload(each[3])) for each in found}) > 1
+
+
+def _payload_words(payloads: Sequence[Payload | None]) -> list[str]:
+    """By column the payload, "" for all if there is only one."""
+    if len(set(payloads)) <= 1:
+        return [""] * len(payloads)
+    return ["" if payload is None else payload_words(payload) for payload in payloads]
 
 
 def _starts(sizes: Iterable[int]) -> set[int]:

@@ -11,8 +11,9 @@ from django.http import QueryDict
 from flagadmin.console.lists import Column, Filter, Listing
 from playground.engine.chance import drawn_flags, state_over_calls
 from playground.engine.evaluator import Evaluation
-from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, state_of, variant_name
+from playground.engine.outcomes import ON, RESULT, FlagOutcome, State, chosen_variant, state_of
 from playground.engine.reasons import Reasons
+from playground.engine.variants import Payload
 
 PER_PAGE = 50
 MOST_CHIPS = 8
@@ -23,7 +24,7 @@ class Row(NamedTuple):
     """A flag's result in one evaluation.
 
     ``variant`` is None if there is none, or if it is not the same on every call. ``share`` says on how many
-    calls the flag is on; it is "" unless the result is "random".
+    calls the flag is on; it is "" unless the result is "random". ``payload`` is that of the variant.
     """
 
     name: str
@@ -31,17 +32,19 @@ class Row(NamedTuple):
     result: str
     variant: str | None
     share: str = ""
+    payload: Payload | None = None
 
     @property
     def words(self) -> str:
         return self.share or WORDS[self.result]
 
 
-Found = tuple[str, str | None, str]
-"""The result of a flag, its variant, and on how many calls it is on: the last three fields of a Row, plain."""
+Found = tuple[str, str | None, str, Payload | None]
+"""The result of a flag, its variant, on how many calls it is on, and the variant's payload: the last fields of a Row,
+plain."""
 
-_ON: Final = (State.ON.value, None, "")
-_OFF: Final = (State.OFF.value, None, "")
+_ON: Final = (State.ON.value, None, "", None)
+_OFF: Final = (State.OFF.value, None, "", None)
 
 
 def found_in(evaluation: Evaluation) -> list[Found]:
@@ -54,15 +57,19 @@ def found_in(evaluation: Evaluation) -> list[Found]:
         if position in drawn:
             state, share = state_over_calls(evaluation, flag, FlagOutcome(*outcome))
             if share is not None:
-                found.append((state.value, None, share_of_calls(share)))
+                found.append((state.value, None, share_of_calls(share), None))
                 continue
         elif not flag.enabled or outcome[RESULT] is False:
             found.append(_OFF)
             continue
         else:
             state = State.ON if outcome[ON] else state_of(flag, outcome)
-        variant = variant_name(flag, outcome)
-        found.append(_ON if state is State.ON and variant is None else (state.value, variant, ""))
+        chosen = chosen_variant(flag, outcome)
+        if chosen is not None:
+            variants, index = chosen
+            found.append((state.value, variants.names[index], "", variants.payload(index)))
+        else:
+            found.append(_ON if state is State.ON else (state.value, None, "", None))
     return found
 
 

@@ -1,16 +1,16 @@
 """The form field of a saved context's expectations: a row for each, in plain inputs of the same names."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from django import forms
 from django.template.loader import render_to_string
 
-from playground.comparison.shares import Answer
-from playground.engine.outcomes import State
-from playground.saved_contexts.expectations import answer_words
+from playground.saved_contexts.expectations import answer_words, expected_answer
+from projects.strategies.variant_rules import PAYLOAD_TYPES
 
-PARTS = ("flag", "environment", "enabled", "variant")
+PARTS = ("flag", "environment", "enabled", "variant", "payload-type", "payload")
 SPARE = 2  # empty rows
 
 
@@ -18,8 +18,7 @@ class GivenExpectation(dict[str, Any]):
     """An expectation, in words when it is shown as a text."""
 
     def __str__(self) -> str:
-        answer = Answer(State.ON if self["enabled"] else State.OFF, self["variant"])
-        return f"{self['flag']} is {answer_words(answer)} in {self['environment']}"
+        return f"{self['flag']} is {answer_words(expected_answer(self))} in {self['environment']}"
 
 
 def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExpectation]:
@@ -27,7 +26,7 @@ def expectation_rows(expectations: Iterable[Mapping[str, Any]]) -> list[GivenExp
 
 
 class ExpectationsInput(forms.Widget):
-    """Rows of a flag's name, an environment, on or off, and a variant. A row without a flag does not count.
+    """Rows of a flag's name, an environment, on or off, a variant, and a payload. One without a flag does not count.
 
     ``flags`` are offered; others can be typed.
     """
@@ -46,8 +45,9 @@ class ExpectationsInput(forms.Widget):
                 environment=environment,
                 enabled=enabled == "on",
                 variant=variant.strip() or None,
+                **_payload(kind, text),
             )
-            for flag, environment, enabled, variant in zip(*columns, strict=False)
+            for flag, environment, enabled, variant, kind, text in zip_longest(*columns, fillvalue="")
             if flag.strip()
         ]
 
@@ -62,8 +62,16 @@ class ExpectationsInput(forms.Widget):
             "flags": self.flags,
             "rows": [*rows, *[None] * SPARE],
             "environments": [*self.environments, *sorted(named)],
+            "payload_types": PAYLOAD_TYPES,
         }
         return render_to_string("saved_contexts/expectation_rows.html", context)
+
+
+def _payload(kind: str, text: str) -> dict[str, Any]:
+    """A text without a type is expected as a string."""
+    if not (kind or text):
+        return {}
+    return {"payload": {"type": kind or "string", "value": text.replace("\r\n", "\n")}}
 
 
 class ExpectationsField(forms.Field):

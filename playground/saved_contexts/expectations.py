@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.utils import timezone
 
@@ -10,8 +11,9 @@ from flagadmin.db.transactions import consistent_reads
 from flagadmin.errors import ValidationError
 from groups.access import Caller
 from playground.comparison.compare import FlagReasons
+from playground.comparison.payloads import is_same_payload, payload_words
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.shares import Answer, Shares, without_payloads
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import Context, PointInTime
@@ -29,7 +31,7 @@ MOST_CHECKED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a saved context expects of a flag. Without a variant, any will do."""
+    """What a saved context expects of a flag. Without a variant or a payload, any will do."""
 
     saved: SavedContext
     project: str
@@ -37,11 +39,23 @@ class Expectation:
     environment: str
     enabled: bool
     variant: str | None
+    payload: Mapping[str, str] | None = None
+    """With ``type`` and ``value``."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As it is stored with its saved context."""
+        members = {name: getattr(self, name) for name in ("flag", "environment", "enabled", "variant")}
+        return members | ({"payload": self.payload} if self.payload else {})
+
+    @property
+    def answer(self) -> Answer:
+        return expected_answer(self.document)
 
     @property
     def words(self) -> str:
-        """`on, variant blue`."""
-        return answer_words(Answer(State.ON if self.enabled else State.OFF, self.variant))
+        """`on, variant blue, payload number 900`."""
+        return answer_words(self.answer)
 
     @property
     def enforced_in(self) -> str | None:
@@ -50,9 +64,12 @@ class Expectation:
 
     def is_met_by(self, shares: Shares) -> bool:
         """Whether every call gives what is expected."""
-        state = State.ON if self.enabled else State.OFF
+        expected = self.answer
         return all(
-            answer.state is state and self.variant in (None, answer.variant) for answer, share in shares
+            answer.state is expected.state
+            and expected.variant in (None, answer.variant)
+            and (expected.payload is None or is_same_payload(expected.payload, answer.payload))
+            for answer, share in shares
         )
 
 
@@ -68,7 +85,8 @@ class Checked:
     @property
     def actual(self) -> str:
         """`off`, or `on for 30 % of calls, off for 70 % of calls`."""
-        return shares_words(self.shares)
+        pins_payload = self.expectation.payload is not None
+        return shares_words(self.shares if pins_payload else without_payloads(self.shares))
 
     @property
     def sentence(self) -> str:
@@ -77,10 +95,25 @@ class Checked:
         return f"{one.flag} is {self.actual} in {one.environment} for {one.saved.name}, expected {one.words}"
 
 
+def expected_answer(given: Mapping[str, Any]) -> Answer:
+    """What an expectation, as it is stored, expects; None as variant or payload means any."""
+    payload = given.get("payload")
+    return Answer(
+        State.ON if given["enabled"] else State.OFF,
+        given["variant"],
+        (payload["type"], payload["value"]) if payload else None,
+    )
+
+
 def answer_words(answer: Answer) -> str:
     if answer.state is State.UNKNOWN:
         return "for an SDK to tell"
-    return f"{answer.state.value}, variant {answer.variant}" if answer.variant else answer.state.value
+    parts = [answer.state.value]
+    if answer.variant:
+        parts.append(f"variant {answer.variant}")
+    if answer.payload:
+        parts.append(f"payload {payload_words(answer.payload)}")
+    return ", ".join(parts)
 
 
 def shares_words(shares: Shares) -> str:

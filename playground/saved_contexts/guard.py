@@ -136,8 +136,7 @@ def _still_expected(broken: Iterable[ChangedExpectation]) -> Iterator[ChangedExp
     )
     for one in broken:
         expectation = one.after.expectation
-        members = {name: getattr(expectation, name) for name in ("flag", "environment", "enabled", "variant")}
-        if members in stored.get(expectation.saved.pk, ()):
+        if expectation.document in stored.get(expectation.saved.pk, ()):
             yield one
 
 

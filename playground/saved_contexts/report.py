@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from flagadmin.errors import counted
-from playground.engine.outcomes import State
+from playground.comparison.payloads import answer_document
 from playground.saved_contexts.changed import ChangedExpectation
 from playground.saved_contexts.expectations import Checked
 
@@ -30,10 +30,7 @@ def _document(one: Checked) -> dict[str, Any]:
     return {
         "savedContext": expectation.saved.name,
         "project": expectation.project,
-        "flag": expectation.flag,
-        "environment": expectation.environment,
-        "enabled": expectation.enabled,
-        "variant": expectation.variant,
+        **expectation.document,
         "enforcedIn": expectation.enforced_in,
         "met": one.met,
         **_result(one),
@@ -43,8 +40,8 @@ def _document(one: Checked) -> dict[str, Any]:
 def change_document(before: Checked, after: Checked) -> dict[str, Any]:
     """An expectation with what the flag gives before and after a change, and why."""
     document = _document(after)
-    members = ("savedContext", "project", "flag", "environment", "enabled", "variant", "enforcedIn")
-    return {name: document[name] for name in members} | {"before": _result(before), "after": _result(after)}
+    own = {name: value for name, value in document.items() if name not in ("met", "results", "reason")}
+    return own | {"before": _result(before), "after": _result(after)}
 
 
 def changes_document(changed: Sequence[ChangedExpectation]) -> dict[str, Any]:
@@ -56,14 +53,7 @@ def changes_document(changed: Sequence[ChangedExpectation]) -> dict[str, Any]:
 
 def _result(one: Checked) -> dict[str, Any]:
     return {
-        "results": [
-            {
-                "isEnabled": "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON,
-                "variant": answer.variant,
-                "share": float(share),
-            }
-            for answer, share in one.shares
-        ],
+        "results": [answer_document(answer) | {"share": float(share)} for answer, share in one.shares],
         "reason": one.reason,
     }
 

@@ -9,10 +9,12 @@ import orjson
 from flagadmin.errors import Problem
 from playground.models import SavedContext
 from playground.request import read_context
+from projects.strategies.variant_rules import payload_problems
 
 LONGEST_NAME, LONGEST_NOTE = 100, 2_000  # characters
 LONGEST_CONTEXT = 100_000  # bytes of JSON
 MOST_EXPECTATIONS = 100
+MAX_PAYLOAD = 10_000  # characters of an expected payload
 MOST_IN_A_PROJECT = 1_000
 """As many can also belong to no project."""
 
@@ -44,13 +46,14 @@ def saved_context_problems(saved: SavedContext) -> Iterator[Problem]:
 
 
 def expectation_documents(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Expectations as they are stored."""
+    """Expectations as they are stored: ``payload`` only if it is expected."""
     return [
         {
             "flag": one["flag"],
             "environment": one["environment"],
             "enabled": one["enabled"],
             "variant": one.get("variant") or None,
+            **({"payload": dict(one["payload"])} if one.get("payload") else {}),
         }
         for one in given
     ]
@@ -75,8 +78,18 @@ def expectation_problems(
         places.add(place)
         if one["variant"] and not one["enabled"]:
             yield Problem(f"{path}.variant", "a flag that is off gives no variant")
+        if one.get("payload"):
+            yield from _payload_problems(one, f"{path}.payload")
         if one not in stored:
             yield from _unknown_problems(one, path, project, known)
+
+
+def _payload_problems(one: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if not one["enabled"]:
+        yield Problem(path, "a flag that is off gives no payload")
+    if len(one["payload"]["value"]) > MAX_PAYLOAD:
+        yield Problem(f"{path}.value", f"must have at most {MAX_PAYLOAD:,} characters")
+    yield from payload_problems(one["payload"], path)
 
 
 def _unknown_problems(

@@ -6,11 +6,13 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers as s
 
 from flagadmin.http.fields import Body, ListOf, NullableText
+from playground.comparison.openapi import SharedAnswer
 from playground.comparison.request import DraftBody
-from playground.openapi import OutcomeField
+from playground.openapi import Payload
 from playground.request import MOST_FIELDS
 from playground.saved_contexts.rules import LONGEST_NAME, LONGEST_NOTE
 from projects.serializers import StrictSerializer
+from projects.strategies.serializers import PayloadBody
 
 
 @extend_schema_field(
@@ -25,6 +27,7 @@ class ExpectationBody(StrictSerializer):
     environment = s.CharField()
     enabled = s.BooleanField(help_text="Whether the flag is expected to be on.")
     variant = s.CharField(required=False, allow_null=True, help_text="Of a flag that is on; null: any.")
+    payload = PayloadBody(required=False, allow_null=True, help_text="Of a flag that is on; null: any.")
     enforcedIn = s.CharField(
         read_only=True,
         allow_null=True,
@@ -87,12 +90,6 @@ class CheckBody(StrictSerializer):
     )
 
 
-class ActualResult(s.Serializer[Any]):
-    isEnabled = OutcomeField()
-    variant = s.CharField(allow_null=True)
-    share = s.FloatField(help_text="The share of calls that give it: 1 if the result is not random.")
-
-
 class CheckedExpectation(s.Serializer[Any]):
     savedContext = s.CharField()
     project = s.CharField()
@@ -100,9 +97,10 @@ class CheckedExpectation(s.Serializer[Any]):
     environment = s.CharField()
     enabled = s.BooleanField()
     variant = s.CharField(allow_null=True)
+    payload = Payload(required=False, help_text="Missing: any.")
     enforcedIn = s.CharField(allow_null=True)
     met = s.BooleanField()
-    results = ActualResult(many=True)
+    results = SharedAnswer(many=True)
     reason = s.CharField()
 
 
@@ -137,7 +135,7 @@ CHECK_EXAMPLE: dict[str, Any] = {
             "variant": "blue",
             "enforcedIn": "checkout",
             "met": False,
-            "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+            "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
             "reason": "userId 42 is in bucket 92 and the rollout stops at 10 %",
         }
     ],

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from flagadmin.console.lists import csv_cell
 from flagadmin.server.gc_control import gc_paused
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer, Shares
+from playground.comparison.shares import Answer, Shares, without_payloads
 from playground.comparison.table import ContextTable, Mask
 from playground.engine.context import Context
 from playground.engine.evaluator import Evaluation
@@ -112,7 +112,8 @@ class UserEvaluation:
         found: dict[Shares, Mask] = results.results(name)
         counted = self._counted[name]
         column = [""] * len(results.table)
-        for shares, mask in found.items():
+        for given, mask in found.items():
+            shares = without_payloads(given)
             head = self._head(name, shares)
             for position in results.table.positions(mask):
                 column[position] = head

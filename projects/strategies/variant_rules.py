@@ -90,7 +90,7 @@ def variants_problems(
             yield Problem(f"{place}.name", f"variant {variant['name']} is listed more than once")
         seen.add(variant["name"])
         yield from _weight_problems(variant, place)
-        yield from _payload_problems(variant.get("payload"), f"{place}.payload")
+        yield from payload_problems(variant.get("payload"), f"{place}.payload")
         yield from _override_problems(variant.get("overrides") or [], f"{place}.overrides")
     yield from (_percent_problems if in_percent else _total_problems)(variants, path)
 
@@ -131,7 +131,7 @@ def _fixed_weights(variants: Sequence[Mapping[str, Any]]) -> list[float]:
     return [variant["weight"] for variant in variants if variant.get("weightType") != "variable"]
 
 
-def _payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
+def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[Problem]:
     if payload is None:
         return
     kind, value = payload["type"], payload["value"]

@@ -11,7 +11,7 @@ from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
 from playground.engine.context import Context
 from playground.engine.evaluator import evaluate
-from playground.engine.outcomes import state_of
+from playground.engine.outcomes import state_of, variant_payload
 from playground.engine.snapshot import Snapshot
 from tests.support.engine import NOW
 
@@ -34,7 +34,7 @@ def answer(snapshot: Snapshot, context: Mapping[str, Any], name: str, random: Ca
     """What the engine answers on one call."""
     evaluation = evaluate(snapshot, Context(context), now=NOW, random=random)
     flag, outcome = evaluation.pair(name)
-    return Answer(state_of(flag, outcome), evaluation.variant(flag, outcome))
+    return Answer(state_of(flag, outcome), evaluation.variant(flag, outcome), variant_payload(flag, outcome))
 
 
 def answers(snapshot: Snapshot, context: Mapping[str, Any], name: str, *, calls: int = 20) -> set[Answer]:

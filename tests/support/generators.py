@@ -133,6 +133,8 @@ def variants(draw: st.DrawFn, *, of_flag: bool) -> list[dict[str, Any]]:
         }
         if draw(flags):
             variant["stickiness"] = draw(st.sampled_from(STICKINESS))
+        if draw(flags):
+            variant["payload"] = {"type": "string", "value": draw(words)}
         if of_flag and draw(flags):
             variant["overrides"] = [
                 {"contextName": draw(st.sampled_from(FIELDS)), "values": draw(st.lists(words, max_size=3))}

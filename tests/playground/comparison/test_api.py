@@ -43,7 +43,15 @@ def answered(response: Any) -> Any:
 
 def test_the_answer(api, dark):
     to = drafted(flag="dark-theme", strategies=[rollout(75)])
-    counts = {"offToOn": 1, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 1}
+    counts = {
+        "offToOn": 1,
+        "onToOff": 0,
+        "variant": 0,
+        "payload": 0,
+        "share": 0,
+        "unknown": 0,
+        "unchanged": 1,
+    }
     assert answered(ask(api, to, flag="dark-theme")) == {
         "contexts": 2,
         "counts": counts,
@@ -52,10 +60,10 @@ def test_the_answer(api, dark):
                 "name": "dark-theme",
                 "counts": counts,
                 "before": [
-                    {"isEnabled": False, "variant": None, "contexts": 1},
-                    {"isEnabled": True, "variant": None, "contexts": 1},
+                    {"isEnabled": False, "variant": None, "payload": None, "contexts": 1},
+                    {"isEnabled": True, "variant": None, "payload": None, "contexts": 1},
                 ],
-                "after": [{"isEnabled": True, "variant": None, "contexts": 2}],
+                "after": [{"isEnabled": True, "variant": None, "payload": None, "contexts": 2}],
             }
         ],
         "examples": [
@@ -64,11 +72,11 @@ def test_the_answer(api, dark):
                 "context": {"userId": "42"},
                 "change": "offToOn",
                 "before": {
-                    "results": [{"isEnabled": False, "variant": None, "share": 1}],
+                    "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1}],
                     "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
                 },
                 "after": {
-                    "results": [{"isEnabled": True, "variant": None, "share": 1}],
+                    "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1}],
                     "reason": "userId 42 is in bucket 53, 75 % rollout",
                 },
             }
@@ -96,7 +104,7 @@ def test_all_flags_of_a_project_and_only_those_that_change(api, dark):
     found = answered(ask(api, drafted(flag="dark-theme", enabled=False), projects=["shop"]))
     assert [flag["name"] for flag in found["flags"]] == ["dark-theme"]
     assert found["counts"] == {
-        "offToOn": 0, "onToOff": 1, "variant": 0, "share": 0, "unknown": 0, "unchanged": 3,
+        "offToOn": 0, "onToOff": 1, "variant": 0, "payload": 0, "share": 0, "unknown": 0, "unchanged": 3,
     }  # fmt: skip
 
 
@@ -132,8 +140,8 @@ def test_chance_is_a_share(api, dark):
     found = answered(ask(api, drafted(flag="dark-theme", strategies=[random]), flag="dark-theme"))
     assert found["counts"]["share"] == 2
     assert found["flags"][0]["after"] == [
-        {"isEnabled": False, "variant": None, "contexts": 1.5},
-        {"isEnabled": True, "variant": None, "contexts": 0.5},
+        {"isEnabled": False, "variant": None, "payload": None, "contexts": 1.5},
+        {"isEnabled": True, "variant": None, "payload": None, "contexts": 0.5},
     ]
     assert found["examples"][0]["after"]["results"][1]["share"] == 0.25
 

@@ -12,7 +12,7 @@ from yggdrasil_engine.engine import UnleashEngine
 from playground.comparison.compare import Change, Comparison, change_of
 from playground.comparison.contexts import generated
 from playground.comparison.results import StateResults
-from playground.comparison.shares import Answer
+from playground.comparison.shares import Answer, Shares
 from playground.comparison.table import ContextTable
 from playground.engine.compilation import compile_snapshot
 from playground.engine.context import TOP_LEVEL, Context
@@ -27,7 +27,24 @@ from tests.support.generators import contexts, states
 
 ON, OFF, UNKNOWN = (((Answer(state), Fraction(1)),) for state in (State.ON, State.OFF, State.UNKNOWN))
 BLUE = ((Answer(State.ON, "blue"), Fraction(1)),)
+A, B = (((Answer(State.ON, "blue", ("number", value)), Fraction(1)),) for value in ("100", "900"))
+TEXT = ((Answer(State.ON, "blue", ("string", "100")), Fraction(1)),)
 HALF = ((Answer(State.OFF), Fraction(1, 2)), (Answer(State.ON), Fraction(1, 2)))
+
+
+def json_payload(value: str) -> Shares:
+    return ((Answer(State.ON, "blue", ("json", value)), Fraction(1)),)
+
+
+def random(*values: str) -> Shares:
+    """Variants a, b, … at random, each with a payload."""
+    each = Fraction(1, len(values))
+    return tuple((Answer(State.ON, name, ("number", v)), each) for name, v in zip("ab", values, strict=True))
+
+
+def twice(*values: str) -> Shares:
+    """One variant with several payloads, as two strategies can give it."""
+    return tuple((Answer(State.ON, "blue", ("number", v)), Fraction(1, len(values))) for v in values)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +53,22 @@ HALF = ((Answer(State.OFF), Fraction(1, 2)), (Answer(State.ON), Fraction(1, 2)))
         (OFF, ON, Change.OFF_TO_ON),
         (BLUE, OFF, Change.ON_TO_OFF),
         (ON, BLUE, Change.VARIANT),
+        (BLUE, A, Change.PAYLOAD),
+        (A, B, Change.PAYLOAD),
+        (A, TEXT, Change.PAYLOAD),
+        (A, A, Change.NONE),
+        (B, ON, Change.VARIANT),
+        (A, OFF, Change.ON_TO_OFF),
+        (random("1", "2"), random("1", "3"), Change.PAYLOAD),
+        (random("1", "1"), A, Change.SHARE),
+        (twice("1", "2"), OFF, Change.ON_TO_OFF),
+        (twice("1", "2"), twice("1", "3"), Change.PAYLOAD),
+        (json_payload('{"a": [1, "x  y"]}'), json_payload('{"a":[1,"x  y"]}'), Change.NONE),
+        (json_payload('{"a": "x  y"}'), json_payload('{"a": "x y"}'), Change.PAYLOAD),
+        (json_payload('{"a": "\\" b"}'), json_payload('{"a": "\\"  b"}'), Change.PAYLOAD),
+        (json_payload('{"a": 1, "b": 2}'), json_payload('{"b": 2, "a": 1}'), Change.PAYLOAD),
+        (json_payload("1"), json_payload("1.0"), Change.PAYLOAD),
+        (json_payload("1 2"), json_payload("12"), Change.PAYLOAD),
         (ON, HALF, Change.SHARE),
         (HALF, HALF, Change.NONE),
         (ON, ON, Change.NONE),
@@ -130,7 +163,9 @@ def test_an_sdk_agrees_on_both_sides(before: Any, after: Any, requests: list[Any
                 for position in table.positions(mask):
                     sent = as_sent(table.contexts[position])
                     assert bool(engine._do_is_enabled(name, sent)) is (ours.state is State.ON), (name, sent)
-                    assert engine._do_get_variant(name, sent).name == (ours.variant or "disabled")
+                    theirs = engine._do_get_variant(name, sent)
+                    assert theirs.name == (ours.variant or "disabled")
+                    assert (theirs.payload and tuple(theirs.payload.values())) == ours.payload
 
 
 def definitions_of(state: Any) -> Definitions:

@@ -119,4 +119,4 @@ def test_the_short_way_to_results_agrees_with_the_long_one(shop):
     for context in (Context({}), Context({"userId": "42"}), Context({"sessionId": "7"})):
         evaluation = evaluate(compiled, context, now=timezone.now(), random=lambda: 0.4)
         long_way = [state_over_calls(evaluation, *pair)[0].value for pair in evaluation.pairs()]
-        assert [result for result, _, _ in found_in(evaluation)] == long_way
+        assert [result for result, _, _, _ in found_in(evaluation)] == long_way

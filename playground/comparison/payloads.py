@@ -1,0 +1,74 @@
+"""Payloads of variants: when two are the same for an application, and how answers and pages show them."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import Any
+
+import orjson
+
+from flagadmin.errors import clipped
+from playground.comparison.shares import Answer, Shares, replace_payloads
+from playground.engine.outcomes import State
+from playground.engine.variants import Payload
+
+MAX_VALUE = 1_000
+"""Characters of a payload's value in an answer. There are many payloads in one."""
+MAX_SHOWN = 60
+"""Characters of a payload on a page."""
+_STRING_OR_SPACE = re.compile(r'("(?:\\.|[^"\\])*")|[ \t\n\r]+')
+
+
+def comparable_payload(payload: Payload) -> Payload:
+    """Equal for two payloads that say the same: JSON without the white space between its tokens.
+
+    Everything else counts, as the application gets it: the type, the order of members, 1.0 instead of 1.
+    """
+    kind, value = payload
+    if kind != "json" or not _is_json(value):
+        return payload
+    return kind, _STRING_OR_SPACE.sub(r"\1", value)
+
+
+def is_same_payload(one: Payload, other: Payload | None) -> bool:
+    return one == other or (other is not None and comparable_payload(one) == comparable_payload(other))
+
+
+def comparable_shares(shares: Shares) -> Shares:
+    return replace_payloads(shares, comparable_payload)
+
+
+def answer_document(answer: Answer) -> dict[str, Any]:
+    """An answer as JSON; the value of a long payload is cut."""
+    enabled = "unknown" if answer.state is State.UNKNOWN else answer.state is State.ON
+    payload = answer.payload and {"type": answer.payload[0], "value": clipped(answer.payload[1], MAX_VALUE)}
+    return {"isEnabled": enabled, "variant": answer.variant, "payload": payload}
+
+
+def payload_words(payload: Payload | None) -> str:
+    """`number 900`, cut if it is long."""
+    return clipped(_text(payload), MAX_SHOWN)
+
+
+def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
+    """The payloads of both sides; of long ones the part in which they differ."""
+    texts = [", ".join(_text(answer.payload) for answer, _ in shares) for shares in (before, after)]
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    start = max(0, alike - MAX_SHOWN // 2)
+    if start and max(map(len, texts)) > MAX_SHOWN:
+        texts = [f"…{text[start:]}" for text in texts]
+    old, new = (clipped(text, MAX_SHOWN) for text in texts)
+    return old, new
+
+
+def _text(payload: Payload | None) -> str:
+    return "no payload" if payload is None else " ".join(payload).strip()
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
