@@ -94,7 +94,15 @@ VALIDATE_EXAMPLE = {
 
 COMPARE_EXAMPLE = {
     "contexts": 1000,
-    "counts": {"offToOn": 167, "onToOff": 0, "variant": 0, "share": 0, "unknown": 0, "unchanged": 833},
+    "counts": {
+        "offToOn": 167,
+        "onToOff": 0,
+        "variant": 0,
+        "payload": 0,
+        "share": 0,
+        "unknown": 0,
+        "unchanged": 833,
+    },
     "flags": [
         {
             "name": "one-click-pay",
@@ -102,14 +110,15 @@ COMPARE_EXAMPLE = {
                 "offToOn": 167,
                 "onToOff": 0,
                 "variant": 0,
+                "payload": 0,
                 "share": 0,
                 "unknown": 0,
                 "unchanged": 833,
             },
-            "before": [{"isEnabled": False, "variant": None, "contexts": 1000.0}],
+            "before": [{"isEnabled": False, "variant": None, "payload": None, "contexts": 1000.0}],
             "after": [
-                {"isEnabled": False, "variant": None, "contexts": 833.0},
-                {"isEnabled": True, "variant": None, "contexts": 167.0},
+                {"isEnabled": False, "variant": None, "payload": None, "contexts": 833.0},
+                {"isEnabled": True, "variant": None, "payload": None, "contexts": 167.0},
             ],
         }
     ],
@@ -119,11 +128,11 @@ COMPARE_EXAMPLE = {
             "context": {"country": "NO", "userId": "user-12"},
             "change": "offToOn",
             "before": {
-                "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+                "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
                 "reason": "The flag does not exist, or is archived",
             },
             "after": {
-                "results": [{"isEnabled": True, "variant": None, "share": 1.0}],
+                "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1.0}],
                 "reason": "country is NO; userId user-12 is in bucket 35, 40 % rollout",
             },
         }

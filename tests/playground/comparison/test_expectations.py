@@ -51,9 +51,9 @@ def test_what_breaks_and_what_is_met_again(api, dark, members):
         "met": [("Bea", "dark-theme")],
     }
     first = found["broken"][0]
-    assert first["before"]["results"] == [{"isEnabled": True, "variant": None, "share": 1.0}]
+    assert first["before"]["results"] == [{"isEnabled": True, "variant": None, "payload": None, "share": 1.0}]
     assert first["after"] == {
-        "results": [{"isEnabled": False, "variant": None, "share": 1.0}],
+        "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1.0}],
         "reason": "Switched off in production",
     }
     assert {key: first[key] for key in ("project", "environment", "enabled", "variant")} == {

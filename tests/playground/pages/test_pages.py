@@ -137,7 +137,7 @@ def test_values_between_commas_are_contexts_of_their_own(viewer):
     rows = read_csv(viewer.get("/playground/", {**ADA, "context.userId": "42,1", "format": "csv"}))
 
     assert rows[0][:4] == ["Flag", "Project", "Differs", "userId 42: result"]
-    assert rows[0][6] == "userId 1: result"
+    assert rows[0][7] == "userId 1: result"
 
 
 def test_too_many_columns_are_refused_in_words(viewer):

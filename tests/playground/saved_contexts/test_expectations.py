@@ -172,7 +172,7 @@ def test_checked_by_the_api(api, dark):
                 **expected("dark-theme"),
                 "enforcedIn": None,
                 "met": False,
-                "results": [{"isEnabled": False, "variant": None, "share": 1}],
+                "results": [{"isEnabled": False, "variant": None, "payload": None, "share": 1}],
                 "reason": "userId 42 is in bucket 53 and the rollout stops at 50 %",
             },
             {
@@ -181,7 +181,7 @@ def test_checked_by_the_api(api, dark):
                 **expected("dark-theme"),
                 "enforcedIn": None,
                 "met": True,
-                "results": [{"isEnabled": True, "variant": None, "share": 1}],
+                "results": [{"isEnabled": True, "variant": None, "payload": None, "share": 1}],
                 "reason": "userId 7 is in bucket 44, 50 % rollout",
             },
         ],

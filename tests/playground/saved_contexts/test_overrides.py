@@ -33,7 +33,7 @@ def test_the_api_names_what_would_break(cart, api):
         "cart: on, variant blue → off in production, expected on, variant blue."
     )
     assert record["expectations"][0]["before"]["results"] == [
-        {"isEnabled": True, "variant": "blue", "share": 1.0}
+        {"isEnabled": True, "variant": "blue", "payload": None, "share": 1.0}
     ]
     assert record["expectations"][0]["after"]["reason"]
     assert not failing()
