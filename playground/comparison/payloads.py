@@ -6,12 +6,11 @@ import re
 from itertools import takewhile
 from typing import Any
 
-import orjson
-
 from flagadmin.errors import clipped
 from playground.comparison.shares import Answer, Shares, replace_payloads
 from playground.engine.outcomes import State
 from playground.engine.variants import Payload
+from projects.strategies.variant_rules import is_json
 
 MAX_VALUE = 1_000
 """Characters of a payload's value in an answer. There are many payloads in one."""
@@ -26,7 +25,7 @@ def comparable_payload(payload: Payload) -> Payload:
     Everything else counts, as the application gets it: the type, the order of members, 1.0 instead of 1.
     """
     kind, value = payload
-    if kind != "json" or not _is_json(value):
+    if kind != "json" or not is_json(value):
         return payload
     return kind, _STRING_OR_SPACE.sub(r"\1", value)
 
@@ -64,11 +63,3 @@ def differing_words(before: Shares, after: Shares) -> tuple[str, str]:
 
 def _text(payload: Payload | None) -> str:
     return "no payload" if payload is None else " ".join(payload).strip()
-
-
-def _is_json(text: str) -> bool:
-    try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return False
-    return True

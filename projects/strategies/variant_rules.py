@@ -137,13 +137,13 @@ def payload_problems(payload: Mapping[str, Any] | None, path: str) -> Iterator[P
     kind, value = payload["type"], payload["value"]
     if kind not in PAYLOAD_TYPES:
         yield Problem(f"{path}.type", f"{kind} is not a payload type. Available: {choices(PAYLOAD_TYPES)}")
-    elif kind == "json" and not _is_json(value):
+    elif kind == "json" and not is_json(value):
         yield Problem(f"{path}.value", "must be valid JSON, because the payload type is json")
     elif kind == "number" and not _is_number(value):
         yield Problem(f"{path}.value", "must be a number, because the payload type is number")
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:

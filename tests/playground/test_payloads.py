@@ -211,7 +211,7 @@ def test_it_can_be_expected(api: Any, fee: Flag) -> None:
     given = {"name": "Ada", "project": "shop", "context": {"userId": "42"}, "expectations": [PINNED]}
     response = api["member"].post(CONTEXTS, given, format="json")
     assert response.status_code == 201, response.content
-    assert response.json()["expectations"] == [PINNED]
+    assert response.json()["expectations"] == [PINNED | {"enforcedIn": "shop"}]
     [checked] = api["viewer"].post(CHECK, {}, format="json").json()["expectations"]
     assert (checked["met"], checked["payload"]) == (True, PINNED["payload"])
     assert checked["results"][0]["payload"] == PINNED["payload"]
