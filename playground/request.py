@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from flagadmin.errors import Problem, ValidationError
 from playground.engine import literals
 from playground.engine.coercion import string_of, text_of
 from playground.engine.context import TOP_LEVEL
+from projects.history.past import is_in_future
 
 EVERY_PROJECT = "*"
 MOST_ENVIRONMENTS, MOST_PROJECTS, MOST_FIELDS = 100, 10_000, 1_000
@@ -68,7 +68,7 @@ def read_moment(value: Any, problems: list[Problem], path: str = "at") -> dateti
         at = None
     if at is None:
         problems.append(Problem(path, 'must be a time such as "2026-11-21T14:03:00Z"'))
-    elif at > timezone.now():
+    elif is_in_future(at):
         problems.append(Problem(path, FUTURE))
     return at
 

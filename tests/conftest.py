@@ -12,6 +12,7 @@ from tests.support import examples  # noqa: F401 - registers the profile
 from tests.support.cast import api, browse, callers, people, shop, standing_clock
 from tests.support.installations import install
 from tests.support.metrics import counted
+from tests.support.moments import with_own_moment
 from tests.support.order import servers_first
 from tests.support.sdk import sdk
 
@@ -47,6 +48,16 @@ def own_count_of_commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(commits, "_file", file.fileno)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_action_has_its_moment() -> Iterator[None]:
+    """In a test that is one transaction, each action still gets the time of its events from the clock of the test."""
+    from flagadmin.db import transactions
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transactions, "_to_its_end", with_own_moment(transactions._to_its_end))
         yield
 
 

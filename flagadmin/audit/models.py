@@ -15,7 +15,11 @@ class AuditEvent(models.Model):
     """
 
     type = models.CharField(max_length=64)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(
+        db_default=models.Func(function="audit_moment", output_field=models.DateTimeField()),
+        editable=False,
+        help_text="The same for all events of a transaction. See docs/decisions/past.md.",
+    )
     actor_id = models.BigIntegerField(null=True, blank=True)
     actor_name = models.CharField(max_length=255)
     project = models.TextField(null=True, blank=True)

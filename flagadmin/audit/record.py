@@ -2,17 +2,27 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, Protocol, cast
 
 import orjson
 from django.db import connection, transaction
-from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db import commits
 from flagadmin.db.copy_rows import copy_rows
 from flagadmin.http.logs import request_id
+
+MOMENT = "flagadmin.moment"
+"""The setting, local to a transaction, in which the database keeps the time of its events."""
+
+
+def transaction_moment() -> datetime:
+    """The time of all events of this transaction, for rows that state it too. Take the locks first."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT audit_moment()")
+        return cast("datetime", cursor.fetchone()[0])
 
 
 class Actor(Protocol):
@@ -80,14 +90,13 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
             "An audit event belongs to the transaction of its change."
         )
     transaction.on_commit(commits.mark)
-    now, identifier = timezone.now(), request_id.get()
+    identifier = request_id.get()
     return copy_rows(
         AuditEvent._meta.db_table,
         _COPIED,
         (
             (
                 event.type.value,
-                now,
                 actor.id,
                 actor.name,
                 event.project,
@@ -106,7 +115,6 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
 
 _COPIED = (
     "type",
-    "created_at",
     "actor_id",
     "actor_name",
     "project",
@@ -136,12 +144,12 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
         raise transaction.TransactionManagementError(
             "An audit event belongs to the transaction of its change."
         )
-    own = [kind.value, timezone.now(), actor.id, actor.name, request_id.get()]
+    own = [kind.value, actor.id, actor.name, request_id.get()]
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO audit_auditevent "  # noqa: S608 - all values are passed as parameters
-            "(type, created_at, actor_id, actor_name, request_id, project, feature, before, earlier) "
-            f"SELECT %s, %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
+            "(type, actor_id, actor_name, request_id, project, feature, before, earlier) "
+            f"SELECT %s, %s::bigint, %s, %s, selected.* FROM ({select}) AS selected",
             [*own, *params],
         )
         return cursor.rowcount

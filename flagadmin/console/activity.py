@@ -15,6 +15,7 @@ from flagadmin.console.days import FIRST, LAST, DateRange, zone_of
 from flagadmin.console.filter_chips import free_chips, set_chips
 from flagadmin.console.lists import Column, Filter, Listing, curl_for
 from flagadmin.errors import ValidationError
+from flagadmin.http.timestamps import iso
 from groups.console import ListPage
 from projects.access import readable_projects
 from projects.history.changes import (
@@ -92,7 +93,7 @@ class ActivityPage(ListPage):
         return super().listing()
 
     def csv_cells(self, row: AuditEvent) -> Sequence[Any]:
-        return (row.created_at, row.actor_name, sentence(row), row.project)
+        return (iso(row.created_at), row.actor_name, sentence(row), row.project)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         listing = kwargs["listing"]

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
 from urllib.parse import urlencode
 
 from django.db.models import Max, Min, QuerySet
 from django.urls import reverse
 
 from flagadmin.audit.models import AuditEvent
+from flagadmin.http.timestamps import iso
 from projects.console import flag_url
 from projects.drafts import environments_in_order
 from projects.history.back import TYPES
 from projects.history.changes import Row
+from projects.history.past import just_before
 from projects.models import Flag, ProjectEnvironment
 
 
@@ -57,16 +58,12 @@ def comparison_url(change: QuerySet[AuditEvent]) -> str:
     if len(projects) != 1 or projects[0] is None:
         return ""
     times = of_flags.aggregate(first=Min("created_at"), last=Max("created_at"))
-    # Whole seconds, and no event of the change after them.
-    before, after = (
-        f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (times["first"], times["last"] + timedelta(seconds=1))
-    )
     environment = _environment(of_flags, projects[0])
     asked = {
         "from": environment,
-        "from-at": before,
+        "from-at": iso(just_before(times["first"])),
         "to": environment,
-        "to-at": after,
+        "to-at": iso(times["last"]),
         "project": projects[0],
     }
     if len(flags) == 1:

@@ -4,18 +4,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from django.db import connection
 from django.utils import timezone
 
+from flagadmin.audit.record import MOMENT
 from flagadmin.http.logs import request_id
 
 
 @contextmanager
 def at(moment: datetime, request: str = "") -> Iterator[None]:
-    """Within this, actions happen at that moment, as one change. Only for a process that does nothing else."""
+    """Within this, actions happen at that moment, as one change.
+
+    Only in a transaction, and for a process that does nothing else.
+    """
     real, token = timezone.now, request_id.set(request or f"demo-{moment:%Y%m%d%H%M%S}")
     setattr(timezone, "now", lambda: moment)  # noqa: B010 - mypy forbids the assignment
+    _set_moment(moment.isoformat())
     try:
         yield
     finally:
         setattr(timezone, "now", real)  # noqa: B010
+        _set_moment("")
         request_id.reset(token)
+
+
+def _set_moment(text: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config(%s, %s, true)", [MOMENT, text])

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
-from flagadmin.audit.record import Event, copy_all
+from flagadmin.audit.record import Event, copy_all, transaction_moment
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import Conflict, NotFound, named_flags
 from groups.access import Caller
@@ -241,7 +241,7 @@ def _event_type(flag: FlagPlan) -> EventType:
 def _finish(run: ImportRun, plan: Plan, caller: Caller) -> ImportRun:
     changed = list(plan.with_action(Action.CHANGE))
     written = [flag for flag in plan.with_action(Action.CREATE, Action.CHANGE) if flag.after is not None]
-    run.state, run.finished_at = ImportRun.State.DONE, timezone.now()
+    run.state, run.finished_at = ImportRun.State.DONE, transaction_moment()
     run.expires_at = run.body = None
     run.preview = {}
     run.caller_id, run.caller_name = caller.id, caller.name

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -22,6 +21,7 @@ from projects.drafts import Draft
 from projects.flags.dependencies import parents_problems
 from projects.flags.dependency_rules import dependency_document
 from projects.flags.serializers import ParentRecord, VariantBody
+from projects.history.past import is_in_future
 from projects.limits import Limits
 from projects.models import Flag, FlagEnvironment, ProjectEnvironment, Segment, Strategy
 from projects.serializers import StrictSerializer
@@ -77,7 +77,7 @@ class StateBody(StrictSerializer):
         return {**super().get_fields(), "import": planned}  # a keyword cannot be an attribute
 
     def validate_at(self, at: datetime) -> datetime:
-        if at > timezone.now():
+        if is_in_future(at):
             raise serializers.ValidationError(FUTURE)
         return at
 

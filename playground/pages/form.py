@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from flagadmin.errors import Problem
 from groups.access import Caller
-from playground.pages.query import AT, PlaygroundQuery, local_time
+from playground.pages.query import AT, SECONDS, PlaygroundQuery, local_time
 from playground.pages.saved import SAVED, SavedChoices
 from projects.access import readable_projects
 from projects.models import ContextField, Environment
@@ -62,6 +62,7 @@ class ContextForm:
     errors: list[str]
     saved: SavedChoices | None = None
     at: FieldInput | None = None
+    at_exactly: str = ""
 
     @property
     def key(self) -> str:
@@ -134,7 +135,8 @@ def make_form(
             _said(problem) for problem in query.problems if problem.path.removeprefix("context.") not in named
         ],
         saved=saved,
-        at=FieldInput(AT, f"{prefix.rstrip('.')}at", "time", query.at_text),
+        at=FieldInput(AT, f"{prefix.rstrip('.')}at", "time", query.at_text[:SECONDS]),
+        at_exactly=f"{query.at_text}Z" if query.at and query.at.microsecond else "",
     )
 
 

@@ -5,7 +5,8 @@
   fields added by hand.
 - ``json`` is a whole context as JSON and replaces the fields. ``as=json`` and ``as=fields`` convert one into
   the other.
-- ``at`` is a moment in the past, in UTC if it has no offset.
+- ``at`` is a moment in the past, in UTC if it has no offset. ``at-exactly`` is what it was before a browser's time
+  input cut it to whole seconds.
 - ``kept`` is the digest of a stored context, used when a context is too long for a URL.
 
 A field may have several values, separated by commas: each combination is a separate context, as in the
@@ -32,7 +33,7 @@ from playground.request import read_moment, read_request
 
 CONTEXT = "context."
 KEPT = "kept"
-AT = "at"
+AT, EXACTLY = "at", "-exactly"
 MOST_COLUMNS = 12
 MINUTES, SECONDS = len("2026-11-21T09:00"), len("2026-11-21T09:00:00")
 
@@ -60,7 +61,7 @@ class PlaygroundQuery:
 
     @property
     def at_text(self) -> str:
-        """The moment as time inputs take it, without the offset; "" for now."""
+        """The moment without the offset; "" for now."""
         return self.at.replace(tzinfo=None).isoformat() if self.at else ""
 
     @property
@@ -117,8 +118,7 @@ def read_query(given: QueryDict, *, default_environment: str, prefix: str = "") 
         json=json,
         kept="" if shown_as else kept,
     )
-    at = read_moment(with_offset(given.get(prefix + AT, "")), query.problems)
-    query.at = at and at.replace(microsecond=0)  # time inputs have whole seconds
+    query.at = read_moment(with_offset(moment_in(given, prefix + AT)), query.problems)
     if kept and not fields and json is None:
         query.problems.append(
             Problem("context", "The context of this link is no longer stored. Enter it again.")
@@ -139,6 +139,12 @@ def _fields(given: QueryDict, prefix: str) -> Iterator[tuple[str, str]]:
             yield key, with_offset(text) if key == "currentTime" else text
     added = zip(given.getlist(f"{prefix}name"), given.getlist(f"{prefix}value"), strict=False)
     yield from ((name.strip(), value) for name, value in added if name.strip() and value)
+
+
+def moment_in(given: QueryDict, name: str) -> str:
+    """A moment from a time input, which has whole seconds: what it was before, unless somebody has changed it."""
+    text, exactly = given.get(name, "").strip(), given.get(name + EXACTLY, "")
+    return exactly if exactly[:SECONDS] == with_offset(text).removesuffix("Z") != "" else text
 
 
 def with_offset(text: str) -> str:

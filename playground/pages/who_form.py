@@ -10,7 +10,7 @@ from django.http import QueryDict
 from flagadmin.errors import Problem
 from playground.pages.form import FormOptions
 from playground.pages.kept_contexts import LONGEST_IN_URL, keep
-from playground.pages.query import KEPT, local_time, with_offset
+from playground.pages.query import KEPT, local_time, moment_in, with_offset
 
 USERS, RULES, JSON, SAVED = "users", "rules", "json", "saved"
 KINDS = {
@@ -65,8 +65,8 @@ class WhoForm:
         return cls(
             before=given.get("from", default),
             after=given.get("to", other),
-            before_at=given.get("from-at", "").strip(),
-            after_at=given.get("to-at", "").strip(),
+            before_at=moment_in(given, "from-at"),
+            after_at=moment_in(given, "to-at"),
             projects=list(dict.fromkeys(filter(None, given.getlist("project")))),
             flag=given.get("flag", "").strip(),
             kind=kind if kind in KINDS else USERS,

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record, record_all
+from flagadmin.audit.record import Event, record, record_all, transaction_moment
 from flagadmin.db.transactions import UNIQUE_VIOLATION, sqlstate, transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import NameExists, Problem, check_problems, choices
@@ -75,7 +74,7 @@ def insert_flag(project: Project, new: NewFlag, *, caller: Caller) -> Flag:
 
     Raises NameExists.
     """
-    now = timezone.now()
+    now = transaction_moment()
     flag = Flag(
         name=new.name,
         project=project,

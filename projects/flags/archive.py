@@ -6,10 +6,8 @@ Each action handles many flags with few queries.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.utils import timezone
-
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record_all
+from flagadmin.audit.record import Event, record_all, transaction_moment
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import InvalidOperation, Problem
@@ -39,7 +37,7 @@ def archive_flags(
     for flag in active:
         check_expected(expected, metadata_document(flag))
     check_no_children(active, "archived")
-    now = timezone.now()
+    now = transaction_moment()
     for flag in active:
         flag.archived_at = now
     Flag.objects.filter(pk__in=[flag.pk for flag in active]).update(archived_at=now)

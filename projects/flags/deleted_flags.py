@@ -69,7 +69,9 @@ SELECT gone.project_id, gone.name, json_build_object(
  ORDER BY gone.name COLLATE "C"
 """
 # Same format as flagadmin.http.timestamps.iso.
-_ISO = "to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+_ISO = (
+    "regexp_replace(to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US'), '000$', '') || 'Z'"
+)
 
 
 def removed_flags(flags: QuerySet[Flag]) -> tuple[str, list[Any]]:

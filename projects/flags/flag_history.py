@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -11,12 +10,14 @@ from django.urls import reverse
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
+from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from projects.console import flag_url
 from projects.flags.revert_plan import may_revert
 from projects.history.back import TYPES
 from projects.history.changes import GroupedChange, change_page
 from projects.history.descriptions import Part
+from projects.history.past import just_before
 from projects.history.queries import readable_events
 from projects.models import Flag
 
@@ -97,13 +98,14 @@ def _versions(
     last = events.filter(type__in=TYPES).order_by("-pk").values_list("pk", flat=True).first()
     can_revert = may_revert(caller, flag.project_id)
     found = {}
-    for change, own in zip(changes, _own_events(changes, events), strict=True):
-        if own is None or own.type == EventType.FEATURE_ARCHIVED:
+    for change, own_events in zip(changes, _own_events(changes, events), strict=True):
+        if not own_events or own_events[0].type == EventType.FEATURE_ARCHIVED:
             continue
+        own = own_events[0]
         revert = f"{flag_url(flag.project_id, flag.name, 'flag-revert')}?event={own.pk}"
         found[change.event.pk] = Version(
             own.pk,
-            *_pages(flag, change, own, chosen, environments),
+            *_pages(flag, own_events, chosen, environments),
             revert if can_revert and own.pk != last else "",
         )
     return found
@@ -115,10 +117,8 @@ def _versions_url(flag: Flag, versions: Collection[Version]) -> str:
     return f"{flag_url(flag.project_id, flag.name, 'flag-versions')}?{events}" if events else ""
 
 
-def _own_events(
-    changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]
-) -> Iterator[AuditEvent | None]:
-    """Of each change the flag's last event that may evaluate to something else: it may be an import of many flags."""
+def _own_events(changes: Sequence[GroupedChange], events: QuerySet[AuditEvent]) -> Iterator[list[AuditEvent]]:
+    """Of each change, newest first, the flag's events that may evaluate to something else: it may be of many flags."""
     requests = {change.event.request_id for change in changes if change.event.request_id}
     of_requests = events.filter(request_id__in=requests, type__in=TYPES)
     listed = list(
@@ -127,22 +127,20 @@ def _own_events(
     for change in changes:
         event = change.event
         if not event.request_id:
-            yield event if event.type in TYPES else None
+            yield [event] if event.type in TYPES else []
             continue
-        own = (each for each in listed if each.request_id == event.request_id and each.pk <= event.pk)
-        yield next(own, None)
+        hour = event.created_at.replace(minute=0, second=0, microsecond=0)
+        of_request = (each for each in listed if each.request_id == event.request_id and each.pk <= event.pk)
+        yield [each for each in of_request if each.created_at >= hour]
 
 
 def _pages(
-    flag: Flag, change: GroupedChange, own: AuditEvent, chosen: str, environments: Sequence[str]
+    flag: Flag, own_events: Sequence[AuditEvent], chosen: str, environments: Sequence[str]
 ) -> tuple[str, str, str]:
     usual = "production" if "production" in environments else next(iter(environments), "")
+    own = own_events[0]
     environment = own.environment if own.environment in environments else chosen or usual
-    # Whole seconds, and no event of the change after them.
-    before, at = (
-        f"{moment:%Y-%m-%dT%H:%M:%SZ}"
-        for moment in (own.created_at, change.event.created_at + timedelta(seconds=1))
-    )
+    before, at = iso(just_before(own_events[-1].created_at)), iso(own.created_at)
     evaluate = urlencode({"project": flag.project_id, "environment": environment, "at": at})
     states = {"from": environment, "from-at": at, "to": environment, "project": flag.project_id}
     states["flag"] = flag.name

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -27,6 +26,7 @@ from projects.flags.revert_plan import (
 )
 from projects.flags.serializers import FlagRecord
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, ENVIRONMENT
+from projects.history.past import is_in_future
 from projects.history.versions import present_version
 from projects.models import Segment
 from projects.serializers import StrictSerializer
@@ -56,7 +56,7 @@ class VersionQuery(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(attrs.keys() & {"event", "at"}) != 1:
             raise serializers.ValidationError({"event": "give either event or at"})
-        if "at" in attrs and attrs["at"] > timezone.now():
+        if "at" in attrs and is_in_future(attrs["at"]):
             raise serializers.ValidationError({"at": "must not be in the future"})
         return attrs
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
 from django.db import connection
 from django.db.models import Count, Max, Min
+from django.utils import timezone
 
 from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
@@ -42,6 +43,20 @@ _ANYWHERE = [
     EventType.PROJECT_DELETED.value,
     EventType.ENVIRONMENT_DELETED.value,
 ]
+
+
+def is_in_future(moment: datetime) -> bool:
+    """By this server's clock and by the database's, which events have their times from."""
+    if moment <= timezone.now():
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT %s > clock_timestamp()", [moment])
+        return bool(cursor.fetchone()[0])
+
+
+def just_before(moment: datetime) -> datetime:
+    """The last moment that does not show what happened then."""
+    return moment - timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)

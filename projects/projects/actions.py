@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils import timezone
 from django.utils.text import slugify
 
 from flagadmin.audit.events import EventType
-from flagadmin.audit.record import Event, record
+from flagadmin.audit.record import Event, record, transaction_moment
 from flagadmin.db.transactions import transactional
 from flagadmin.edit_conflicts import Expected, check_expected
 from flagadmin.errors import InvalidOperation, NameExists, Problem, ValidationError, choices
@@ -129,7 +128,7 @@ def archive_project(project_id: str, *, caller: Caller) -> Project:
     check_not_default(project, "archived")
     check_no_active_flags(project, "archived")
     if project.archived_at is None:
-        project.archived_at = timezone.now()
+        project.archived_at = transaction_moment()
         project.save(update_fields=["archived_at"])
         _record(EventType.PROJECT_ARCHIVED, project, caller)
     return project
