@@ -1,6 +1,7 @@
 """``ETag`` and ``If-Match`` (RFC 9110): API clients can make changes without overwriting those of others.
 
 A tag is ``"VERSION-BODY"``. VERSION is the fingerprint of the document that actions compare (``expected``).
+VERSION may be several fingerprints with dots between them, for actions that compare different documents.
 ``If-Match`` compares only VERSION, so a count or "last seen" time that changes in the response does not block
 an edit. BODY is the hash of the response, so different responses have different tags and ``If-None-Match``
 can answer 304.
@@ -76,7 +77,8 @@ def expected_versions(if_match: str | None) -> Expected:
         return None
     if not _TAGS.fullmatch(if_match):
         raise ValidationError.at("If-Match", 'must be "*" or ETags in double quotes, separated by commas')
-    return frozenset(tag.partition("-")[0] for weak, tag in re.findall(_TAG, if_match) if not weak)
+    versions = (tag.partition("-")[0] for weak, tag in re.findall(_TAG, if_match) if not weak)
+    return frozenset(one for version in versions for one in version.split("."))
 
 
 def header_parameters(view: Any) -> list[dict[str, Any]]:

@@ -18,23 +18,28 @@ class PatchOperation(Body):
     """A JSON Patch operation. "copy" is not supported: a few could make a document grow exponentially."""
 
     op = serializers.ChoiceField(choices=["add", "remove", "replace", "move", "test"])
-    path = serializers.CharField(help_text="JSON Pointer: /description")
+    path = serializers.CharField(
+        allow_blank=True, help_text='JSON Pointer: /description, or "" for all of it'
+    )
     value = serializers.JSONField(required=False, allow_null=True)
 
     def get_fields(self) -> dict[str, serializers.Field]:
         return {
             **super().get_fields(),
-            "from": serializers.CharField(required=False, max_length=LONGEST_TEXT),
+            "from": serializers.CharField(required=False, allow_blank=True, max_length=LONGEST_TEXT),
         }
 
     def validate_path(self, path: str) -> str:
-        if not path.startswith("/"):
-            raise serializers.ValidationError(f'must start with "/", not {path}')
+        if path and not path.startswith("/"):
+            raise serializers.ValidationError(f'must be "" or start with "/", not {path}')
         return path
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if (needed := NEEDED.get(attrs["op"], "op")) not in attrs:
             raise serializers.ValidationError({needed: f"is required for {attrs['op']}"})
+        removed = {"remove": "path", "move": "from"}.get(attrs["op"], "op")
+        if not attrs[removed]:
+            raise serializers.ValidationError({removed: "everything cannot be removed; replace it"})
         return attrs
 
 
@@ -54,13 +59,15 @@ def _applied(document: Any, operation: dict[str, Any], place: str) -> Any:
     except jsonpatch.JsonPatchTestFailed as exc:
         raise ValidationError.at(f"{place}.value", f"{operation['path']} has a different value.") from exc
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError) as exc:
-        pointers = " or ".join(str(operation[key]) for key in ("from", "path") if key in operation)
+        pointers = " or ".join(str(operation[key]) or '""' for key in ("from", "path") if key in operation)
         raise ValidationError.at(place, f"{pointers} does not exist.") from exc
 
 
 def patched_object(document: dict[str, Any], operations: Any, changeable: Collection[str]) -> dict[str, Any]:
     """The patched object. Raises ValidationError if the patch changes members other than ``changeable``."""
-    after: dict[str, Any] = patched(document, operations)
+    after = patched(document, operations)
+    if not isinstance(after, dict):
+        raise ValidationError("The patch replaces the object by something else.")
     changed = {key for key in document.keys() | after.keys() if document.get(key) != after.get(key)}
     if fixed := sorted(changed.difference(changeable)):
         raise ValidationError(f"{', '.join(fixed)} cannot be changed here. Can be: {', '.join(changeable)}.")

@@ -6,6 +6,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schem
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
+from flagadmin.edit_conflicts import fingerprint
 from flagadmin.http.etags import ETagMixin
 from flagadmin.http.fields import validated
 from flagadmin.http.json_patch import PatchOperation, patched_object
@@ -28,6 +29,7 @@ from projects.flags.serializers import (
     MoveBody,
     NewNameBody,
 )
+from projects.history.versions import seen_version
 from projects.models import Flag, Project
 from projects.viewsets import OnFlagViewSet
 
@@ -84,7 +86,11 @@ class FlagViewSet(ETagMixin, OnFlagViewSet):
     )
     def retrieve(self, request: ApiRequest, project_id: str, name: str) -> Response:
         """Get an active flag with its environments, strategies, variants, dependencies and links."""
-        return Response(flag_document(self.flag, caller=self.caller))
+        document = flag_document(self.flag, caller=self.caller)
+        # The details, for changes of these, and all that a revert may change.
+        whole = seen_version(document, [place["name"] for place in document["environments"]])
+        self.version = f"{self.version}.{fingerprint(whole)}"
+        return Response(document)
 
     @extend_schema(operation_id="updateFeature", request=FlagChanges, responses={200: FlagMetadata})
     def update(self, request: ApiRequest, project_id: str, name: str) -> Response:

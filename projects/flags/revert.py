@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
-from flagadmin.edit_conflicts import Expected, check_expected
+from flagadmin.edit_conflicts import Expected, check_expected, fingerprint
 from flagadmin.errors import Conflict, NoAccess, Problem
 from groups.access import Caller, missing
 from projects.access import access_flag_for_update
 from projects.flags.revert_plan import (
     EVERYTHING,
     Choice,
+    Document,
     PlannedPart,
     Target,
     moment_text,
@@ -19,7 +20,8 @@ from projects.flags.revert_plan import (
     restored,
 )
 from projects.history.flag_parts import DEPENDENCIES, DETAILS, FlagPart
-from projects.models import Dependency, Flag, FlagEnvironment, Strategy
+from projects.history.versions import seen_version
+from projects.models import Dependency, Flag, FlagEnvironment, ProjectEnvironment, Strategy
 from projects.strategies.actions import set_segments
 from projects.strategies.fields import assign
 
@@ -37,14 +39,14 @@ def revert_flag(
     """Makes the chosen parts of the flag what they were, and returns those that changed.
 
     A strategy that still exists keeps its row; one that was removed comes back with its id. Segments, tags and links
-    stay as they are. ``expected`` refers to the flag's present version.
+    stay as they are. ``expected`` refers to the flag's present version, or to what its `GET` shows of that.
 
     Raises NotFound, NoAccess naming the environments in which a permission is missing, EditConflict, and Conflict
     naming all that cannot be restored.
     """
     flag = access_flag_for_update(caller, project_id, name, None)
     plan = plan_revert(flag, target, lock=True, caller=caller)
-    check_expected(expected, plan.before)
+    _check_unchanged(expected, plan.before)
     chosen = [planned for planned in plan.parts if choice.includes(planned.part)]
     _check_permissions(chosen, project_id)
     _check_restorable(chosen, name)
@@ -65,6 +67,14 @@ def revert_flag(
         actor=caller,
     )
     return parts
+
+
+def _check_unchanged(expected: Expected, before: Document) -> None:
+    places = ProjectEnvironment.objects.filter(project=before["project"])
+    if expected is not None:
+        seen = seen_version(before, places.values_list("environment_id", flat=True))
+        if fingerprint(seen) not in expected:
+            check_expected(expected, before)
 
 
 def _check_permissions(chosen: Iterable[PlannedPart], project: str) -> None:

@@ -83,6 +83,7 @@ class PartRecord(serializers.Serializer):
     environment = serializers.CharField(allow_null=True)
     changes = ListOf(child=serializers.CharField(), help_text="What would change, as text.")
     problems = ProblemRecord(many=True, help_text="What cannot be restored: leave the part out.")
+    notes = ProblemRecord(many=True, help_text="What will not be quite what it was. It prevents nothing.")
     missingPermissions = ListOf(child=serializers.CharField(), help_text="What the caller lacks.")
 
 
@@ -167,5 +168,6 @@ def part_record(planned: PlannedPart, segments: dict[int, str]) -> dict[str, Any
         "environment": planned.part.environment or None,
         "changes": [str(change) for change in planned.part.changes(segments)],
         "problems": [problem.as_dict() for problem in planned.problems],
+        "notes": [note.as_dict() for note in planned.notes],
         "missingPermissions": [permission.value for permission in planned.missing],
     }

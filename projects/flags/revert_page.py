@@ -37,13 +37,14 @@ LABELS = {DEPENDENCIES: "Dependencies", DETAILS: "Description and settings"}
 
 
 class ShownPart(NamedTuple):
-    """A part with a checkbox. ``reasons`` are why it cannot be reverted."""
+    """A part with a checkbox. ``reasons`` are why it cannot be reverted, ``notes`` what will not be quite as it was."""
 
     key: str
     label: str
     is_production: bool
     changes: Sequence[FieldChange]
     reasons: Sequence[str]
+    notes: Sequence[str]
     chosen: bool
 
 
@@ -178,6 +179,7 @@ class RevertPage(Drafting, ConsolePage):
             part.environment in production,
             part_changes(part, segments),
             reasons,
+            [f"Note: {note.message}." for note in planned.notes],
             self.is_chosen(planned),
         )
 

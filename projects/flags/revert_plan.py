@@ -1,10 +1,12 @@
 """What reverting a flag to one of its versions would change, what it needs, and what cannot be restored."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from flagadmin.audit.events import EventType as E
 from flagadmin.audit.models import AuditEvent
@@ -29,6 +31,7 @@ from projects.limits import Limits
 from projects.models import Environment, Flag, ProjectEnvironment, Segment
 from projects.models.strategies import time_ordered_id
 from projects.project_scope import hold_segments
+from projects.strategies.constraint_rules import UnreadableValue
 from projects.strategies.known_names import KnownNames, load_known_names
 from projects.strategies.rules import strategy_problems
 
@@ -52,6 +55,14 @@ class Target:
     at: datetime
     event: int | None = None
 
+    def events_since(self, events: "QuerySet[AuditEvent]") -> "QuerySet[AuditEvent]":
+        """Those of the events that are later than the version."""
+        return events.filter(pk__gt=self.event) if self.event else events.filter(created_at__gt=self.at)
+
+
+class Note(Problem):
+    """What will not be quite what it was, and does not prevent a revert."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -74,12 +85,14 @@ EVERYTHING = Choice()
 class PlannedPart:
     """A part that would change.
 
-    ``problems`` are why it cannot be restored, ``missing`` the permissions that the caller lacks.
+    ``problems`` are why it cannot be restored, ``missing`` the permissions that the caller lacks, and ``notes`` what
+    will not be quite what it was.
     """
 
     part: FlagPart
     problems: Sequence[Problem]
     missing: Sequence[Permission]
+    notes: Sequence[Problem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +145,7 @@ def plan_revert(flag: Flag, target: Target, *, lock: bool = False, caller: Calle
     parts = [_with_ids(part) for part in differing_parts(before, then) if part.environment not in unused]
     if lock:
         hold_segments({segment for part in parts for segment in part.used_segments()})
-    check = _Check(flag, caller)
+    check = _Check(flag, target, caller)
     return RevertPlan(before, [check.planned(part) for part in parts])
 
 
@@ -140,9 +153,8 @@ def _unused_then(project: str, target: Target) -> set[str]:
     """The environments that the project uses now and did not use then: what flags have there stays."""
     kinds = (E.PROJECT_ENVIRONMENT_ADDED.value, E.PROJECT_ENVIRONMENT_REMOVED.value)
     events = AuditEvent.objects.filter(project=project, type__in=kinds).order_by("id")
-    since = events.filter(pk__gt=target.event) if target.event else events.filter(created_at__gt=target.at)
     first: dict[str | None, str] = {}
-    for environment, kind in since.values_list("environment", "type"):
+    for environment, kind in target.events_since(events).values_list("environment", "type"):
         first.setdefault(environment, kind)
     return {name for name, kind in first.items() if name and kind == E.PROJECT_ENVIRONMENT_ADDED}
 
@@ -178,8 +190,8 @@ def _is_id(text: str) -> bool:
 class _Check:
     """What the parts of one flag need. Reads the names that they may use once, when they are needed."""
 
-    def __init__(self, flag: Flag, caller: Caller) -> None:
-        self.flag, self.caller = flag, caller
+    def __init__(self, flag: Flag, target: Target, caller: Caller) -> None:
+        self.flag, self.target, self.caller = flag, target, caller
         places = ProjectEnvironment.objects.filter(project=flag.project_id)
         self.environments = set(places.values_list("environment_id", flat=True))
         self._known: KnownNames | None = None
@@ -193,7 +205,9 @@ class _Check:
         place = {"project": self.flag.project_id, "environment": part.environment or None}
         needed = _needed(part)
         missing = [permission for permission in needed if not self.caller.can(permission, **place)]
-        return PlannedPart(part, list(check(part)), missing)
+        found = list(check(part))
+        notes = [each for each in found if isinstance(each, Note)]
+        return PlannedPart(part, [each for each in found if each not in notes], missing, notes)
 
     def environment_problems(self, part: FlagPart) -> Iterator[Problem]:
         path = f"environments.{part.environment}"
@@ -202,6 +216,7 @@ class _Check:
             why = f"is no longer used by project {self.flag.project_id}" if exists else "has been deleted"
             yield Problem(path, f"environment {part.environment} {why}")
             return
+        yield from self.created_again(E.ENVIRONMENT_CREATED, "environment", {part.environment: path})
         stored = {each["id"]: each for each in part.before["strategies"]}
         limits = Limits.from_settings()
         if len(part.after["strategies"]) > max(limits.strategies, len(stored)):
@@ -217,11 +232,26 @@ class _Check:
             place = strategy["segments"].index(segment)
             yield Problem(f"{path}.segments[{place}]", _gone_segment(segment, self.flag.project_id))
         known = replace(known, segments={**known.segments, **dict.fromkeys(gone, "")})
-        yield from strategy_problems(strategy, path, known_names=known, limits=Limits.from_settings())
+        limits = Limits.from_settings()
+        # Values that have become illegal since stay in force wherever they are in use.
+        lenient = replace(known, legal_values={})
+        faults = list(strategy_problems(strategy, path, known_names=lenient, limits=limits))
+        for problem in strategy_problems(strategy, path, known_names=known, limits=limits):
+            is_old = problem not in faults or isinstance(problem, UnreadableValue)
+            yield Note(problem.path, problem.message) if is_old else problem
 
     def parent_problems(self, part: FlagPart) -> Iterator[Problem]:
         parents = [parent["feature"] for parent in part.after["dependencies"]]
         yield from parents_problems(self.flag, parents, readable_flags(self.caller), "dependencies")
+        paths = {name: f"dependencies[{place}]" for place, name in enumerate(parents)}
+        yield from self.created_again(E.FEATURE_CREATED, "feature", paths)
+
+    def created_again(self, kind: E, field: str, paths: Mapping[str, str]) -> Iterator[Problem]:
+        """A note on each of these names (with paths) that now means another flag or environment than then."""
+        events = AuditEvent.objects.filter(type=kind.value, **{f"{field}__in": list(paths)})
+        thing = {"feature": "flag"}.get(field, field)
+        for name in sorted(set(self.target.events_since(events).values_list(field, flat=True))):
+            yield Note(paths[name], f"{thing} {name} has been deleted and created again since")
 
     def detail_problems(self, part: FlagPart) -> Iterator[Problem]:
         if part.before["type"] != part.after["type"]:

@@ -21,9 +21,8 @@ def changed_segments(plan: RevertPlan, target: Target) -> list[str]:
         return []
     kind = EventType.SEGMENT_UPDATED.value
     changes = AuditEvent.objects.filter(type=kind, before__id__in=sorted(used)).order_by("id")
-    since = changes.filter(pk__gt=target.event) if target.event else changes.filter(created_at__gt=target.at)
     then: dict[int, Any] = {}
-    for key, constraints in since.values_list("before__id", "before__constraints"):
+    for key, constraints in target.events_since(changes).values_list("before__id", "before__constraints"):
         then.setdefault(key, constraints)
     now = Segment.objects.filter(pk__in=then).order_by("name")
     return [segment.name for segment in now if segment.constraints != then[segment.pk]]

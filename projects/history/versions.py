@@ -14,10 +14,15 @@ from django.db import connection
 from flagadmin.audit.events import EventType as E
 from projects.flags.queries import dependency_documents, metadata_document, strategy_documents
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
+from projects.history.flag_parts import NOTHING
 from projects.models import Flag, FlagEnvironment, Strategy
 
 DETAILS = ("description", "type")
 """The members that no environment evaluates. ``Back`` knows all others."""
+
+_MEMBERS = (
+    "name", "project", "createdAt", "stale", "impressionData", "archived", "dependencies", *DETAILS
+)  # fmt: skip
 
 # The deletion of a parent, and that of an environment, are events of others that change the flag.
 _EVENTS = """
@@ -48,6 +53,18 @@ def present_version(flag: Flag) -> Document:
         **metadata_document(flag),
         "dependencies": dependency_documents([flag.pk])[flag.pk],
         "environments": [{"name": name, **places[name]} for name in sorted(places)],
+    }
+
+
+def seen_version(document: Document, environments: Iterable[str]) -> Document:
+    """What is the same in a flag's version and in its `GET`, which shows the environments that its project uses."""
+    places = {place["name"]: place for place in document["environments"]}
+    return {
+        **{member: document[member] for member in _MEMBERS},
+        "environments": [
+            {"name": name} | {key: places.get(name, NOTHING)[key] for key in NOTHING}
+            for name in sorted(environments)
+        ],
     }
 
 

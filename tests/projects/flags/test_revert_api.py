@@ -7,6 +7,8 @@ from groups.access import Caller
 from projects.flags import environments
 from projects.flags.actions import NewFlag, create_flag, update_flag
 from projects.models import Flag, Project
+from projects.projects.environments import remove_environment
+from projects.strategies.actions import add_strategy
 
 pytestmark = pytest.mark.django_db
 URL = "/api/admin/projects/shop/features/cart/revert"
@@ -81,3 +83,35 @@ def test_before_there_was_a_flag(api, created):
     assert refused.status_code == 404
     assert refused.json()["message"] == "There was no flag cart on 1 Jan 2020, 00:00:00 UTC."
     assert Flag.objects.get().description == "New"
+
+
+def test_the_tag_of_the_flag_is_one_to_revert_with(api, created):
+    flag = URL.removesuffix("/revert")
+    tag = api["member"].get(flag)["ETag"]
+    off = api["member"].post(f"{flag}/environments/development/on")
+    assert off.status_code == 200
+    stale = api["member"].post(URL, {"event": created}, format="json", HTTP_IF_MATCH=tag)
+    assert (stale.status_code, stale.json()["name"]) == (412, "PreconditionFailedError")
+
+    tag = api["member"].get(flag)["ETag"]
+    assert api["member"].get(flag, HTTP_IF_NONE_MATCH=tag).status_code == 304
+    done = api["member"].post(URL, {"event": created}, format="json", HTTP_IF_MATCH=tag)
+    assert done.status_code == 200
+    assert api["member"].post(URL, {"event": created}, format="json", HTTP_IF_MATCH=tag).status_code == 412
+
+
+def test_the_tag_of_the_flag_is_about_its_details_too(api, created):
+    """Which is what changes of these compare: they do not mind what has become of strategies."""
+    flag = URL.removesuffix("/revert")
+    tag = api["member"].get(flag)["ETag"]
+    assert api["member"].post(f"{flag}/environments/development/on").status_code == 200
+    assert api["member"].put(flag, {"stale": True}, format="json", HTTP_IF_MATCH=tag).status_code == 200
+    assert api["member"].put(flag, {"stale": False}, format="json", HTTP_IF_MATCH=tag).status_code == 412
+
+
+def test_the_tag_knows_environments_that_the_project_no_longer_uses(api, created):
+    add_strategy("shop", "cart", "development", {"name": "default"}, caller=SYSTEM)
+    remove_environment("shop", "development", caller=SYSTEM)
+    tag = api["member"].get(URL.removesuffix("/revert"))["ETag"]
+    kept = {"event": created, "environments": ["production"]}
+    assert api["member"].post(URL, kept, format="json", HTTP_IF_MATCH=tag).status_code == 200

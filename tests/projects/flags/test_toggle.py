@@ -140,6 +140,41 @@ def test_variants_by_json_patch(api, cart):
     assert [(v["name"], v["weight"]) for v in response.json()["variants"]] == [("azure", 500), ("red", 500)]
 
 
+def test_all_variants_by_json_patch(api, cart):
+    put(api["member"], [RED])
+    operations = [
+        {"op": "test", "path": "", "value": api["member"].get(f"{PATH}/variants").json()["variants"]},
+        {"op": "replace", "path": "", "value": [BLUE]},
+        {"op": "add", "path": "/-", "value": RED},
+    ]
+    response = api["member"].patch(f"{PATH}/variants", operations, format="json")
+    assert [variant["name"] for variant in response.json()["variants"]] == ["blue", "red"]
+    response = api["member"].patch(
+        f"{PATH}/variants", [{"op": "move", "from": "/0", "path": ""}], format="json"
+    )
+    assert response.status_code == 400  # a variant is not a list of them
+
+
+@pytest.mark.parametrize(
+    ("operation", "path"),
+    [
+        ({"op": "replace", "path": "", "value": {"name": "blue"}}, ""),
+        ({"op": "replace", "path": "", "value": None}, ""),
+        ({"op": "replace", "path": "", "value": [5]}, "[0]"),
+        ({"op": "remove", "path": ""}, "[0].path"),
+        ({"op": "move", "from": "", "path": "/0"}, "[0].from"),
+        ({"op": "test", "path": "", "value": []}, "[0].value"),
+    ],
+)
+def test_patches_of_all_variants_that_are_refused(api, cart, operation, path):
+    put(api["member"], [BLUE])
+    record = refused(
+        api["member"].patch(f"{PATH}/variants", [operation], format="json"), 400, "ValidationError"
+    )
+    assert [problem["path"] for problem in record.get("details", [{"path": ""}])] == [path]
+    assert FlagEnvironment.objects.exclude(variants=[]).count() == 1
+
+
 @pytest.mark.parametrize(
     ("variants", "path"),
     [

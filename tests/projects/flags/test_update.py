@@ -77,7 +77,7 @@ def test_a_json_patch(api, cart):
         ({"op": "move", "path": "/type", "from": "/no"}, "[1]", "/no or /type does not exist."),
         ({"op": "move", "path": "/type"}, "[1].from", "is required for move"),
         ({"op": "add", "path": "/type"}, "[1].value", "is required for add"),
-        ({"op": "remove", "path": "type"}, "[1].path", 'must start with "/", not type'),
+        ({"op": "remove", "path": "type"}, "[1].path", 'must be "" or start with "/", not type'),
     ],
 )
 def test_a_refused_patch_names_the_operation(api, cart, operation, path, said):
@@ -100,6 +100,10 @@ def test_a_refused_patch_names_the_operation(api, cart, operation, path, said):
         {"op": "explode", "path": "/stale"},
         {"op": "copy", "from": "/description", "path": "/type"},
         {"op": "replace", "path": "", "value": 5},
+        {"op": "replace", "path": "", "value": []},
+        {"op": "replace", "path": "", "value": {"description": "no name"}},
+        {"op": "remove", "path": ""},
+        {"op": "move", "path": "/type", "from": ""},
         {"op": "replace", "path": "/stale"},
         {"op": "replace", "path": "/stale", "value": "maybe"},
         {"op": "move", "path": "/stale"},
