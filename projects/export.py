@@ -9,9 +9,7 @@ from typing import Any
 import orjson
 from django.db import connection
 
-from projects.strategies.fields import SELECTED, from_row
-
-Document = dict[str, Any]
+from projects.flag_parts import Document, FlagParts, read_flag_parts
 
 KEYS = (
     "features",
@@ -29,30 +27,11 @@ _FLAGS = """
 SELECT f.id, f.name, f.description, f.type, f.project_id, f.stale, f.impression_data, f.archived_at IS NOT NULL
   FROM projects_flag f WHERE {condition} ORDER BY f.name COLLATE "C"
 """
-_STRATEGIES = f"""
-SELECT s.id::text, f.name,
-       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
-  FROM projects_strategy s JOIN projects_flag f ON f.id = s.flag_id
- WHERE f.id = ANY(%s) AND s.environment_id = %s
- ORDER BY f.name COLLATE "C", s.sort_order, s.id
-"""  # noqa: S608 - columns of our own
-_SWITCHES = """
-SELECT e.enabled AND f.archived_at IS NULL, f.name, e.environment_id, e.variants
-  FROM projects_flagenvironment e JOIN projects_flag f ON f.id = e.flag_id
- WHERE f.id = ANY(%s) AND e.environment_id = %s ORDER BY f.name COLLATE "C"
-"""
 _TAGS = """
-SELECT f.name, t.tag_type_id, t.value FROM projects_flagtag t JOIN projects_flag f ON f.id = t.flag_id
- WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", t.id
-"""
-_PARENTS = """
-SELECT f.name, p.name, d.enabled, d.variants
-  FROM projects_dependency d JOIN projects_flag f ON f.id = d.flag_id JOIN projects_flag p ON p.id = d.parent_id
- WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", d.id
+SELECT flag_id, tag_type_id, value FROM projects_flagtag WHERE flag_id = ANY(%s) ORDER BY flag_id, id
 """
 _LINKS = """
-SELECT f.name, l.id::text, l.url, l.title FROM projects_flaglink l JOIN projects_flag f ON f.id = l.flag_id
- WHERE f.id = ANY(%s) ORDER BY f.name COLLATE "C", l.created_at, l.id
+SELECT flag_id, id::text, url, title FROM projects_flaglink WHERE flag_id = ANY(%s) ORDER BY flag_id, created_at, id
 """
 _CONTEXT_FIELDS = """
 SELECT name, description, stickiness, sort_order, legal_values, project_id
@@ -85,9 +64,7 @@ def export_flags(
     if readable is not None:
         condition, values = f"{condition} AND f.project_id = ANY(%s)", [*values, list(readable)]
     flags = _rows(_FLAGS.format(condition=condition), values)
-    return _document(
-        [row[0] for row in flags], [_feature(*row[1:]) for row in flags], environment, full_segments
-    )
+    return _document(flags, environment, full_segments)
 
 
 def project_backup(project: str) -> dict[str, Document]:
@@ -123,16 +100,23 @@ def _rows(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
         return cursor.fetchall()
 
 
-def _document(ids: list[int], features: list[Document], environment: str, full_segments: bool) -> Document:
+def _document(flags: list[tuple[Any, ...]], environment: str, full_segments: bool) -> Document:
+    names = {row[0]: row[1] for row in flags}
+    with connection.cursor() as cursor:
+        parts = read_flag_parts(cursor, list(names), environment)
     strategies = [
-        from_row(values, id=identifier, featureName=flag, segments=segments)
-        for identifier, flag, segments, *values in _rows(_STRATEGIES, [ids, environment])
+        strategy | {"featureName": name}
+        for flag_id, name in names.items()
+        for strategy in parts.strategies.get(flag_id, ())
     ]
-    switches = [_switch(*row) for row in _rows(_SWITCHES, [ids, environment])]
-    tags = [_tag(*row) for row in _rows(_TAGS, [ids])]
-    segments = sorted({segment for strategy in strategies for segment in strategy["segments"]})
+    switches = [
+        _switch(parts, flag_id, name, environment, archived=archived)
+        for flag_id, name, *_, archived in flags
+        if flag_id in parts.states
+    ]
+    tags = [_tag(name, *tag) for name, listed in _by_flag(_TAGS, names) for tag in listed]
     return {
-        "features": features,
+        "features": [_feature(*row[1:]) for row in flags],
         "featureStrategies": strategies,
         "featureEnvironments": switches,
         "contextFields": [
@@ -140,13 +124,30 @@ def _document(ids: list[int], features: list[Document], environment: str, full_s
             for row in _rows(_CONTEXT_FIELDS, [sorted(_used_fields(strategies, switches))])
         ],
         "featureTags": tags,
-        "segments": [_segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [segments])],
+        "segments": [
+            _segment(*row, full=full_segments) for row in _rows(_SEGMENTS, [sorted(parts.segments)])
+        ],
         "tagTypes": [
             _tag_type(*row) for row in _rows(_TAG_TYPES, [sorted({tag["tagType"] for tag in tags})])
         ],
-        "dependencies": _dependencies(_rows(_PARENTS, [ids])),
-        "links": _links(_rows(_LINKS, [ids])),
+        "dependencies": [
+            {"feature": name, "dependencies": parts.parents[flag_id]}
+            for flag_id, name in names.items()
+            if flag_id in parts.parents
+        ],
+        "links": [
+            {"feature": name, "links": [_link(*link) for link in listed]}
+            for name, listed in _by_flag(_LINKS, names)
+        ],
     }
+
+
+def _by_flag(statement: str, names: dict[int, str]) -> list[tuple[str, list[tuple[Any, ...]]]]:
+    """The rows of a statement, which begin with the id of a flag, by the flags' names in their order."""
+    rows: dict[int, list[tuple[Any, ...]]] = {}
+    for flag_id, *values in _rows(statement, [list(names)]):
+        rows.setdefault(flag_id, []).append(tuple(values))
+    return [(name, rows[flag_id]) for flag_id, name in names.items() if flag_id in rows]
 
 
 def _feature(
@@ -169,12 +170,13 @@ def _feature(
     }
 
 
-def _switch(enabled: bool, flag: str, environment: str, variants: str) -> Document:
+def _switch(parts: FlagParts, flag_id: int, flag: str, environment: str, *, archived: bool) -> Document:
+    enabled, variants = parts.state(flag_id)
     return {
-        "enabled": enabled,
+        "enabled": enabled and not archived,
         "featureName": flag,
         "environment": environment,
-        "variants": orjson.loads(variants),
+        "variants": variants,
         "name": flag,
     }
 
@@ -220,17 +222,5 @@ def _used_fields(strategies: list[Document], switches: list[Document]) -> set[st
     return used
 
 
-def _dependencies(rows: list[tuple[Any, ...]]) -> list[Document]:
-    parents: dict[str, list[Document]] = {}
-    for flag, parent, enabled, variants in rows:
-        parents.setdefault(flag, []).append(
-            {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
-        )
-    return [{"feature": flag, "dependencies": listed} for flag, listed in parents.items()]
-
-
-def _links(rows: list[tuple[Any, ...]]) -> list[Document]:
-    links: dict[str, list[Document]] = {}
-    for flag, identifier, url, title in rows:
-        links.setdefault(flag, []).append({"id": identifier, "url": url, "title": title})
-    return [{"feature": flag, "links": listed} for flag, listed in links.items()]
+def _link(identifier: str, url: str, title: str | None) -> Document:
+    return {"id": identifier, "url": url, "title": title}

@@ -45,12 +45,13 @@ BEGIN
 END $$;
 """
 # Runs after a restore: gives every project a new revision, so that no running server uses a cached snapshot.
-# The events of the backup tell how its flags became what they are.
+# The events of the backup tell how its flags became what they are. Backups have no statistics.
 _RENEW = """
 SET LOCAL {audited} = 'on';
 SELECT setval('public.projects_revision_seq', greatest(
     {last}, (SELECT last_value FROM public.projects_revision_seq)));
 UPDATE public.projects_projectrevision SET revision = nextval('public.projects_revision_seq');
+ANALYZE;
 """
 
 

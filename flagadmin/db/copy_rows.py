@@ -5,11 +5,14 @@ from typing import Any
 
 from django.db import connection
 
+from flagadmin.db.statistics import note_written
+
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     """Inserts the rows with COPY and returns their number. Values of JSON columns must be strings.
 
-    COPY ignores Django's defaults: every column without a database default must be given.
+    COPY ignores Django's defaults: every column without a database default must be given. After many rows, the
+    table is analyzed at the end of the action.
     """
     written = 0
     statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN"  # constant names
@@ -18,6 +21,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
         for row in rows:
             copy.write_row(row)
             written += 1
+    note_written(table, written)
     return written
 
 

@@ -4,17 +4,13 @@ A flag's document holds what an import can change, in one environment:
 ``type description stale impressionData archived enabled variants strategies tags links parents``.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 from django.db import connection
 
-from projects.strategies.fields import SELECTED, from_row
-
-Document = dict[str, Any]
+from projects.flag_parts import Document, FlagParts, read_flag_parts
 
 
 @dataclass(slots=True)
@@ -34,58 +30,47 @@ class StoredFlag:
 
 
 _FLAGS = """
-SELECT f.id, f.name, f.project_id, f.archived_at IS NOT NULL, f.type, f.description, f.stale, f.impression_data,
-       coalesce(e.enabled AND f.archived_at IS NULL, false), e.variants, coalesce(e.enabled, false)
-  FROM projects_flag f
-  LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
- WHERE f.name = ANY(%(names)s)
+SELECT id, name, project_id, archived_at IS NOT NULL, type, description, stale, impression_data
+  FROM projects_flag WHERE name = ANY(%(names)s)
 """
-_STRATEGIES = f"""
-SELECT s.flag_id, s.id::text,
-       ARRAY(SELECT l.segment_id FROM projects_strategysegment l WHERE l.strategy_id = s.id ORDER BY l.id), {SELECTED}
-  FROM projects_strategy s
- WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = %(environment)s
- ORDER BY s.flag_id, s.sort_order, s.id
-"""  # noqa: S608 - constant column names
 _TAGS = """
 SELECT flag_id, tag_type_id, value FROM projects_flagtag WHERE flag_id = ANY(%(flags)s)
 """
 _LINKS = """
 SELECT flag_id, url, title FROM projects_flaglink WHERE flag_id = ANY(%(flags)s) ORDER BY flag_id, created_at, id
 """
-_PARENTS = """
-SELECT d.flag_id, p.name, d.enabled, d.variants
-  FROM projects_dependency d JOIN projects_flag p ON p.id = d.parent_id
- WHERE d.flag_id = ANY(%(flags)s) ORDER BY d.flag_id, d.id
-"""
 
 
 def read_flags(names: Collection[str], *, project: str, environment: str) -> dict[str, StoredFlag]:
     """The stored flags with these names, by name. Flags of the project have documents.
 
-    An archived flag is disabled. Needs at most five statements.
+    An archived flag is disabled. A fixed number of statements for each BATCH of flags.
     """
     if not names:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_FLAGS, {"names": list(names), "environment": environment})
+        cursor.execute(_FLAGS, {"names": list(names)})
+        rows = cursor.fetchall()
+        parts = read_flag_parts(cursor, [row[0] for row in rows], environment)
         stored = {}
-        for flag_id, name, owner, is_archived, *values, switched_on in cursor.fetchall():
-            flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=switched_on)
+        for flag_id, name, owner, is_archived, *values in rows:
+            enabled, variants = parts.state(flag_id)
+            flag = stored[name] = StoredFlag(flag_id, name, owner, is_archived, switched_on=enabled)
             if owner == project:
-                flag.document = _document(is_archived, *values)
-        _add_details(cursor, stored.values(), environment)
+                flag.document = _document(is_archived, enabled, variants, *values)
+                _add_parts(flag, flag.document, parts)
+        _add_tags_and_links(cursor, {flag.id: flag.document for flag in stored.values() if flag.document})
     return stored
 
 
 def _document(
     archived: bool,
+    enabled: bool,
+    variants: list[Document],
     kind: str,
     description: str | None,
     stale: bool,
     impression_data: bool,
-    enabled: bool,
-    variants: str | None,
 ) -> Document:
     return {
         "type": kind,
@@ -93,8 +78,8 @@ def _document(
         "stale": stale,
         "impressionData": impression_data,
         "archived": archived,
-        "enabled": enabled,
-        "variants": orjson.loads(variants) if variants else [],
+        "enabled": enabled and not archived,
+        "variants": variants,
         "strategies": [],
         "tags": [],
         "links": [],
@@ -102,27 +87,22 @@ def _document(
     }
 
 
-def _add_details(cursor: Any, flags: Iterable[StoredFlag], environment: str) -> None:
-    by_id = {flag.id: flag for flag in flags if flag.document is not None}
-    if not by_id:
+def _add_parts(flag: StoredFlag, document: Document, parts: FlagParts) -> None:
+    for strategy in parts.strategies.get(flag.id, ()):
+        flag.strategy_ids.append(strategy.pop("id"))
+        document["strategies"].append(strategy)
+    document["parents"] = parts.parents.get(flag.id, [])
+
+
+def _add_tags_and_links(cursor: Any, documents: dict[int, Document]) -> None:
+    if not documents:
         return
-    parameters = {"flags": list(by_id), "environment": environment}
-    cursor.execute(_STRATEGIES, parameters)
-    for flag_id, strategy_id, segments, *values in cursor.fetchall():
-        strategy = from_row(values, segments=segments)
-        by_id[flag_id].document["strategies"].append(strategy)  # type: ignore[index]
-        by_id[flag_id].strategy_ids.append(strategy_id)
-    cursor.execute(_TAGS, parameters)
-    tags: dict[int, list[list[str]]] = defaultdict(list)
+    flags = {"flags": list(documents)}
+    cursor.execute(_TAGS, flags)
     for flag_id, tag_type, value in cursor.fetchall():
-        tags[flag_id].append([tag_type, value])
-    for flag_id, listed in tags.items():
-        by_id[flag_id].document["tags"] = sorted(listed)  # type: ignore[index]
-    cursor.execute(_LINKS, parameters)
+        documents[flag_id]["tags"].append([tag_type, value])
+    for document in documents.values():
+        document["tags"].sort()
+    cursor.execute(_LINKS, flags)
     for flag_id, url, title in cursor.fetchall():
-        by_id[flag_id].document["links"].append({"url": url, "title": title})  # type: ignore[index]
-    cursor.execute(_PARENTS, parameters)
-    for flag_id, parent, enabled, variants in cursor.fetchall():
-        by_id[flag_id].document["parents"].append(  # type: ignore[index]
-            {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
-        )
+        documents[flag_id]["links"].append({"url": url, "title": title})

@@ -16,8 +16,9 @@ from playground.comparison.impact import MOST_VALUES, values_in
 from playground.comparison.table import ContextTable
 from playground.comparison.who_changes import sampled
 from playground.engine.compilation import compile_snapshot, recompile
-from projects.definitions import Definitions, Document, all_definitions, read_segments
+from projects.definitions import Definitions, all_definitions
 from projects.drafts import environments_in_order
+from projects.flag_parts import Document, read_segments
 from projects.history.back import Back, PastEvent
 from projects.history.flag_parts import NOTHING, in_environments
 from projects.history.versions import FlagBack, FlagEvent, events_since, present_version

@@ -7,18 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-import orjson
 from django.db import connections
 
-from projects.definitions import Document, batches_of_ids, read_parents, read_segments, read_strategies
+from projects.definitions import batches_of_ids
+from projects.flag_parts import Document, FlagParts, read_flag_parts, read_segments
 
 _FLAGS = """
-SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,
-       coalesce(e.enabled, false), coalesce(e.variants, '[]')
-  FROM projects_flag f
-  LEFT JOIN projects_flagenvironment e ON e.flag_id = f.id AND e.environment_id = %(environment)s
- WHERE f.id = ANY(%(ids)s)
- ORDER BY f.name COLLATE "C"
+SELECT id, name, type, project_id, stale, description, impression_data FROM projects_flag
+ WHERE id = ANY(%(ids)s) ORDER BY name COLLATE "C"
 """
 
 
@@ -46,33 +42,31 @@ def client_flag_batches(
     """
     segments: dict[int, Document] = {}
     with connections[using].cursor() as cursor:
-        for ids in batches_of_ids(cursor, {"projects": list(projects), "environment": environment}):
-            where: dict[str, Any] = {"ids": ids, "environment": environment}
-            strategies, used = read_strategies(cursor, where)
-            parents = read_parents(cursor, where)
-            new = read_segments(cursor, used.difference(segments))
+        for ids in batches_of_ids(cursor, projects):
+            parts = read_flag_parts(cursor, ids, environment)
+            new = read_segments(cursor, parts.segments.difference(segments))
             segments |= new
-            cursor.execute(_FLAGS, where)
-            flags = []
-            for row in cursor.fetchall():
-                its_strategies = strategies.get(row[0], [])
-                inlined = segments if inline_segments else None
-                document = _flag(row, its_strategies, parents.get(row[0], []), inlined)
-                its_segments = (
-                    () if inline_segments else chain(*(each["segments"] for each in its_strategies))
-                )
-                flags.append(ClientFlag(document, tuple(its_segments)))
+            cursor.execute(_FLAGS, {"ids": ids})
+            inlined = segments if inline_segments else None
+            flags = [_client_flag(row, parts, inlined) for row in cursor.fetchall()]
             yield ClientFlags(flags, [] if inline_segments else list(new.values()))
 
 
-def _flag(
-    row: tuple[Any, ...],
-    strategies: list[Document],
-    parents: list[Document],
-    inlined: Mapping[int, Document] | None,
-) -> Document:
-    _, name, kind, project, stale, description, impression_data, enabled, variants = row
+def _client_flag(
+    row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, Document] | None
+) -> ClientFlag:
+    document = _flag(row, parts, inlined)
+    if inlined is not None:
+        return ClientFlag(document, ())
+    strategies = parts.strategies.get(row[0], ())
+    return ClientFlag(document, tuple(chain(*(strategy["segments"] for strategy in strategies))))
+
+
+def _flag(row: tuple[Any, ...], parts: FlagParts, inlined: Mapping[int, Document] | None) -> Document:
+    flag_id, name, kind, project, stale, description, impression_data = row
+    strategies = parts.strategies.get(flag_id, [])
     active = [_strategy(strategy, inlined) for strategy in strategies if not strategy["disabled"]]
+    enabled, variants = parts.state(flag_id)
     flag = {
         "name": name,
         "type": kind,
@@ -81,10 +75,11 @@ def _flag(
         "project": project,
         "stale": stale,
         "strategies": active,
-        "variants": orjson.loads(variants),
+        "variants": variants,
         "description": description,
         "impressionData": impression_data,
     }
+    parents = parts.parents.get(flag_id)
     return flag | {"dependencies": parents} if parents else flag
 
 

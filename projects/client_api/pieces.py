@@ -10,7 +10,7 @@ import orjson
 from flagadmin.server.freed_memory import given_back
 from flagadmin.server.gc_control import gc_paused
 from projects.client_api.documents import client_flag_batches
-from projects.definitions import Document
+from projects.flag_parts import Document
 
 _OVERHEAD = 120  # bytes of memory for a flag or segment, beside its text
 

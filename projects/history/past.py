@@ -14,7 +14,8 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db.transactions import consistent_reads
 from flagadmin.server.gc_control import gc_paused
-from projects.definitions import Definitions, all_definitions, read_segments
+from projects.definitions import Definitions, all_definitions
+from projects.flag_parts import read_segments
 from projects.history.back import IN_ONE_ENVIRONMENT, TYPES, Back, Document, PastEvent
 from projects.history.versions import events_since
 from projects.models import OutsideChange

@@ -59,13 +59,16 @@ class Flag(models.Model):
 class FlagEnvironment(models.Model):
     """Whether a flag is enabled in an environment, and its variants there."""
 
-    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="environments")
-    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+")
+    # The indexes below begin with the flag and with the environment. None has the environment alone: it would be
+    # used to find one flag among all, where old statistics know of few.
+    flag = models.ForeignKey(Flag, on_delete=models.CASCADE, related_name="environments", db_index=False)
+    environment = models.ForeignKey(Environment, on_delete=models.RESTRICT, related_name="+", db_index=False)
     enabled = models.BooleanField(default=False)
     variants = models.JSONField(default=list, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["flag", "environment"], name="flag_environment_once")]
+        indexes = [models.Index(fields=["environment", "flag"], name="flag_environment_place")]
         triggers = revision_triggers(["flag_id", "environment_id", "enabled", "variants"], OF_FLAG)
 
     def __str__(self) -> str:

@@ -9,7 +9,9 @@ from django.db import connections
 from groups.models import ApiToken
 from projects.client_api.features_cache import FeaturesQuery, etag_of
 from projects.client_api.token_scope import read_token_scope
-from projects.definitions import Document, read_parents, read_segments, read_strategies
+from projects.flag_parts import Document, read_segments
+from projects.models import Dependency, Strategy, StrategySegment
+from projects.strategies.fields import of_object
 
 _FLAGS = """
 SELECT f.id, f.name, f.type, f.project_id, f.stale, f.description, f.impression_data,
@@ -27,16 +29,36 @@ def client_features(
     """The active flags of the projects, by name, and the segments they use, by id."""
     where: dict[str, Any] = {"projects": list(projects), "environment": environment}
     with connections[using].cursor() as cursor:
-        strategies, used = read_strategies(cursor, where)
-        parents = read_parents(cursor, where)
-        segments = read_segments(cursor, used)
-        inlined = segments if inline_segments else None
         cursor.execute(_FLAGS, where)
-        flags = [
-            _flag(row, strategies.get(row[0], []), parents.get(row[0], []), inlined)
-            for row in cursor.fetchall()
-        ]
+        rows = cursor.fetchall()
+        ids = [row[0] for row in rows]
+        strategies = _strategies(ids, environment)
+        parents = _parents(ids)
+        listed = (strategy for each in strategies.values() for strategy in each)
+        segments = read_segments(cursor, {segment for strategy in listed for segment in strategy["segments"]})
+        inlined = segments if inline_segments else None
+        flags = [_flag(row, strategies[row[0]], parents[row[0]], inlined) for row in rows]
     return flags, [segments[segment_id] for segment_id in sorted(segments)]
+
+
+def _strategies(flags: list[int], environment: str) -> dict[int, list[Document]]:
+    found: dict[int, list[Document]] = {flag: [] for flag in flags}
+    for strategy in Strategy.objects.filter(flag__in=flags, environment=environment).order_by(
+        "sort_order", "id"
+    ):
+        links = StrategySegment.objects.filter(strategy=strategy).order_by("id")
+        segments = list(links.values_list("segment_id", flat=True))
+        found[strategy.flag_id].append(of_object(strategy) | {"segments": segments})
+    return found
+
+
+def _parents(flags: list[int]) -> dict[int, list[Document]]:
+    found: dict[int, list[Document]] = {flag: [] for flag in flags}
+    for row in Dependency.objects.filter(flag__in=flags).select_related("parent").order_by("id"):
+        found[row.flag_id].append(
+            {"feature": row.parent.name, "enabled": row.enabled, "variants": row.variants}
+        )
+    return found
 
 
 def _flag(

@@ -64,6 +64,10 @@ THERE = """
 from django.db import Error
 call_command("restore", file)
 answer["after"] = told()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("SELECT count(*) FROM pg_stats WHERE tablename = 'projects_strategy'")
+    answer["statistics"] = cursor.fetchone()[0]
 try:
     AuditEvent.objects.update(type="x")
 except Error as error:
@@ -108,6 +112,7 @@ def test_there_and_back(tmp_path):
     there = run(THERE, tmp_path / "there", file)
     assert there["after"]["counts"] == here["before"]["counts"]
     assert "append_only" in there["append-only"]
+    assert there["statistics"] > 0
 
 
 def test_what_is_no_backup(db, tmp_path):

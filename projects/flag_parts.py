@@ -1,0 +1,111 @@
+"""Reads what belongs to flags in an environment: their states, strategies with segments, and parents.
+
+Each statement reads one table by ids, without joins: with no statistics, or those of a table that was empty,
+PostgreSQL may join by comparing all rows with all, which takes minutes after a large import.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from projects.strategies.fields import SELECTED, from_row
+
+Document = dict[str, Any]
+
+BATCH = (
+    2_000  # flags: the documents of a hundred thousand take several times the memory of what is made of them
+)
+
+# A raw cursor returns jsonb as text, which orjson parses fastest. Strategies and parents keep their order.
+_STATES = """
+SELECT flag_id, enabled, variants FROM projects_flagenvironment
+ WHERE flag_id = ANY(%(flags)s) AND environment_id = %(environment)s
+"""
+_STRATEGIES = f"""
+SELECT s.flag_id, s.id::text, {SELECTED} FROM projects_strategy s
+ WHERE s.flag_id = ANY(%(flags)s) AND s.environment_id = %(environment)s
+ ORDER BY s.flag_id, s.sort_order, s.id
+"""  # noqa: S608 - columns of our own
+_STRATEGY_SEGMENTS = """
+SELECT strategy_id::text, segment_id FROM projects_strategysegment
+ WHERE strategy_id = ANY(%(strategies)s::uuid[]) ORDER BY id
+"""
+_PARENTS = """
+SELECT d.flag_id, (SELECT p.name FROM projects_flag p WHERE p.id = d.parent_id), d.enabled, d.variants
+  FROM projects_dependency d WHERE d.flag_id = ANY(%(flags)s) ORDER BY d.flag_id, d.id
+"""
+_SEGMENTS = """
+SELECT id, name, constraints FROM projects_segment WHERE id = ANY(%(segments)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FlagParts:
+    """What flags have in an environment, by their ids, without those that have nothing.
+
+    ``states`` are whether the flag is enabled, and its variants as JSON. ``strategies`` have their ids.
+    """
+
+    states: dict[int, tuple[bool, str]] = field(default_factory=dict)
+    strategies: dict[int, list[Document]] = field(default_factory=lambda: defaultdict(list))
+    parents: dict[int, list[Document]] = field(default_factory=lambda: defaultdict(list))
+    segments: set[int] = field(default_factory=set)
+
+    def state(self, flag_id: int) -> tuple[bool, list[Document]]:
+        """Whether the flag is enabled, and its variants."""
+        enabled, variants = self.states.get(flag_id, (False, "[]"))
+        return enabled, orjson.loads(variants)
+
+
+def read_flag_parts(cursor: Any, flag_ids: Sequence[int], environment: str) -> FlagParts:
+    """Four statements for BATCH flags; none for none."""
+    parts = FlagParts()
+    for start in range(0, len(flag_ids), BATCH):
+        where = {"flags": list(flag_ids[start : start + BATCH]), "environment": environment}
+        _read_states(cursor, where, parts)
+        _read_strategies(cursor, where, parts)
+        _read_parents(cursor, where, parts)
+    return parts
+
+
+def _read_states(cursor: Any, where: dict[str, Any], parts: FlagParts) -> None:
+    cursor.execute(_STATES, where)
+    for flag_id, enabled, variants in cursor.fetchall():
+        parts.states[flag_id] = enabled, variants
+
+
+def _read_strategies(cursor: Any, where: dict[str, Any], parts: FlagParts) -> None:
+    cursor.execute(_STRATEGIES, where)
+    segments: dict[str, list[int]] = {}
+    for flag_id, strategy_id, *values in cursor.fetchall():
+        its_segments = segments[strategy_id] = []
+        parts.strategies[flag_id].append(from_row(values, id=strategy_id, segments=its_segments))
+    if not segments:
+        return
+    cursor.execute(_STRATEGY_SEGMENTS, {"strategies": list(segments)})
+    for strategy_id, segment_id in cursor.fetchall():
+        segments[strategy_id].append(segment_id)
+        parts.segments.add(segment_id)
+
+
+def _read_parents(cursor: Any, where: dict[str, Any], parts: FlagParts) -> None:
+    cursor.execute(_PARENTS, where)
+    for flag_id, parent, enabled, variants in cursor.fetchall():
+        parts.parents[flag_id].append(
+            {"feature": parent, "enabled": enabled, "variants": orjson.loads(variants)}
+        )
+
+
+def read_segments(cursor: Any, ids: Iterable[int]) -> dict[int, Document]:
+    """Segments by id. One statement; none without ids."""
+    listed = sorted(ids)
+    if not listed:
+        return {}
+    cursor.execute(_SEGMENTS, {"segments": listed})
+    return {
+        segment_id: {"id": segment_id, "name": name, "constraints": orjson.loads(constraints)}
+        for segment_id, name, constraints in cursor.fetchall()
+    }
