@@ -146,4 +146,3 @@ def test_rows_examined_for_definitions_and_exports(make_state: Callable[[], None
         assert len(all_definitions("production").flags) > FLAGS
         assert len(export_flags("production", project="large")["featureStrategies"]) == 2 * FLAGS
     check_no_more_than_a_pass(counted)
-
