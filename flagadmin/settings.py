@@ -291,7 +291,8 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 SOCIALACCOUNT_ADAPTER = "groups.login.sign_on.adapter.SocialAccountAdapter"
 OIDC = oidc_settings()
 PASSWORD_LOGIN = password_login(OIDC)
-SESSION_COOKIE_AGE = int(timedelta(days=14).total_seconds())
+# From the login on, however often the session is used: roles from the provider's claim change at the next login.
+SESSION_COOKIE_AGE = 3600 * environment.integer("FLAGADMIN_SESSION_HOURS", 14 * 24, at_least=1)
 
 # Language, time, static files ---------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from django.urls import URLPattern, path
 from groups.groups import pages as groups
 from groups.login import pages as login
 from groups.login.sign_on import admin_pages as sign_on_admin
+from groups.login.sign_on import back_channel
 from groups.login.sign_on import pages as sign_on
 from groups.people import edit_pages, own_account_pages, pages, service_token_pages
 from groups.people.console import PEOPLE, SERVICE
@@ -43,6 +44,7 @@ urlpatterns = [
     path("login/passkey/", passkey_login_pages.PasskeyLoginPage.as_view(), name="login-passkey"),
     path("login/code/", second_factor_login.SecondFactorPage.as_view(), name="mfa_authenticate"),  # allauth's name
     path("login/sso/", sign_on.StartPage.as_view(), name="sign-on"),
+    path("login/sso/logout/", back_channel.BackChannelLogout.as_view(), name="sign-on-logout"),
     path("login/sso/callback/", sign_on.CallbackPage.as_view(), name="sign-on-callback"),
     path("logout/", login.LogoutPage.as_view(), name="logout"),
     path("admin/login/", login.admin_login, name="admin-login"),

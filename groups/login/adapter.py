@@ -51,7 +51,6 @@ class AccountAdapter(DefaultAccountAdapter):
         given = signal_kwargs or {}
         user_logged_in.send(sender=User, request=request, response=response, user=user, **given)
         note_login(user, how=given["how"])
-        request.session.set_expiry(None)  # the session of an unfinished login would end soon
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:

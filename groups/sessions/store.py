@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from allauth.account.adapter import get_adapter
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -19,6 +20,9 @@ from groups.models import User
 
 NOTE_EVERY = timedelta(minutes=5)
 SINCE, NOTED = "session_since", "session_noted"  # in the session's data; seconds since 1970
+PROVIDER_SESSION = (
+    "provider_session"  # the identity provider's id of the session (`sid` in the ID token), if any
+)
 _LONGEST_AGENT = UserSession._meta.get_field("user_agent").max_length
 
 
@@ -28,7 +32,8 @@ def sessions_of(user: User) -> QuerySet[UserSession]:
 
 
 def begin_session(request: HttpRequest, user: User) -> None:
-    """After a login: stores what is shown of the session."""
+    """After a login: stores what is shown of the session, which ends in any case after SESSION_COOKIE_AGE."""
+    request.session.set_expiry(timezone.now() + timedelta(seconds=settings.SESSION_COOKIE_AGE))
     if not request.session.session_key:
         request.session.save()
     request.session[SINCE] = timezone.now().timestamp()
@@ -49,6 +54,7 @@ def note_session(request: HttpRequest, user: User) -> None:
         "ip": get_adapter(request).get_client_ip(request),
         "user_agent": request.META.get("HTTP_USER_AGENT", "")[:_LONGEST_AGENT],
         "last_seen_at": now,
+        "data": {key: value for key in [PROVIDER_SESSION] if (value := request.session.get(key))},
     }
     since = datetime.fromtimestamp(request.session.setdefault(SINCE, now.timestamp()), UTC)
     UserSession.objects.update_or_create(

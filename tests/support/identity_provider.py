@@ -1,9 +1,10 @@
 """A certified OpenID Connect provider in a process of its own (``tests/clients/oidc-provider``), and its people's browser."""
 
+import re
 import select
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +26,11 @@ class IdentityProvider:
         """From now on, these are the claims of an account. Its subject is its name."""
         requests.put(f"{self.issuer}/accounts/{account}", json=claims, timeout=PATIENCE).raise_for_status()
 
-    def answer(self, url: str, name: str = "", *, cancel: bool = False) -> str:
+    def answer(
+        self, url: str, name: str = "", *, cancel: bool = False, browser: requests.Session | None = None
+    ) -> str:
         """Opens the URL that flagadmin redirects to and logs in. Returns the URL that leads back to flagadmin."""
-        with requests.Session() as browser:
+        with nullcontext(browser) if browser else requests.Session() as browser:
             form = browser.get(url, timeout=PATIENCE)
             assert 'name="name"' in form.text, form.text
             answered = {"cancel": "1"} if cancel else {"name": name}
@@ -36,6 +39,14 @@ class IdentityProvider:
                 address = address if address.startswith("http") else self.issuer + address
                 left = browser.get(address, allow_redirects=False, timeout=PATIENCE)
             return address
+
+    def log_out(self, browser: requests.Session) -> None:
+        """Ends the browser's session at the provider, which then tells flagadmin."""
+        form = browser.get(f"{self.issuer}/session/end", timeout=PATIENCE)
+        found = re.search(r'name="xsrf" value="([^"]+)"', form.text)
+        assert found, form.text
+        sent = {"xsrf": found[1], "logout": "yes"}
+        browser.post(f"{self.issuer}/session/end/confirm", sent, timeout=PATIENCE).raise_for_status()
 
 
 @contextmanager

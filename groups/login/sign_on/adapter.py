@@ -19,6 +19,7 @@ from groups.login.sign_on.linking import link_identity
 from groups.login.sign_on.provider import IdentityLogin, Provider
 from groups.login.sign_on.provider import provider as make_provider
 from groups.models import User
+from groups.sessions.store import PROVIDER_SESSION
 
 log = logging.getLogger("flagadmin.login")
 
@@ -46,6 +47,8 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         if sociallogin.state["process"] == AuthProcess.CONNECT:
             raise ImmediateHttpResponse(self._link(request, sociallogin, identity))
         sociallogin.user = sign_on(identity)
+        if isinstance(session_id := sociallogin.claims.get("sid"), str):
+            request.session[PROVIDER_SESSION] = session_id
 
     def _link(
         self, request: HttpRequest, sociallogin: IdentityLogin, identity: Identity

@@ -70,7 +70,7 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
             raise OAuth2Error("The provider sent no ID token.")
         claims = verified_claims(
             id_token,
-            keys=self._keys(),
+            keys=self.fetch_keys(),
             issuer=self.openid_config["issuer"],
             client_id=app.client_id,
             nonce=self.state["nonce"],
@@ -82,7 +82,8 @@ class Endpoints(OpenIDConnectOAuth2Adapter):
             claims = {**userinfo, **claims}
         return self.get_provider().sociallogin_from_response(request, claims)
 
-    def _keys(self) -> dict[str, Any]:
+    def fetch_keys(self) -> dict[str, Any]:
+        """The provider's JWK set."""
         with get_adapter().get_requests_session() as session:
             response = session.get(self.openid_config["jwks_uri"])
             response.raise_for_status()
@@ -153,18 +154,8 @@ def verified_claims(
     id_token: str, *, keys: dict[str, Any], issuer: str, client_id: str, nonce: str
 ) -> dict[str, Any]:
     """The claims of an ID token. ``keys`` is the provider's JWK set. Raises OAuth2Error if it is not valid."""
-    try:
-        claims: dict[str, Any] = jwt.decode(
-            id_token,
-            _key(jwt.PyJWKSet.from_dict(keys), jwt.get_unverified_header(id_token)),
-            algorithms=ALGORITHMS,
-            issuer=issuer,
-            audience=client_id,
-            leeway=LEEWAY,
-            options={"require": ["iss", "aud", "exp", "iat", "sub"]},
-        )
-    except (jwt.PyJWTError, ValueError) as error:
-        raise OAuth2Error(f"The ID token is not valid: {error}") from error
+    required = ["iss", "aud", "exp", "iat", "sub"]
+    claims = decode(id_token, keys=keys, issuer=issuer, client_id=client_id, require=required)
     audience = claims["aud"]
     if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != client_id:
         raise OAuth2Error("The ID token was made for another client.")
@@ -172,6 +163,25 @@ def verified_claims(
         raise OAuth2Error("The ID token belongs to another login.")
     if not 0 < len(claims["sub"]) <= LONGEST_SUBJECT or "\0" in claims["sub"]:
         raise OAuth2Error(f"The subject of the ID token must have 1 to {LONGEST_SUBJECT} characters.")
+    return claims
+
+
+def decode(
+    token: str, *, keys: dict[str, Any], issuer: str, client_id: str, require: list[str]
+) -> dict[str, Any]:
+    """The claims of a signed token of the provider for this client. Raises OAuth2Error."""
+    try:
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            _key(jwt.PyJWKSet.from_dict(keys), jwt.get_unverified_header(token)),
+            algorithms=ALGORITHMS,
+            issuer=issuer,
+            audience=client_id,
+            leeway=LEEWAY,
+            options={"require": require},
+        )
+    except (jwt.PyJWTError, ValueError) as error:
+        raise OAuth2Error(f"The token is not valid: {error}") from error
     return claims
 
 

@@ -9,7 +9,9 @@ const [port, ...callbacks] = process.argv.slice(2);
 const issuer = `http://127.0.0.1:${port}`;
 const accounts = new Map();
 
-const client = { redirect_uris: callbacks, grant_types: ["authorization_code"], response_types: ["code"] };
+// It tells flagadmin when somebody's session here ends.
+const backchannel_logout_uri = new URL("/login/sso/logout/", callbacks[0]).href;
+const client = { redirect_uris: callbacks, backchannel_logout_uri, backchannel_logout_session_required: true, grant_types: ["authorization_code"], response_types: ["code"] };
 const provider = new Provider(issuer, {
   clients: [
     { ...client, client_id: "flagadmin", client_secret: "s3cret" },
@@ -23,8 +25,10 @@ const provider = new Provider(issuer, {
     groups: ["groups"],
   },
   scopes: ["openid", "offline_access", "groups"],
+  // By default it calls no address of this machine, and nobody that takes longer than 2.5 s.
+  fetch: (url, { dispatcher, signal, ...options }) => fetch(url, options),
   cookies: { keys: ["for tests only"] },
-  features: { devInteractions: { enabled: false } },
+  features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
   findAccount: (_, name) => accounts.has(name) && { accountId: name, claims: () => ({ ...accounts.get(name), sub: name }) },
   // Nobody is asked to consent.

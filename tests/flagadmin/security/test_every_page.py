@@ -23,6 +23,7 @@ OPEN = {
     "/login/link/<str:token>/",
     "/login/sso/",
     "/login/sso/callback/",
+    "/login/sso/logout/",
     "/logout/",
     "/theme/",
 }

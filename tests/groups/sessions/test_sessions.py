@@ -204,3 +204,15 @@ def test_what_has_ended_is_not_listed_and_is_forgotten(viewer):
 def test_requests_with_a_token_have_none(api):
     assert api["viewer"].get("/api/admin/user").status_code == 200
     assert not UserSession.objects.exists()
+
+
+def test_a_session_ends_however_often_it_is_used(people, settings):
+    settings.SESSION_COOKIE_AGE = 3600
+    browser = Client()
+    browser.force_login(people["viewer"])
+    ends = browser.session.get_expiry_date()
+    session = browser.session
+    session["noted"] = 1
+    session.save()
+    assert Session.objects.get(pk=session.session_key).expire_date == ends
+    assert abs((ends - timezone.now()).total_seconds() - 3600) < 600
