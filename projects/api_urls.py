@@ -10,6 +10,7 @@ from projects.applications.api import (
     IgnoredReportViewSet,
     InstanceViewSet,
     ProjectApplicationViewSet,
+    UnknownFlagViewSet,
 )
 from projects.context_fields.api import ContextFieldViewSet, ProjectContextFieldViewSet
 from projects.environments.api import EnvironmentViewSet, ProjectEnvironmentViewSet
@@ -74,6 +75,7 @@ router.register("tags", TagViewSet)
 router.register("client-metrics/features", FlagUsageViewSet)
 router.register("metrics/applications", ApplicationViewSet)
 router.register("metrics/ignored", IgnoredReportViewSet)
+router.register("metrics/unknown-flags", UnknownFlagViewSet)
 router.register("metrics/instances/<str:name>/environment", InstanceViewSet)
 
 router.register("archive", ArchiveViewSet)

@@ -10,7 +10,7 @@ from flagadmin.errors import NotFound
 from groups.access import Caller
 from groups.permissions import Permission
 from projects.applications.details import readable_applications
-from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication
+from projects.models import Application, ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag
 
 
 @transactional
@@ -38,7 +38,7 @@ def delete_application(name: str, *, caller: Caller) -> None:
     application = readable_applications(caller).select_for_update().filter(name=name).first()
     if application is None:
         return
-    for rows in (ApplicationInstance, FlagUsage, ProjectApplication):
+    for rows in (ApplicationInstance, FlagUsage, ProjectApplication, UnknownFlag):
         rows._base_manager.filter(application_id=application.pk).delete()
     application.delete()
     record(Event(type=EventType.APPLICATION_DELETED, subject=name, before={"appName": name}), actor=caller)

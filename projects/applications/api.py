@@ -30,7 +30,9 @@ from projects.applications.serializers import (
     Instances,
     ProjectApplications,
     RawFeatureUsage,
+    UnknownFlags,
 )
+from projects.applications.unknown_flag_documents import unknown_flag_documents
 from projects.flags.usage import flag_usage_document, raw_usage_document
 from projects.models import Application, ApplicationInstance, Flag
 from projects.viewsets import InProjectViewSet
@@ -168,6 +170,18 @@ class IgnoredReportViewSet(ViewSet):
     def list(self, request: ApiRequest) -> Response:
         """List what SDKs reported beyond the hourly limits in the last two days, by token or application."""
         return Response({"ignored": ignored_documents(self.caller)})
+
+
+class UnknownFlagViewSet(ViewSet):
+    tags = ("Metrics",)
+
+    @extend_schema(operation_id="getUnknownFlags", responses=UnknownFlags)
+    def list(self, request: ApiRequest) -> Response:
+        """List the flags that SDKs reported in the last two days though they do not exist, at most 1,000, by name.
+
+        Callers who can read all projects see all of them; others those of applications that use their projects.
+        """
+        return Response({"unknownFlags": unknown_flag_documents(self.caller)})
 
 
 class FlagUsageViewSet(ViewSet):

@@ -60,6 +60,7 @@ def clean_usage(*, now: datetime | None = None) -> CleanupResult:
     hours = _in_parts(delete_hours, now - HOURS_KEPT - timedelta(hours=1))
     _delete("DELETE FROM projects_usageday WHERE day < %s", (now - DAYS_KEPT).date())
     refresh_totals(now=now)
+    _delete("DELETE FROM projects_unknownflag WHERE seen_at < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_ignoredreport WHERE hour < %s", now - HOURS_KEPT)
     _delete("DELETE FROM projects_impactseries WHERE seen_at < %s", long_ago)
     instances = _in_parts(partial(_delete, _INSTANCES), long_ago)

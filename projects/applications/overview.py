@@ -6,6 +6,7 @@ from typing import Any
 from flagadmin.http.timestamps import iso
 from groups.access import Caller
 from projects.applications.details import evaluated_flags, instances_of
+from projects.applications.unknown_flag_documents import unknown_flags_of
 from projects.models import Application, ApplicationInstance, StrategyType
 
 Document = dict[str, Any]
@@ -14,23 +15,29 @@ Document = dict[str, Any]
 def application_overview(caller: Caller, application: Application) -> Document:
     """The overview, with usage only in projects that the caller may read.
 
-    The lists of missing flags and outdated SDKs are always empty: names of unknown flags are not stored, and
-    SDK versions are not rated.
+    Missing flags are those that it reported though they do not exist. SDK versions are not rated, so none is
+    outdated.
     """
     used = list(evaluated_flags(caller, application).values_list("flag_name", "project"))
     instances = list(instances_of(application))
     environments = sorted({instance.environment for instance in instances})
+    missing_flags = unknown_flags_of(application)
     return {
         "projects": sorted({project for _, project in used}),
         "featureCount": len({name for name, _ in used}),
         "environments": [
-            _environment(name, [one for one in instances if one.environment == name]) for name in environments
+            _environment(
+                name, [one for one in instances if one.environment == name], missing_flags.get(name, [])
+            )
+            for name in environments
         ],
         "issues": {"missingStrategies": _missing_strategies(application)},
     }
 
 
-def _environment(name: str, instances: Sequence[ApplicationInstance]) -> Document:
+def _environment(
+    name: str, instances: Sequence[ApplicationInstance], missing_flags: Sequence[str]
+) -> Document:
     frontend = [one for one in instances if one.sdk_type == "frontend"]
     backend = [one for one in instances if one.sdk_type != "frontend"]
     return {
@@ -40,7 +47,7 @@ def _environment(name: str, instances: Sequence[ApplicationInstance]) -> Documen
         "frontendSdks": _sdks(frontend),
         "backendSdks": _sdks(backend),
         "lastSeen": iso(max(one.seen_at for one in instances)),
-        "issues": {"missingFeatures": [], "outdatedSdks": []},
+        "issues": {"missingFeatures": missing_flags, "outdatedSdks": []},
     }
 
 

@@ -21,6 +21,7 @@ from projects.applications.usage_report import UsageReport
 log = logging.getLogger("flagadmin.reports")
 
 APPLICATION, INSTANCE, VARIANT, IMPACT = "application", "instance", "variant", "impact metric"
+UNKNOWN_FLAG = "unknown flag"
 
 
 class Subject(NamedTuple):

@@ -89,22 +89,48 @@ class ApplicationDetail(ApplicationBase):
     links = serializers.DictField(child=serializers.CharField())
     ignored = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text="New instances and variants of the last two days that exceeded a limit and were not stored.",
+        help_text="New instances, variants and unknown flags of the last two days that exceeded a limit and were not "
+        "stored.",
     )
 
 
 class IgnoredReport(serializers.Serializer):
     hour = serializers.DateTimeField(help_text="Start of the hour.")
-    kind = serializers.ChoiceField(choices=["application", "instance", "variant", "impact metric"])
+    kind = serializers.ChoiceField(
+        choices=["application", "instance", "variant", "impact metric", "unknown flag"]
+    )
     tokenName = serializers.CharField(allow_null=True, help_text="Token whose new applications were ignored.")
     appName = serializers.CharField(
-        allow_null=True, help_text="Application whose instances or variants were."
+        allow_null=True, help_text="Application whose instances, variants or unknown flags were."
     )
     count = serializers.IntegerField()
 
 
 class IgnoredReports(serializers.Serializer):
     ignored = IgnoredReport(many=True)
+
+
+class UnknownFlagPlace(serializers.Serializer):
+    environment = serializers.CharField()
+    seenAt = serializers.DateTimeField()
+
+
+class UnknownFlagReport(serializers.Serializer):
+    appName = serializers.CharField()
+    environments = UnknownFlagPlace(many=True)
+
+
+class UnknownFlagRecord(serializers.Serializer):
+    name = serializers.CharField()
+    lastSeenAt = serializers.DateTimeField()
+    lastEventAt = serializers.DateTimeField(
+        allow_null=True, help_text="The last event of a flag of this name, which has been deleted."
+    )
+    reports = UnknownFlagReport(many=True)
+
+
+class UnknownFlags(serializers.Serializer):
+    unknownFlags = UnknownFlagRecord(many=True)
 
 
 class ApplicationNotes(Body):
@@ -163,7 +189,7 @@ class Names(serializers.ListField):
 
 
 class EnvironmentIssues(serializers.Serializer):
-    missingFeatures = Names(help_text="Always empty: names of unknown flags are not stored.")
+    missingFeatures = Names(help_text="Flags that it reported in the last two days though they do not exist.")
     outdatedSdks = Names(help_text="Always empty: no SDK is reported as outdated.")
 
 

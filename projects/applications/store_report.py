@@ -28,6 +28,7 @@ from projects.applications.report_plan import (
     plan_writes,
     read_stored_usage,
 )
+from projects.applications.unknown_flags import write_unknown_flags
 from projects.applications.usage_report import UsageReport
 
 
@@ -47,7 +48,7 @@ def store_report(
     lock_wait: timedelta | None = None,
     skip_locked: bool = False,
 ) -> None:
-    """Writes what is new in a report. Unknown flags are ignored.
+    """Writes what is new in a report. Of unknown flags, only their names are stored.
 
     Waiting for a lock longer than ``lock_wait`` raises OperationalError with LOCK_NOT_AVAILABLE. With
     ``skip_locked``, raises FlagsLocked at once for flags that another transaction has locked.
@@ -75,7 +76,7 @@ def store_report(
 def apply_writes(
     cursor: Any, report: UsageReport, known: StoredUsage, writes: Writes, *, now: datetime
 ) -> Counter[Subject]:
-    """Returns the number of variants beyond the limit, which were not written."""
+    """Returns the numbers of variants and unknown flags beyond the limits, which were not written."""
     _write_flags_seen(cursor, writes)
     known.applications |= _make_applications(cursor, writes, now)
     _hold_applications(cursor, known, writes)
@@ -84,7 +85,7 @@ def apply_writes(
     _write_usage(cursor, known, writes)
     ignored = _write_hours(cursor, report, known)
     _write_lines(cursor, known, writes, now)
-    return ignored
+    return ignored + write_unknown_flags(cursor, report, known, now=now)
 
 
 def _hold_flags(cursor: Any, known: StoredUsage, writes: Writes, *, skip_locked: bool) -> None:

@@ -6,7 +6,8 @@ moved or deleted by any statement. The triggers count all instances; a page view
 instances.
 
 All code that writes usage locks tables in the same order, so that reports and deletions cannot deadlock:
-flags, last seen, applications, instances, usage, hours, days, applications lists. Rows are locked in key order.
+flags, last seen, applications, instances, usage, hours, days, applications lists,
+unknown flags. Rows are locked in key order.
 """
 
 import pgtrigger

@@ -57,7 +57,7 @@ class MetricsView(ClientView):
 
         The environment is that of the token; flags may be of any project.
 
-        Counts of unknown flags are accepted but not stored. Invalid impact metrics are
+        Of unknown flags, only the names are stored, for two days. Invalid impact metrics are
         ignored and counted as ignored.
         """
         body = wire.read(wire.Metrics, request.data)

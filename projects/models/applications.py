@@ -134,6 +134,19 @@ class UsageTotal(models.Model):
         return f"{self.project_id} at {self.hour}"
 
 
+class UnknownFlag(models.Model):
+    """When an application last reported a flag that does not exist. Kept for two days."""
+
+    pk = models.CompositePrimaryKey("application_id", "environment", "name")
+    application_id = models.BigIntegerField()
+    environment = models.TextField()
+    name = models.TextField(db_collation="C")
+    seen_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.environment}"
+
+
 class IgnoredReport(models.Model):
     """How many reported items of an hour exceeded a limit and were not stored.
 

@@ -1,0 +1,82 @@
+"""Reads the flags that SDKs reported in the last two days though they do not exist."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.utils import timezone
+
+from flagadmin.http.timestamps import iso
+from groups.access import Caller
+from projects.applications.details import readable_applications
+from projects.applications.usage_report import HOURS_KEPT
+from projects.history.queries import readable_events
+from projects.models import Application, Flag, UnknownFlag
+
+Document = dict[str, Any]
+MAX_LISTED = 1000
+
+
+def unknown_flag_documents(caller: Caller) -> list[Document]:
+    """Unknown flags by name, with the applications that the caller may read, and their environments. Three queries."""
+    applications = dict(
+        readable_applications(caller)
+        .filter(pk__in=_unknown().values("application_id"))
+        .values_list("pk", "name")
+    )
+    rows = [
+        (name, applications[application], environment, seen_at)
+        for name, application, environment, seen_at in _unknown().values_list(
+            "name", "application_id", "environment", "seen_at"
+        )
+        if application in applications
+    ]
+    by_name = {name: list(uses) for name, uses in groupby(sorted(rows), key=itemgetter(0))}
+    listed = list(by_name)[:MAX_LISTED]
+    events = _last_events(caller, listed)
+    return [_document(name, by_name[name], events.get(name)) for name in listed]
+
+
+def unknown_flags_of(application: Application) -> dict[str, list[str]]:
+    """Sorted names of the unknown flags that the application reported, by environment. One query."""
+    names: dict[str, list[str]] = defaultdict(list)
+    rows = _unknown().filter(application_id=application.pk).order_by("environment", "name")
+    for environment, name in rows.values_list("environment", "name"):
+        names[environment].append(name)
+    return names
+
+
+def _unknown() -> QuerySet[UnknownFlag]:
+    """Without flags that have been created since."""
+    exists = Exists(Flag.objects.filter(name=OuterRef("name")))
+    return UnknownFlag.objects.filter(~exists, seen_at__gt=timezone.now() - HOURS_KEPT)
+
+
+def _last_events(caller: Caller, names: Collection[str]) -> dict[str | None, datetime]:
+    """When something last happened to flags of these names, which have been deleted."""
+    events = readable_events(caller).filter(feature__in=names).order_by()
+    return dict(events.values("feature").annotate(last=Max("created_at")).values_list("feature", "last"))
+
+
+def _document(
+    name: str, uses: list[tuple[str, str, str, datetime]], last_event_at: datetime | None
+) -> Document:
+    return {
+        "name": name,
+        "lastSeenAt": iso(max(seen_at for *_, seen_at in uses)),
+        "lastEventAt": iso(last_event_at),
+        "reports": [
+            {
+                "appName": application,
+                "environments": [
+                    {"environment": environment, "seenAt": iso(seen_at)}
+                    for *_, environment, seen_at in places
+                ],
+            }
+            for application, places in groupby(uses, key=itemgetter(1))
+        ],
+    }
