@@ -247,6 +247,13 @@ def raised_by(*checks: Callable[[], object]) -> list[AppError]:
     return found
 
 
+class MaintenanceMode(ServiceUnavailable):
+    default_message = "Maintenance mode is on: nothing can be changed until an admin ends it."
+
+    def __init__(self, message: str | None = None, **kwargs: Any) -> None:
+        super().__init__(message, **{"headers": {"Retry-After": "60"}} | kwargs)
+
+
 class DiskFull(ServiceUnavailable):
     default_message = "The database disk is full. Nothing can be written until space is freed."
 

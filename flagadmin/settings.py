@@ -213,6 +213,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.usersessions",
     "flagadmin",
+    "flagadmin.installation",
     "flagadmin.audit",
     "groups",
     "projects",

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.views import APIView
 
 from flagadmin.http.request_bodies import FreedBodies
+from flagadmin.installation.state import frontend_origins
 
 PREFLIGHT_SECONDS = "3600"
 
@@ -41,5 +41,5 @@ class CorsView(FreedBodies, APIView):
 
 def allowed_origin(origin: str) -> str:
     """The Access-Control-Allow-Origin for this origin, empty if not allowed. Tokens are no cookies, so * is safe."""
-    origins = settings.FRONTEND_API_ORIGINS
+    origins = frontend_origins()
     return "*" if "*" in origins else origin if origin in origins else ""

@@ -36,6 +36,7 @@ from projects.flags.revert_api import RevertViewSet
 from projects.flags.search_api import SearchViewSet
 from projects.flags.tags_api import BulkTagViewSet, FlagTagViewSet, TagViewSet
 from projects.history.api import EventCreatorViewSet, EventSearchViewSet, EventViewSet
+from projects.installation.api import MaintenanceViewSet, StatisticsViewSet, UiConfigViewSet
 from projects.members.api import (
     GroupRoleViewSet,
     ProjectAccessViewSet,
@@ -67,10 +68,13 @@ router.register("feature-types", FlagTypeViewSet)
 router.register("flag-creators", FlagCreatorViewSet)
 router.register("lifecycle/count", StageCountViewSet)
 router.register("personal-dashboard", PersonalDashboardViewSet)
+router.register("instance-admin/statistics", StatisticsViewSet)
+router.register("maintenance", MaintenanceViewSet)
 router.register("segments", SegmentViewSet)
 router.register("strategies", StrategyTypeViewSet)
 router.register("tag-types", TagTypeViewSet)
 router.register("tags", TagViewSet)
+router.register("ui-config", UiConfigViewSet)
 
 router.register("client-metrics/features", FlagUsageViewSet)
 router.register("metrics/applications", ApplicationViewSet)

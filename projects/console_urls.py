@@ -18,6 +18,7 @@ from projects.flags import (
     toggle_pages,
 )
 from projects.flags import pages as flags
+from projects.installation import pages as installation
 from projects.members import grant_page, role_page
 from projects.members import pages as members
 from projects.projects import default_strategy_page, detail_page, settings_pages
@@ -35,6 +36,8 @@ FLAG = f"{PROJECT}features/<str:name>/"
 
 # fmt: off
 urlpatterns = [
+    path("installation/", installation.InstallationPage.as_view(), name="installation"),
+    path("installation/maintenance", installation.SetMaintenance.as_view(), name="installation-maintenance"),
     path("projects/", projects.ProjectsPage.as_view(), name="projects"),
     path("projects/new/", projects.NewProjectPage.as_view(), name="project-new"),
     path(PROJECT, detail_page.ProjectPage.as_view(), name="project"),

@@ -61,6 +61,14 @@ def every_action_has_its_moment() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def remembered_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of the installation's settings is that of a new one, until the test changes them."""
+    from flagadmin.installation import state
+
+    monkeypatch.setattr(state, "_remembered", state._Remembered(until=float("inf")))
+
+
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Tests that commit are undone quickly, on the bundled server."""

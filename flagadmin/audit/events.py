@@ -102,5 +102,22 @@ class EventType(StrEnum):
     API_TOKEN_CREATED = "api-token-created"
     API_TOKEN_UPDATED = "api-token-updated"
     API_TOKEN_DELETED = "api-token-deleted"
+    SETTING_UPDATED = "setting-updated"
     PAT_CREATED = "pat-created"
     PAT_DELETED = "pat-deleted"
+
+
+# Logging in and protecting one's account, reading flags, and ending the maintenance.
+DURING_MAINTENANCE = frozenset(
+    {
+        EventType.FEATURES_EXPORTED,
+        EventType.SETTING_UPDATED,
+        EventType.USER_LOGGED_IN,
+        EventType.USER_LOGIN_FAILED,
+        EventType.USER_LOGGED_OUT_EVERYWHERE,
+        EventType.USER_SESSION_ENDED,
+        EventType.USER_SECOND_FACTOR_ADDED,
+        EventType.USER_RECOVERY_CODES_CREATED,
+        EventType.USER_PASSWORD_CHANGED,
+    }
+)

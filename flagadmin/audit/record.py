@@ -8,11 +8,12 @@ from typing import Any, Protocol, cast
 import orjson
 from django.db import connection, transaction
 
-from flagadmin.audit.events import EventType
+from flagadmin.audit.events import DURING_MAINTENANCE, EventType
 from flagadmin.audit.models import AuditEvent
 from flagadmin.db import commits
 from flagadmin.db.copy_rows import copy_rows
 from flagadmin.http.logs import request_id
+from flagadmin.installation.maintenance import check_writable
 
 MOMENT = "flagadmin.moment"
 """The setting, local to a transaction, in which the database keeps the time of its events."""
@@ -53,10 +54,8 @@ def record(event: Event, *, actor: Actor) -> None:
 
 def record_all(events: Iterable[Event], *, actor: Actor) -> None:
     """Records many events in few statements, in the given order."""
-    if not transaction.get_connection().in_atomic_block:
-        raise transaction.TransactionManagementError(
-            "An audit event belongs to the transaction of its change."
-        )
+    events = list(events)
+    _check_change({event.type for event in events})
     transaction.on_commit(commits.mark)
     identifier = request_id.get()
     AuditEvent.objects.bulk_create(
@@ -85,10 +84,7 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
 
     ``before`` and ``after`` may also be JSON that is already encoded (bytes).
     """
-    if not transaction.get_connection().in_atomic_block:
-        raise transaction.TransactionManagementError(
-            "An audit event belongs to the transaction of its change."
-        )
+    _check_change(())
     transaction.on_commit(commits.mark)
     identifier = request_id.get()
     return copy_rows(
@@ -111,6 +107,16 @@ def copy_all(events: Iterable[Event], *, actor: Actor) -> int:
             for event in events
         ),
     )
+
+
+def _check_change(types: Iterable[EventType]) -> None:
+    """Raises MaintenanceMode, unless all types are of what goes on during maintenance."""
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError(
+            "An audit event belongs to the transaction of its change."
+        )
+    if not types or not DURING_MAINTENANCE.issuperset(types):
+        check_writable()
 
 
 _COPIED = (
@@ -140,10 +146,7 @@ def record_selected(kind: EventType, select: str, params: Sequence[Any], *, acto
     The rows are copied within the database. ``select`` returns project, feature, before and earlier (jsonb), in
     this order. It must not contain user input.
     """
-    if not transaction.get_connection().in_atomic_block:
-        raise transaction.TransactionManagementError(
-            "An audit event belongs to the transaction of its change."
-        )
+    _check_change([kind])
     own = [kind.value, actor.id, actor.name, request_id.get()]
     with connection.cursor() as cursor:
         cursor.execute(

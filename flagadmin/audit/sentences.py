@@ -62,6 +62,7 @@ _SENTENCES: dict[str, str] = {
     E.PROJECT_ACCESS_ADDED: "granted {subject} access to project {project}",
     E.PROJECT_ACCESS_UPDATED: "changed the access of {subject} to project {project}",
     E.PROJECT_ACCESS_REMOVED: "revoked the access of {subject} to project {project}",
+    E.SETTING_UPDATED: "changed {subject} of the installation",
     E.PAT_CREATED: "created the personal token {subject}",
     E.PAT_DELETED: "revoked the personal token {subject}",
     E.API_TOKEN_DELETED: "revoked the API token {subject}",

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from flagadmin import __version__
+from flagadmin.installation.state import is_in_maintenance
 from groups.access import Caller
 from groups.authentication import caller_of
 from groups.permissions import Permission
@@ -86,6 +87,7 @@ def all_sections() -> tuple[Section, ...]:
             ),
         ),
         Section("API", (Page("API", reverse("docs")),)),
+        Section("Installation", (Page("Installation", reverse("installation")),), admins_only=True),
         Section("Data fixes", (Page("Data fixes", reverse("admin:index")),), admins_only=True),
     )
 
@@ -107,6 +109,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
         "subpages": SimpleLazyObject(lambda: subpages_of(section, visitor)),
         "subpage": _subpage(section, request.path),
         "visitor": visitor,
+        "is_in_maintenance": SimpleLazyObject(is_in_maintenance),
     }
 
 

@@ -162,7 +162,7 @@ def logged_record(error: AppError, exc: BaseException | None = None) -> dict[str
     error_id = request_id.get() or uuid.uuid4().hex
     if error.status == errors.ServiceUnavailable.status and reach.is_lost:
         log.error("%s %s", error.name, error_id)  # a hundred a second with their traces would hide the reason
-    elif error.status >= 500:
+    elif error.status >= 500 and not isinstance(error, errors.MaintenanceMode):
         log.error("%s %s", error.name, error_id, exc_info=exc)
     else:
         log.info("%s %s: %s", error.name, error_id, error.message)

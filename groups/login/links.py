@@ -15,6 +15,7 @@ from flagadmin.audit.events import EventType
 from flagadmin.audit.record import Event, record
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import NotFound, Problem, ValidationError
+from flagadmin.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.login.passwords import check_passwords_on, problems_of_password
 from groups.models import LoginLink, User
@@ -94,6 +95,7 @@ def use_setup_link(token: str, *, username: str, password: str) -> User:
     return user
 
 
+@exempt_from_maintenance()
 @transactional
 def create_first_admin(*, username: str, password: str, caller: Caller, email: str | None = None) -> User:
     """Creates an account with the root role Admin. Raises ValidationError."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from flagadmin.db.transactions import transactional
 from flagadmin.http.timestamps import iso
+from flagadmin.installation.maintenance import exempt_from_maintenance
 from groups.access import Caller
 from groups.models import ApiToken, StartUpKey
 from groups.tokens import hash_secret
@@ -23,6 +24,7 @@ VARIABLES = {
 }
 
 
+@exempt_from_maintenance()
 @transactional
 def create_init_tokens(environ: Mapping[str, str] | None = None) -> int:
     """Creates the tokens that were never created before and returns their number.

@@ -4,6 +4,7 @@ from django.conf import settings
 
 from flagadmin.db.transactions import transactional
 from flagadmin.errors import NoAccess, UserExists
+from flagadmin.installation.maintenance import exempt_from_maintenance
 from flagadmin.oidc_settings import OidcSettings
 from groups.access import Caller
 from groups.login.sign_on.identity import Identity, configured
@@ -13,6 +14,7 @@ from groups.models import User
 from groups.people.actions import NewAccount, create_account
 
 
+@exempt_from_maintenance()
 @transactional
 def sign_on(identity: Identity) -> User:
     """The account that logs in, after its memberships and root role have been made what the claims say.

@@ -24,7 +24,7 @@ FOLDERS = {  # of each app
     "importer": {"importer"},
     "playground": {"playground", "saved_contexts", "user_runs"},
     "projects": {
-        "applications", "context_fields", "deletion", "flags", "history", "members", "projects", "segments",
+        "applications", "context_fields", "deletion", "flags", "history", "installation", "members", "projects", "segments",
         "strategies", "tag_types", "tokens",
     },
 }  # fmt: skip

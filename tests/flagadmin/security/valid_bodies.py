@@ -247,6 +247,8 @@ VALID: dict[str, Any] = {
     f"post {_ADMIN}/tag-types": TAG_TYPE | {"name": "area"},
     f"put {_ADMIN}/tag-types/<str:name>": TAG_TYPE,
     f"post {_ADMIN}/tag-types/validate": TAG_TYPE | {"name": "area"},
+    f"post {_ADMIN}/maintenance": {"enabled": False},
+    f"post {_ADMIN}/ui-config/cors": {"frontendApiOrigins": ["https://app.example.org", "*"]},
     f"post {_ADMIN}/feedback": {"feedbackId": "nps", "neverShow": True},
     f"put {_ADMIN}/feedback/<str:feedback_id>": {"neverShow": True},
     f"post {_ADMIN}/record-ui-error": {"errorMessage": "m", "errorStack": "s"},

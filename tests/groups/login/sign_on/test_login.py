@@ -8,8 +8,10 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from flagadmin.audit.models import AuditEvent
+from groups.access import Caller
 from groups.models import User
 from groups.permissions import BuiltIn
+from projects.installation.actions import set_maintenance
 from tests.support.cast import make_group, make_user
 from tests.support.identity_provider import identity_provider
 from tests.support.second_factor import code_of, set_up_app
@@ -343,3 +345,15 @@ def test_a_second_factor_is_asked_for_too(oidc, provider, log_in, standing_clock
     assert answer["Location"] == "/activity/"
     assert is_in(answer.client)
     assert AuditEvent.objects.get(type="user-logged-in").after == {"how": "provider, authenticator app"}
+
+
+def test_accounts_are_created_during_maintenance_too(oidc, provider, log_in):
+    """An admin may have to log in to end it."""
+    oidc(create_accounts=True)
+    provider.know("anna", **ANNA)
+    set_maintenance(True, caller=Caller.system())
+
+    answer = log_in("anna")
+
+    assert answer.status_code == 302
+    assert is_in(answer.client)

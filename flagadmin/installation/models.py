@@ -1,0 +1,34 @@
+"""The settings of the installation that are changed while it runs, in the only row of their table."""
+
+import uuid
+from typing import Any
+
+from django.apps import apps as global_apps
+from django.db import DEFAULT_DB_ALIAS, models
+
+ROW = 1
+
+
+class Installation(models.Model):
+    """``frontend_origins``: None until somebody changes them; then FLAGADMIN_FRONTEND_ORIGINS no longer counts."""
+
+    id = models.SmallIntegerField(primary_key=True, default=ROW)
+    instance_id = models.UUIDField(default=uuid.uuid4, editable=False)
+    is_in_maintenance = models.BooleanField("maintenance mode", default=False, db_default=False)
+    frontend_origins = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "installation"
+        constraints = [models.CheckConstraint(condition=models.Q(id=ROW), name="installation_one_row")]
+
+    def __str__(self) -> str:
+        return str(self.instance_id)
+
+
+def create_row(*, using: str = DEFAULT_DB_ALIAS, apps: Any = global_apps, **kwargs: Any) -> None:
+    """After every ``migrate`` and ``flush``, as the other initial rows."""
+    try:
+        model = apps.get_model("installation", "Installation")
+    except LookupError:  # migrated back to before it existed
+        return
+    model.objects.using(using).get_or_create(pk=ROW)

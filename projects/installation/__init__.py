@@ -1,0 +1,1 @@
+"""The installation's settings and statistics."""

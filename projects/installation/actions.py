@@ -1,0 +1,66 @@
+"""Changes the installation's settings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import OperationalError
+
+from flagadmin.audit.events import EventType
+from flagadmin.audit.record import Event, record
+from flagadmin.db.transactions import LOCK_NOT_AVAILABLE, sqlstate, transactional
+from flagadmin.errors import Conflict, check_problems
+from flagadmin.installation import state
+from flagadmin.installation.maintenance import await_changes, check_writable
+from flagadmin.installation.models import ROW, Installation
+from groups.access import Caller
+from groups.permissions import Permission
+from projects.installation.rules import problems_of_origins
+
+MAY_SET_MAINTENANCE = (Permission.ADMIN, Permission.UPDATE_MAINTENANCE_MODE)
+MAY_SET_ORIGINS = (Permission.ADMIN, Permission.UPDATE_CORS)
+
+
+def set_maintenance(is_on: bool, *, caller: Caller) -> None:
+    """Switches maintenance mode. After it is on, no change is still being written.
+
+    Raises NoAccess, Conflict (a long change, such as an import, does not end).
+    """
+    caller.check_any(MAY_SET_MAINTENANCE)
+    try:
+        _store({"is_in_maintenance": is_on}, "maintenance mode", caller)
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        raise Conflict(
+            "A long change, such as an import, is still being written. Try again when it has ended."
+        ) from error
+
+
+def set_frontend_origins(origins: Sequence[str], *, caller: Caller) -> None:
+    """Sets the origins that may call the frontend API and OFREP, in place of FLAGADMIN_FRONTEND_ORIGINS.
+
+    They take effect within two seconds in all processes. Raises NoAccess, ValidationError, MaintenanceMode.
+    """
+    caller.check_any(MAY_SET_ORIGINS)
+    listed = [origin.strip().rstrip("/").lower() for origin in origins]
+    check_problems(problems_of_origins(listed))
+    _store({"frontend_origins": list(dict.fromkeys(listed))}, "the frontend API's origins", caller)
+
+
+def _store(values: dict[str, Any], subject: str, caller: Caller) -> None:
+    _write(values, subject, caller)
+    state.forget()
+
+
+@transactional
+def _write(values: dict[str, Any], subject: str, caller: Caller) -> None:
+    if "is_in_maintenance" in values:
+        await_changes()
+    else:
+        check_writable()
+    installation, _ = Installation.objects.select_for_update().get_or_create(pk=ROW)
+    before = {name: getattr(installation, name) for name in values}
+    if before == values:
+        return
+    Installation.objects.filter(pk=ROW).update(**values)
+    record(Event(type=EventType.SETTING_UPDATED, subject=subject, before=before, after=values), actor=caller)

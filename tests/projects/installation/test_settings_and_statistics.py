@@ -1,0 +1,162 @@
+"""/api/admin/ui-config and /api/admin/instance-admin/statistics."""
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from flagadmin import __version__
+from flagadmin.audit.models import AuditEvent
+from groups.models import User
+from projects.models import Flag, Strategy, UsageHour
+from tests.support.cast import client, make_token, make_user
+
+CORS = "/api/admin/ui-config/cors"
+STATISTICS = "/api/admin/instance-admin/statistics"
+APP = "https://app.example.org"
+
+
+@pytest.fixture
+def frontend(shop):
+    return client(make_token("frontend", environment="production"))
+
+
+def allowed(frontend, origin=APP):
+    answer = frontend.get("/api/frontend", HTTP_ORIGIN=origin)
+    preflight = client().options("/api/frontend", HTTP_ORIGIN=origin)
+    headers = [each.headers.get("Access-Control-Allow-Origin") for each in (answer, preflight)]
+    assert headers[0] == headers[1]
+    return headers[0]
+
+
+class TestOrigins:
+    def test_from_the_environment_until_they_are_set(self, api, settings, frontend):
+        settings.FRONTEND_API_ORIGINS = ["https://old.example.org"]
+        assert api["viewer"].get(CORS).json() == {"frontendApiOrigins": ["https://old.example.org"]}
+        assert (allowed(frontend), allowed(frontend, "https://old.example.org")) == (
+            None,
+            "https://old.example.org",
+        )
+
+    def test_set(self, api, frontend):
+        assert allowed(frontend) == "*"
+        body = {"frontendApiOrigins": [f"{APP}/", "HTTPS://Other.example.org:8443", APP]}
+        response = api["admin"].post(CORS, body)
+        assert (response.status_code, response.content) == (204, b"")
+        assert (allowed(frontend), allowed(frontend, "https://evil.example")) == (APP, None)
+        stored = [APP, "https://other.example.org:8443"]
+        assert api["viewer"].get(CORS).json() == {"frontendApiOrigins": stored}
+        assert api["viewer"].get("/api/admin/ui-config").json()["frontendApiOrigins"] == stored
+        event = AuditEvent.objects.get(type="setting-updated")
+        assert (event.before, event.after) == ({"frontend_origins": None}, {"frontend_origins": stored})
+
+    def test_none_at_all(self, api, frontend):
+        api["admin"].post(CORS, {"frontendApiOrigins": []})
+        assert allowed(frontend) is None
+
+    @pytest.mark.parametrize(
+        "origin", ["app.example.org", "https://", "https://a/b", "https://u@a", "https://a,b", "null", "**"]
+    )
+    def test_what_is_no_origin(self, api, origin):
+        response = api["admin"].post(CORS, {"frontendApiOrigins": [APP, origin]})
+        assert response.status_code == 400
+        assert response.json()["details"][0]["path"] == "frontendApiOrigins[1]"
+
+    @pytest.mark.parametrize("origins", [None, "*", [None], [1, {}], ["*"] * 101])
+    def test_malformed(self, api, origins):
+        assert api["admin"].post(CORS, {"frontendApiOrigins": origins}).status_code == 400
+
+    @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
+    def test_who_may_not(self, api, name):
+        assert api[name].post(CORS, {"frontendApiOrigins": ["*"]}).status_code == 403
+
+    def test_in_the_console(self, browse, frontend):
+        page = browse("admin").post("/installation/", {"origins": f"{APP}\nhttps://b.example.org"})
+        assert page.status_code == 302
+        assert allowed(frontend, "https://b.example.org") == "https://b.example.org"
+        refused = browse("admin").post("/installation/", {"origins": "nonsense"})
+        assert refused.status_code == 400
+        assert "nonsense is no origin" in refused.text
+
+
+def test_ui_config(api, settings):
+    settings.PUBLIC_URL = "https://flags.example.org"
+    config = api["outsider"].get("/api/admin/ui-config").json()
+    assert config["version"] == __version__
+    assert config["unleashUrl"] == "https://flags.example.org"
+    assert (config["maintenanceMode"], config["disablePasswordAuth"], config["emailEnabled"]) == (
+        False,
+        False,
+        False,
+    )
+    assert config["resourceLimits"]["constraintValues"] == settings.CONSTRAINT_VALUES_LIMIT
+
+
+class TestStatistics:
+    def test_people_and_tokens(self, api, people):
+        User.objects.filter(username="viewer").update(seen_at=timezone.now() - timedelta(days=40))
+        User.objects.filter(username="editor").update(seen_at=timezone.now())
+        make_token("backend", environment="production")
+        make_token("backend", environment="production", name="old", type_name="client")
+        make_user("nobody")
+        counts = api["admin_token"].get(STATISTICS).json()
+        assert (counts["users"], counts["serviceAccounts"]) == (8, 1)
+        assert counts["activeUsers"] == {"last7": 1, "last30": 1, "last60": 2, "last90": 2}
+        assert counts["apiTokens"] == {"admin": 1, "client": 1, "backend": 1, "frontend": 0}
+        assert counts["readOnlyUsers"] == 4  # viewer, reader, outsider, nobody
+        assert (counts["roles"], counts["customRootRoles"]) == (6, 0)
+
+    def test_flags_and_their_largest(self, api, shop):
+        now = timezone.now()
+        flag = Flag.objects.create(name="cart", project=shop, created_at=now)
+        Flag.objects.create(name="gone", project=shop, created_at=now, archived_at=now)
+        values = [{"contextName": "userId", "operator": "IN", "values": ["1", "2", "3"]}]
+        for constraints in (values, values * 2, []):
+            Strategy.objects.create(
+                flag=flag, environment_id="production", name="default", constraints=constraints
+            )
+        counts = api["admin"].get(STATISTICS).json()
+        assert (counts["featureToggles"], counts["archivedFeatureToggles"], counts["projects"]) == (1, 1, 2)
+        largest = ("maxEnvironmentStrategies", "maxConstraints", "maxConstraintValues")
+        assert [counts[name] for name in largest] == [3, 2, 3]
+
+    def test_what_happened(self, api, shop):
+        yesterday = datetime.now(UTC).replace(hour=5, minute=0, second=0, microsecond=0) - timedelta(days=1)
+        for number, (yes, variants) in enumerate([(1, {"a": 1, "b": 2}), (0, {}), (3, {"a": 3})]):
+            UsageHour.objects.create(
+                flag_id=1, environment="production", hour=yesterday, application_id=number, yes=yes,
+                variants=variants,
+            )  # fmt: skip
+        flag = api["admin"].post("/api/admin/projects/shop/features", {"name": "cart"}).json()["name"]
+        path = f"/api/admin/projects/shop/features/{flag}/environments"
+        api["admin"].post(f"{path}/production/on")
+        api["admin"].post(f"{path}/development/on")
+        api["admin"].post(
+            "/api/admin/features-batch/export", {"environment": "production", "project": "shop"}
+        )
+        counts = api["admin"].get(STATISTICS).json()
+        in_production = AuditEvent.objects.filter(environment="production").count()
+        assert in_production > 0
+        assert counts["productionChanges"] == {f"last{days}": in_production for days in (30, 60, 90)}
+        assert (counts["featureExports"], counts["featureImports"]) == (1, 0)
+        assert counts["previousDayMetricsBucketsCount"] == {"enabledCount": 2, "variantCount": 3}
+        assert counts["clientApps"][-1] == {"range": "allTime", "count": 0}
+
+    def test_the_installation_keeps_its_id(self, api):
+        first, second = (api["admin"].get(STATISTICS).json()["instanceId"] for _ in range(2))
+        assert first == second
+        assert len(first) == 36
+
+    def test_csv(self, api):
+        answer = api["admin"].get(f"{STATISTICS}/csv")
+        assert answer["Content-Type"].startswith("text/csv")
+        header, line = csv.reader(io.StringIO(answer.getvalue().decode()))
+        row = dict(zip(header, line, strict=True))
+        assert (row["users"], row["apiTokens.admin"], row["clientApps.allTime"]) == ("7", "0", "0")
+
+    @pytest.mark.parametrize("name", ["editor", "viewer", "owner", "outsider"])
+    def test_admins_only(self, api, name):
+        assert api[name].get(STATISTICS).status_code == 403
+        assert api[name].get(f"{STATISTICS}/csv").status_code == 403
